@@ -165,11 +165,11 @@ def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any
     for edge, grad in zip(roots, grads, strict=True):
         if edge is not None and grad is not None:
             deliver(grad, edge, None, buffers)
-        if edge is not None and type(edge) is not tuple:
-            if task.uses[edge]:
-                task.uses[edge] -= 1
-            elif edge in buffers:
-                finish_leaf(edge, buffers.pop(edge), task)
+    for edge in [edge for edge in roots if edge is not None and type(edge) is not tuple]:
+        if task.uses[edge]:
+            task.uses[edge] -= 1
+        elif edge in buffers:
+            finish_leaf(edge, buffers.pop(edge), task)
     return buffers
 
 

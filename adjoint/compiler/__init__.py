@@ -80,10 +80,7 @@ def compile(
         dynamic: which numbers among the arguments, and which sizes of tensors, are inputs of a program. True selects
             all (sizes from the second capture on). None selects those that have changed. False selects none, so that
             each number and each size has its own program.
-        mode: "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs" or "lite", as in PyTorch. All modes
-            give the same program. A call is one function, without launches for a CUDA graph to save. Loops are chosen
-            by sizes, without measurements. All passes together take milliseconds, so that none is left out.
-        options: accepted, but without effect.
+        mode, options: accepted, but without effect.
         backend: "eager" and the other debugging backends run the function unchanged. A function as backend does the
             same.
         disable: whether to return `model` itself.

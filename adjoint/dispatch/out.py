@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from .._runtime.extra import note_former
 from .._runtime.tracebacks import warn
 from ..kernels.memory import storage, storages
 from ..kernels.memory.copying import copy_, preserved_order
@@ -15,7 +16,7 @@ from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.sparse_array import SparseArray
 from ..kernels.sparse.layouts import as_written_to, overwrite
 from ..tape import modes, views
-from ..tape.edges import edge_of
+from ..tape.edges import LEAF, edge_of
 from ..tape.node import NOWHERE, Node, start
 from ..tape.refusals import count_change
 from ..tape.versions import about_to_change
@@ -278,9 +279,12 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
             )
         order = order or tuple(range(len(shape)))
         resized = storages.resized(array, tuple([shape[dim] for dim in order]))
-        target._array = with_lazy_bits(
+        resized = with_lazy_bits(
             resized.transpose([order.index(dim) for dim in range(len(order))]), lazy_bits_of(array)
         )
+        if target._edge is LEAF:
+            note_former(target, resized)
+        target._array = resized
 
 
 def check_partial_overlap(target: Tensor, others: list[Any], disjoint: bool = False) -> None:
@@ -290,7 +294,7 @@ def check_partial_overlap(target: Tensor, others: list[Any], disjoint: bool = Fa
     """
     array = target._array
     for other in others:
-        if not isinstance(other, numpy.ndarray) or not (disjoint or other is not array):
+        if not isinstance(other, numpy.ndarray) or not other.size or not (disjoint or other is not array):
             continue
         if other is not array and not numpy.may_share_memory(array, other):
             continue

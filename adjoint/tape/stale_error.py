@@ -50,4 +50,5 @@ def stale_error(
 
 
 def _tensor_type(array: Any) -> str:
-    return f"torch.{from_numpy(array.dtype).scalar_type}Tensor"
+    name = from_numpy(array.dtype).scalar_type
+    return f"torch.{name}Tensor" if array.dtype.kind in "fiub" else f"CPU{name}Type"

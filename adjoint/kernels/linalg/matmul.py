@@ -102,8 +102,8 @@ def _is_exact_in_float64(a: Array, b: Array) -> bool:
 
 def wide_product(a: Array, b: Array) -> Array:
     """Return `product`, except that half types give float32, which the caller must round."""
-    if a.dtype.kind == "b":
-        name = "addmm_impl_cpu_" if a.ndim < 3 else "bmm"
+    if a.dtype.kind == "b" and ((a.size and b.size) or b.ndim == 1 == a.ndim):
+        name = "dot" if b.ndim == 1 == a.ndim else "addmm_impl_cpu_" if a.ndim < 3 else "bmm"
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
     if a.dtype in HALVES:
         found = _product_of_halves(a, b)

@@ -11,7 +11,7 @@ import numpy.fft  # imported here, because access to the attribute would import 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import LARGE, THREADED
 from ..runtime.parallel import get_num_threads, parallel_rows
-from .long_fourier import long_transform, needs_long_transform
+from .long_fourier import is_of_others, long_transform
 
 Array = numpy.ndarray[Any, Any]
 
@@ -125,8 +125,8 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
     n = array.shape[axis]
     if LOOPS.takes(array.size, LARGE):
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
-        if not needs_long_transform(n, array.dtype.kind == "f"):
-            lies, moved = _in_memory_order(array, axis)
+        if not is_of_others(n, array.dtype.kind == "f"):
+            lies, moved = _as_it_lies(array, axis)
             found = LOOPS.run("math.fourier.transform", lies, moved, forward, scale, onesided, moved != axis)
             if found is not NotImplemented:
                 return numpy.asarray(found)
@@ -172,7 +172,7 @@ def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, 
     return result
 
 
-def _in_memory_order(array: Array, axis: int) -> tuple[Array, int]:
+def _as_it_lies(array: Array, axis: int) -> tuple[Array, int]:
     """Return a row-major array of the same numbers, and the index of `axis` in it.
 
     No copy is made if only the last axis has to move.

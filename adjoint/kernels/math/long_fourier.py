@@ -29,7 +29,7 @@ _LARGE_PRIME = 64
 """The prime factor from which a convolution with a longer transform takes less time."""
 
 
-def needs_long_transform(n: int, real: bool) -> bool:
+def is_of_others(n: int, real: bool) -> bool:
     """Return whether no loop transforms lines of `n` elements directly, so that `long_transform` is the best choice."""
     return (real and n % 2 == 1) or largest_prime(n) >= _LARGE_PRIME
 
@@ -40,7 +40,7 @@ def long_transform(array: Array, axis: int, forward: bool, scale: float, oneside
     Return half of it if `onesided`, and None if it is not composed of shorter ones.
     """
     n = array.shape[axis]
-    if not needs_long_transform(n, array.dtype.kind == "f") and (onesided or n < _SPLIT):
+    if not is_of_others(n, array.dtype.kind == "f") and (onesided or n < _SPLIT):
         return None
     outer, inner = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
     lines, kept = array.reshape(outer, n, inner), n // 2 + 1 if onesided else n
@@ -92,7 +92,7 @@ def _split(lines: Array, forward: bool) -> Array | None:
     if columns is None:
         return None
     turned = columns.reshape(outer, a, b, inner)
-    _MULTIPLY(turned, _roots_of_unity(a, b, forward, lines.dtype.char)[..., None], out=turned)
+    _MULTIPLY(turned, _turns(a, b, forward, lines.dtype.char)[..., None], out=turned)
     rows = _short(turned.reshape(outer * a, b, inner), 1, forward)
     if rows is None:
         return None
@@ -101,7 +101,7 @@ def _split(lines: Array, forward: bool) -> Array | None:
 
 
 @functools.lru_cache(8)
-def _roots_of_unity(a: int, b: int, forward: bool, char: str) -> Array:
+def _turns(a: int, b: int, forward: bool, char: str) -> Array:
     """Return the powers `j * k` of the root of unity of order `a * b`, in a matrix (a, b)."""
     powers = numpy.multiply.outer(numpy.arange(a), numpy.arange(b))
     return numpy.exp(powers * ((-2j if forward else 2j) * math.pi / (a * b))).astype(char)

@@ -32,7 +32,9 @@ def shared_difference(first, second, share, divisor=1.0, limit=None):
     difference = first - second if first.dtype == second.dtype else first * 1 - second * 1
     if divisor != 1:
         difference = difference / divisor
-    return (difference if limit is None else difference.clamp(-limit, limit)) * share
+    if limit is not None:  # with derivative 0 at the limit, where that of `clamp` is 1
+        difference = difference.where(difference.abs() < limit, difference.sgn() * limit)
+    return difference * share
 
 
 def _of_difference(grad, first, second, reduction, xp, divisor=1.0, limit=None):

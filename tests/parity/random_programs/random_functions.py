@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.parity.random_programs.comparison import Explained, Program, explanation
+from tests.parity.random_programs.comparison import Explained, Program, explanations
 
 Choose = Callable[[Sequence[Any]], Any]
 
@@ -288,14 +288,14 @@ def drawn_program(choose: Choose) -> list[str]:
     return lines
 
 
-def difference_of(seed: Choose) -> tuple[Program, str, Explained | None] | None:
-    """Return a program, the first difference, and its explanation; None if nothing differs."""
+def difference_of(seed: Choose) -> tuple[Program, str, list[Explained]] | None:
+    """Return a program, the first difference, and its explanations; None if nothing differs."""
     program = Program(seed)
     try:
         for line in drawn_program(seed):
             difference = step(program, line)
             if difference:
-                return program, difference, explanation(program, difference, EXPLAINED)
+                return program, difference, explanations(program, difference, EXPLAINED)
     finally:
         program.actual.close()
         program.expected.close()

@@ -1,9 +1,8 @@
 """Random programs for a given time, different ones each day.
 
 `python -m tests.parity.random_programs.search [--seconds 60] [--seed 20260131]` runs them. The programs are those of
-`test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and its seed. At the end it
-prints programs for explanations without an example in `explained_programs.txt`. A seed gives the same programs as long as
-`lines.py` does not change. The exit status is 1 if there is a difference.
+`test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and its seed. A
+seed gives the same programs as long as `lines.py` does not change. The exit status is 1 if there is a difference.
 """
 
 import argparse
@@ -18,7 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from tests.parity.random_programs.comparison import MET, PROGRAMS, differences, explained
+from tests.parity.random_programs.comparison import differences
 
 MOST_STEPS = 20
 
@@ -88,9 +87,6 @@ def search(seed: int, seconds: float) -> int:
             print(f"\nseed {number}:\n{program}\n", flush=True)
         number += 1
     print(f"{programs} programs from seed {seed} on: {found} differences", flush=True)
-    known = {explained(program) for program in PROGRAMS}
-    for each in MET.keys() - known:
-        print(f"\na program for explained_programs.txt ({each.reason}):\n{MET[each]}", flush=True)
     return found
 
 

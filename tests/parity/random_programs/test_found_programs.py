@@ -7,6 +7,48 @@ pytest.importorskip("torch")
 from tests.parity.programs import program_test
 
 PROGRAMS = {
+    "errors_about_changed_results_name_the_type": """
+        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128):
+            x = torch.ones(2, dtype=dtype, requires_grad=True)
+            y = x.sqrt()
+            y.mul_(2)
+            raises(lambda: y.abs().sum().backward())
+    """,
+    "second_derivatives_of_losses_at_their_limit": """
+        for loss, limit in ((torch.nn.functional.smooth_l1_loss, "beta"), (torch.nn.functional.huber_loss, "delta")):
+            for size in (0.5, 1.0):
+                x = torch.tensor([-1.0, -0.5, 0.25, 0.5, 1.0], requires_grad=True)
+                y = torch.zeros(5, requires_grad=True)
+                grads = torch.autograd.grad(loss(x, y, reduction="sum", **{limit: size}), (x, y), create_graph=True)
+                show(*map(torch.detach, grads), *torch.autograd.grad((grads[0] * torch.arange(5.0)).sum(), (x, y)))
+    """,
+    "leaf_resized_by_out_after_its_use": """
+        for shape in ((2, 3), (2, 1), ()):
+            leaf = torch.ones(3, requires_grad=True)
+            y = leaf * 2
+            with torch.no_grad():
+                torch.exp(torch.zeros(shape), out=leaf)
+            y.sum().backward()
+            show(leaf.shape, leaf.grad)
+    """,
+    "root_whose_gradient_does_not_fit": """
+        leaf, x = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        y = x * 1
+        y.data = torch.ones(2, 1)
+        try:
+            torch.autograd.backward([leaf, y], [torch.ones(3), torch.ones(2, 1)])
+        except RuntimeError:
+            show(leaf.grad)
+    """,
+    "products_of_booleans": """
+        for left, right in (((0, 3), (3, 0)), ((2, 0), (0, 2)), ((2, 2, 0), (2, 0, 1)), ((0, 3), (3,)), ((0,), (0,))):
+            raises(lambda: torch.matmul(torch.ones(left).bool(), torch.ones(right).bool()))
+        raises(lambda: torch.nn.functional.linear(torch.ones(0, 3).bool(), torch.ones(0, 3).bool()))
+    """,
+    "index_out_of_bounds_of_no_elements": """
+        x = torch.empty(0, 3)
+        raises(lambda: x.data.index_put_((torch.tensor([0]),), x))
+    """,
     "integers_have_no_history": """
         x = torch.tensor([1.5, 2.5], requires_grad=True)
         for convert in (lambda a: a.long(), lambda a: a.bool(), lambda a: a.to(torch.int32)):

@@ -30,7 +30,7 @@ def fold(
 
 
 @functools.lru_cache(8)
-def _roots_of_unity(m: int, dtype: Any) -> ndarray:
+def _turns(m: int, dtype: Any) -> ndarray:
     return numpy.exp(1j * math.pi / m * numpy.arange(m)).astype(dtype)
 
 
@@ -38,7 +38,7 @@ def pairs(x: ndarray, m: int, scale: float) -> Any:
     """Return the transform of the pairs of 2 `m` numbers, times `scale`, from the last dimension of `x`."""
     length = x.shape[-1]
     out = numpy.empty((*x.shape[:-1], m), x.dtype)
-    turns = _roots_of_unity(m, x.dtype)
+    turns = _turns(m, x.dtype)
     function = fold.compiled(T=type_of(x.real.dtype))
     places = [address(item) for item in (out, x, turns)]
     launch(function, x.size // length, 4 * m * x.itemsize, *places, m, length, scale)
