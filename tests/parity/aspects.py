@@ -93,7 +93,7 @@ def _outcome_differs(actual: Call, expected: Call) -> tuple[bool, str | None]:
     if expected.error is not None:
         if actual.error is None and _LACKS_DERIVATIVE.match(str(expected.error)):
             return True, None
-        return True, errors_differ(actual.error, expected.error, words=0)
+        return True, errors_differ(actual.error, expected.error)
     if actual.error is not None:
         return True, f"raised {type(actual.error).__name__}: {_first_line(actual.error)}"
     return False, None
@@ -234,7 +234,7 @@ def _same_versions(
                 errors.append(error)
         actual_error, expected_error = errors
         if expected_error is not None:
-            return errors_differ(actual_error, expected_error)
+            return errors_differ(actual_error, expected_error, messages=True)
         if actual_error is not None:
             return f"writing to the result raised {actual_error!r}"
         if one._version != two._version:
@@ -337,7 +337,7 @@ def _gradients(op: Any, sample: Sample, order: int) -> str | None:
             if isinstance(second, Exception):
                 if not isinstance(first, Exception) and _LACKS_DERIVATIVE.match(str(second)):
                     return None
-                return errors_differ(first if isinstance(first, Exception) else None, second, words=0)
+                return errors_differ(first if isinstance(first, Exception) else None, second)
             return f"backward raised {type(grads).__name__}: {_first_line(grads)}"
     difference = results_differ(first, second)
     if difference and "elements differ" in difference:
@@ -397,7 +397,7 @@ def aliases(op: Any, sample: Sample) -> str | None:
 def keywords(op: Any, sample: Sample) -> str | None:
     """Pass arguments by keyword, with every name that PyTorch accepts, NumPy's names included: the results are the same."""
     for names, renamed in _named_calls(op, sample):
-        difference = _variant(op.name, renamed, lambda module: source.function(op, module), words=0)
+        difference = _variant(op.name, renamed, lambda module: source.function(op, module))
         if difference:
             return f"called with {names}: {difference}"
     return None
@@ -426,12 +426,12 @@ def _named_calls(op: Any, sample: Sample) -> Iterator[tuple[str, Sample]]:
         yield ", ".join(f"{name}=" for name in kwargs), Sample(sample.args, kwargs)
 
 
-def _variant(name: str, sample: Sample, find: Callable[[Any], Any], *, words: int = 0) -> str | None:
+def _variant(name: str, sample: Sample, find: Callable[[Any], Any]) -> str | None:
     run = find(candidate)
     actual = call(candidate, run or _missing(name), sample, requires_grad=True)
     expected = call(torch, find(torch), sample, requires_grad=True)
     if expected.error is not None:
-        return errors_differ(actual.error, expected.error, words)
+        return errors_differ(actual.error, expected.error)
     if actual.error is not None:
         return f"raised {type(actual.error).__name__}: {_first_line(actual.error)}"
     known = name.rsplit(".", 1)[-1] not in source.UNINITIALISED
@@ -467,7 +467,7 @@ def inplace(op: Any, sample: Sample) -> str | None:
     if isinstance(grads[1], Exception):
         if not isinstance(grads[0], Exception) and _LACKS_DERIVATIVE.match(str(grads[1])):
             return None
-        return errors_differ(grads[0] if isinstance(grads[0], Exception) else None, grads[1], words=0)
+        return errors_differ(grads[0] if isinstance(grads[0], Exception) else None, grads[1])
     if isinstance(grads[0], Exception):
         return f"backward raised {type(grads[0]).__name__}: {_first_line(grads[0])}"
     difference = results_differ(*grads)
@@ -543,17 +543,13 @@ def _writes_to(op: Any, sample: Sample, *, requires_grad: bool) -> str | None:
 
 
 def errors(op: Any, sample: "ErrorSample") -> str | None:
-    """Compare the types of exceptions for bad arguments."""
-    return _raises(op, sample)
-
-
-def wording(op: Any, sample: "ErrorSample") -> str | None:
-    """Compare the first lines of errors for bad arguments, without PyTorch's advice to its own developers."""
+    """Compare the types and messages of exceptions for bad arguments."""
     actual, expected = both(op, sample)
-    if _raises(op, sample) is not None or expected.error is None:
-        return None  # which is told of once, as `errors`
-    one, two = (_first_line(error).partition("  (Could this error")[0] for error in (actual.error, expected.error))
-    return None if one == two else f"said {one!r}, expected {two!r}"
+    if isinstance(actual.error, Missing):
+        return str(actual.error)
+    if expected.error is None:
+        return None if actual.error is None else f"raised {actual.error!r}"
+    return errors_differ(actual.error, expected.error, messages=True)
 
 
 @dataclass(frozen=True)
@@ -580,15 +576,6 @@ def error_samples(op: Any) -> list[ErrorSample]:
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     return tensor.layout == torch.strided and tensor.device.type == "cpu"
-
-
-def _raises(op: Any, sample: ErrorSample) -> str | None:
-    actual, expected = both(op, sample)
-    if isinstance(actual.error, Missing):
-        return str(actual.error)
-    if expected.error is None:
-        return None if actual.error is None else f"raised {actual.error!r}"
-    return errors_differ(actual.error, expected.error, words=0)
 
 
 # The table of aspects
@@ -627,7 +614,6 @@ def aspects(op: Any) -> dict[str, Callable[..., Outcome]]:
         checks["aliases"] = _check(op, aliases, main, 6)
     if op.error_inputs_func is not None and not op.name.startswith("__"):
         checks["errors"] = lambda part=ALL: _run(op, errors, error_samples(op)[part])
-        checks["wording"] = lambda part=ALL: _run(op, wording, error_samples(op)[part])
     return checks
 
 

@@ -177,7 +177,7 @@ def _agree(run: Any, case: Any) -> tuple[Any, Any] | None:
     actual, error = _attempt(run, candidate)
     expected, expected_error = _attempt(run, torch)
     if expected_error is not None:
-        difference = errors_differ(error, expected_error, words=0)
+        difference = errors_differ(error, expected_error)
         assert difference is None, f"{case}: {difference}"
         return None
     assert error is None, f"{case}: raised {type(error).__name__}: {error}"

@@ -11,7 +11,7 @@ import numpy
 import torch
 
 from tests.parity.candidate import candidate
-from tests.parity.comparison import dtype_name, leading_words
+from tests.parity.comparison import dtype_name
 from tests.parity.conversion import to_array
 
 from .features import FEATURES, flat, loss, numbers
@@ -155,8 +155,8 @@ def _shown(tensor: Seen | None) -> str:
 
 
 def plain_words(error: Exception) -> str:
-    """Return the type and the first words of an error, without the library's name and addresses."""
-    text = re.sub(r"\b(adjoint|torch)\.|(?<=Tagged_)\w+", "torch.", leading_words(str(error), 5))
+    """Return the type and the first line of an error, without the library's name and addresses."""
+    text = re.sub(r"\b(adjoint|torch)\.|(?<=Tagged_)\w+", "torch.", str(error).partition("\n")[0])
     return f"{type(error).__name__}: {re.sub('0x[0-9a-f]+', '0x', text)}"
 
 
