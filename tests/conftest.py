@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if sys.platform == "wasi":
-        os.getuid = lambda: 0  # WebAssembly knows no users, and pytest asks whose its temporary folders are
+        os.getuid = lambda: 0  # WebAssembly has no users, and pytest asks for the owner of its temporary folders
     tiers.choose_share(config)
     if folder := shared_kernels.folder_of(config):
         shared_kernels.share(folder)
@@ -124,4 +124,4 @@ def nothing_old_for_the_collector():
     """Freeze all existing objects: they are not garbage, and the many tests that run the collector become faster."""
     gc.collect()
     gc.freeze()
-    gc.collect()  # which then knows that few objects are left, and comes by itself as often as for so few
+    gc.collect()  # the collector then counts few objects, and runs as often as for so few

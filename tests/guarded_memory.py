@@ -67,7 +67,7 @@ class GuardedMemory:
         # An array's size is a multiple of its elements', so they are aligned at either side.
         address = base + PAGE + (room - size if self.at_end else 0)
         if not zeros:
-            ctypes.memset(address, 0xFF, size)  # NaN: memory that is read before it is written shows
+            ctypes.memset(address, 0xFF, size)  # NaN, to show memory that is read before it is written
         self.pieces[address] = base, room + 2 * PAGE, size
         return address
 

@@ -384,7 +384,7 @@ def test_no_file_is_too_long():
     assert {module: length for module, length in lengths.items() if length > LONGEST} == {}
 
 
-def test_every_module_says_what_it_is_for():
+def test_every_module_has_a_docstring_about_its_purpose():
     assert [module for module in FILES if not read(module)[1]] == []
 
 
@@ -392,7 +392,7 @@ FOLDERS = sorted({path.parent for path in FILES.values()})
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.relative_to(PACKAGE.parent).as_posix())
-def test_every_folder_says_in_one_line_what_lives_there(folder):
+def test_every_folder_has_one_line_about_its_contents(folder):
     first, *rest = (read(module_name(folder / "__init__.py"))[1] or "").splitlines()
     assert first.endswith(".")
     assert rest[:1] in ([], [""])
@@ -410,7 +410,7 @@ def test_the_package_is_typed():
 # ---------------------------------------------------------------- the rule itself
 
 
-def test_the_rule_catches_what_it_is_there_to_catch():
+def test_the_rule_finds_violations():
     assert not is_allowed(Import("adjoint.kernels.math.pointwise", "adjoint.tensor", late=False, line=1))
     assert not is_allowed(Import("adjoint.kernels.math.pointwise", "adjoint", late=True, line=1))
     assert not is_allowed(Import("adjoint.nn.modules.linear", "adjoint.tape.nodes", late=False, line=1))

@@ -59,7 +59,7 @@ def test_changes_leave_no_elements():
         (lambda: meta(2).unique(), NotImplementedError, "aten::unique"),
     ],
 )
-def test_what_needs_elements_is_refused(use, error, words):
+def test_operations_that_need_elements_are_refused(use, error, words):
     with pytest.raises(error) as caught:
         use()
     assert str(caught.value).startswith(words)
@@ -171,7 +171,7 @@ def test_copies_and_files():
         assert (other.is_meta, other.shape, other.stride(), other.dtype) == (True, (3, 2), (1, 3), torch.float64)
 
 
-def test_views_outlive_what_they_are_of():
+def test_views_outlive_their_base():
     x = meta(2, 3)
     view = x.t()
     del x
@@ -206,7 +206,7 @@ def test_where_new_tensors_are_made():
         torch.set_default_device("cuda")
 
 
-def test_an_error_within_leaves_the_place_as_it_was():
+def test_an_error_within_restores_the_place():
     with pytest.raises(ZeroDivisionError), torch.device("meta"):
         raise ZeroDivisionError
     assert torch.ones(1).is_cpu

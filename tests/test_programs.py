@@ -29,7 +29,7 @@ def test_each_program_has_the_output_of_pytorch():
     assert [program.name for program in programs() if not program.expected.exists()] == []
 
 
-def test_what_does_not_run_has_a_reason():
+def test_programs_that_do_not_run_have_a_reason():
     verdicts = results.read()
     assert {program.name for program in programs()} == set(verdicts)
     unexplained = [p.name for p in programs() if verdicts[p.name] != EQUAL and not p.stops]

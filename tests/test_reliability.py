@@ -20,7 +20,7 @@ TORN = {"interrupts": 1}
 @pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="experiments run in forked children")
 @pytest.mark.parametrize("name", NAMES)
-def test_it_survives(name):
+def test_experiment_has_no_failures(name):
     experiment = reliability.EXPERIMENTS[name]
     outcome = experiment.run(experiment.short)
     assert outcome.tried >= experiment.short

@@ -68,7 +68,7 @@ def outside(browser, server):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_has_no_errors_and_asks_nobody_else(browser, server, page):
+def test_a_page_has_no_errors_and_no_other_requests(browser, server, page):
     visit(browser, server, page)
     assert browser.problems == []
     assert outside(browser, server) == []

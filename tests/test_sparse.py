@@ -184,7 +184,7 @@ def test_a_file_whose_indices_reach_outside_is_refused():
         torch.load(file)
 
 
-def test_a_file_that_says_falsely_that_coordinates_are_sorted_is_not_believed():
+def test_a_false_mark_of_sorted_coordinates_is_ignored():
     x = torch.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (2,))
     x._coalesced_(True)
     file = io.BytesIO()

@@ -132,7 +132,7 @@ def test_there_are_no_other_fields():
 
 
 @pytest.mark.parametrize("name", sorted(ABSENT_UNTIL_IMPORTED))
-def test_before_the_import_nothing_has_what_it_gives(name):
+def test_names_do_not_exist_before_the_import(name):
     record = LateBound()
     assert type(getattr(record, name)) is Absent and getattr(record, name)(torch.ones(2)) is None
     setattr(record, name, len)

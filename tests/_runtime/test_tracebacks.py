@@ -34,7 +34,7 @@ def test_no_frame_of_adjoint_is_shown(mistake):
         (lambda: adjoint.ones(2).is_contiguous(1, 2, 3), "Tensor.is_contiguous()"),
     ],
 )
-def test_a_wrong_call_is_told_by_the_name_that_was_called(call, named):
+def test_errors_of_wrong_calls_name_the_called_function(call, named):
     with pytest.raises(TypeError) as caught:
         call()
     assert str(caught.value).startswith(named)
@@ -140,7 +140,7 @@ def test_the_environment_asks_for_full_tracebacks(full):
         (lambda: adjoint.distributed.checkpoint.save({}), "checkpoint_id is needed"),
     ],
 )
-def test_what_needs_processes_says_so_at_the_call(call, words):
+def test_calls_that_need_processes_raise_errors(call, words):
     with pytest.raises(ValueError, match=words) as caught:
         call()
     assert PACKAGE not in "".join(traceback.format_tb(caught.value.__traceback__))

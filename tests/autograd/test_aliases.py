@@ -208,7 +208,7 @@ def test_telling_a_view_to_require_grad_does_not_ask_for_its_history():
         second.is_leaf
 
 
-def test_a_view_that_nobody_may_follow_retains_nothing():
+def test_a_view_without_later_views_retains_nothing():
     base = ones(2)
     with torch.no_grad():
         view = base[:1]

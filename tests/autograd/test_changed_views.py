@@ -39,7 +39,7 @@ def test_a_gradient_that_leads_to_a_change_and_to_its_result_frees_the_operation
         torch.autograd.grad(grad.sum().abs(), x)
 
 
-def test_a_freed_change_still_says_which_operation_it_was():
+def test_a_freed_change_still_names_its_operation():
     x = torch.zeros(2, requires_grad=True)
     y = x * 1
     y[0].exp_()

@@ -96,7 +96,7 @@ def test_saved_tensor_hooks_see_index_tensors():
 
 
 @pytest.mark.parametrize("name", ["mul_", "div_", "pow_", "atan2_", "hypot_"])
-def test_changing_a_tensor_by_itself_spoils_what_was_saved(name):
+def test_changing_a_tensor_by_itself_invalidates_saved_values(name):
     x = ones(2)
     y = x * 1
     getattr(y, name)(y)
@@ -141,7 +141,7 @@ def test_freed_saved_tensors_of_functions_that_saved_none():
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")
-def test_accumulation_adds_to_the_gradient_that_is_there():
+def test_accumulation_adds_to_the_existing_gradient():
     x = ones(2)
     (x * x).sum().backward(create_graph=True)
     held = x.grad
@@ -374,7 +374,7 @@ def test_one_tensor_returned_twice_stays_one():
 # --- warnings and anomalies -------------------------------------------------------------------------------------
 
 
-def test_nan_that_nobody_needs_is_an_anomaly_in_a_function():
+def test_nan_in_an_unneeded_gradient_of_a_function_is_an_anomaly():
     class ToNothing(torch.autograd.Function):
         @staticmethod
         def forward(ctx, constant, x):

@@ -43,7 +43,7 @@ def test_gradients_of_large_arrays_are_those_of_their_parts(name, shape, dtype):
     weight = torch.randn(*LARGE, dtype=dtype)
     found = torch.autograd.grad((function(x, y) * weight).sum(), (x, y))
     expected_x, expected_y = [], torch.zeros(LARGE[0], *LARGE[1:], dtype=torch.float64)
-    for part in range(0, LARGE[0], 10):  # small enough for the formula as written
+    for part in range(0, LARGE[0], 10):  # small enough for the formula in Python
         here = slice(part, part + 10)
         small_x = x.detach()[here].double().requires_grad_()
         small_y = y.detach().double().expand(LARGE)[here].clone().requires_grad_()

@@ -71,7 +71,7 @@ def strides(array):
 
 @pytest.mark.parametrize("enabled", [True, False])
 @pytest.mark.parametrize("name", CALLS)
-def test_into_writes_what_run_returns_where_the_plan_says(name, enabled, monkeypatch):
+def test_into_writes_the_result_of_run_into_given_memory(name, enabled, monkeypatch):
     monkeypatch.setattr(LOOPS, "enabled", enabled)
     kernel, *arguments = CALLS[name]
     plan = kernel.plan(*arguments)

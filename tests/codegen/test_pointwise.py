@@ -171,7 +171,7 @@ def test_in_place_into_a_part_of_memory():
     numpy.testing.assert_array_equal(memory[1::2], before[1::2])
 
 
-def test_in_place_refuses_what_does_not_fit():
+def test_in_place_refuses_results_that_do_not_fit():
     with pytest.raises(ValueError, match="does not fit"):
         mixed.inplace(numpy.ones(3), numpy.ones((2, 3)))
 
@@ -327,7 +327,7 @@ def test_every_operation_has_straight_and_tile_code():
             "lcm",
             "ldexp",
             "i0",
-        ):  # of integers, and by another formula than NumPy's
+        ):  # for integers, and by another formula than NumPy's
             continue
         expression = of_first(operation, about.arity)
         for size in (3, 2 * THREADED):

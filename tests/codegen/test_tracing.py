@@ -105,7 +105,7 @@ def test_control_flow_on_elements_is_refused():
         lambda self: [*self],
     ],
 )
-def test_what_is_not_elementwise_is_refused(function):
+def test_functions_that_are_not_elementwise_are_refused(function):
     function.__annotations__["self"] = "Array"
     with pytest.raises(TracingError):
         trace(function)

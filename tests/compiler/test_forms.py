@@ -291,7 +291,7 @@ def test_graphs_are_freed_and_retained():
 
 
 @pytest.mark.parametrize("change", ["w.add_(1)", "x.add_(1)", "y.mul_(2)", "w.data.add_(1)"])
-def test_changes_of_what_gradients_need(change):
+def test_changes_of_saved_values(change):
     outcomes = []
     for compile in (lambda f: f, torch.compile):
         w = torch.ones(3, requires_grad=True)
@@ -309,7 +309,7 @@ def test_changes_of_what_gradients_need(change):
     assert outcomes[1] == getattr(outcomes[0], "expected", outcomes[0])
 
 
-def test_a_view_of_what_gradients_need_is_watched():
+def test_a_view_of_a_saved_value_is_watched():
     w = torch.ones(4, requires_grad=True)
     compiled = torch.compile(lambda x: (x * w).exp()[:2])
     for _ in range(2):
@@ -402,12 +402,12 @@ def test_memory_is_flat():
         for _ in range(count):
             step(torch.randn(3, 4))
             module(torch.randn(3, 4))
-        module_calls.clear()  # so many are kept for pictures, if any was drawn before
+        module_calls.clear()  # this number is kept for pictures, if any was drawn before
         gc.collect()
 
     calls(200)
     tracemalloc.start()
-    calls(500)  # which puts in place of what was there before what is traced
+    calls(500)  # which replaces the code from before the trace
     before = tracemalloc.get_traced_memory()[0]
     calls(2000)
     after = tracemalloc.get_traced_memory()[0]

@@ -184,7 +184,7 @@ def test_what_somebody_else_reads_is_a_result_too():
     assert loop.startswith("%2, %4 = fused[mul, exp, add](%0, %1)")
 
 
-def test_a_change_in_between_keeps_what_is_read_before_it_apart():
+def test_a_change_separates_earlier_reads():
     x, y = operands(torch.float32)
 
     def run(x, y):
@@ -199,7 +199,7 @@ def test_a_change_in_between_keeps_what_is_read_before_it_apart():
         assert_same_bits(compiled(x, y), run(x, y), "later")
 
 
-def test_a_loop_writes_over_what_is_not_used_any_more():
+def test_a_loop_overwrites_values_without_further_use():
     x, y = operands(torch.float32, (1000, 1000))
 
     def run(x, y):

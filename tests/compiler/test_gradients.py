@@ -196,7 +196,7 @@ def shown(value):
 @pytest.mark.parametrize("name", ["SGD", "SGD momentum", "Adam"])
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
 @pytest.mark.long_cases
-def test_what_happens_between_steps(action, name, clearing):
+def test_changes_between_steps(action, name, clearing):
     found, kept, called = trained(action, True, name, clearing)
     expected, also, _ = trained(action, False, name, clearing)
     assert_alike(found, expected, action.__name__)
@@ -208,7 +208,7 @@ def test_what_happens_between_steps(action, name, clearing):
     )
 
 
-def test_a_step_that_fails_leaves_what_it_leaves_without_compile():
+def test_a_failing_step_leaves_the_same_state_as_without_compile():
     module = nn.Linear(3, 4)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
 

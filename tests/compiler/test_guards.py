@@ -172,7 +172,7 @@ class P:
     __call__ = 1
     a = property(lambda s: 9.0)
 """
-CASES |= {  # classes of the user get, or change, methods that Python looks up itself
+CASES |= {  # a user's class gets, or changes, special methods
     f"the class of an object in {read}": (
         f"{TRUTHS}\no = O(); p = O(); g = [p]; o.a = 2.0\ndef f(x): return x * ({read})",
         *changes,
@@ -306,7 +306,7 @@ CASES |= {
         ("None", "len(torch.get_float32_matmul_precision())", "torch.set_float32_matmul_precision('medium')"),
     )
 }
-CASES |= {  # elements of a tensor decide on a shape, a place or a number
+CASES |= {  # elements of a tensor determine a shape, a position or a number
     f"elements in {body}": (f"def f(x):\n    x = x.detach()\n    {body}", "x = -x", "x = x.flip(0) * 3")
     for body in (
         "y = torch.zeros(4); y[x.argmax()] = 7.0; return y",
@@ -377,7 +377,7 @@ CASES |= {
     )
     for kind, classes in CLASSES.items()
     for read, need in EXPRESSIONS_OF_OBJECTS.items()
-    if not (read in PRINTED and kind in ("a plain object", "an object that compares"))  # whose text tells their address
+    if not (read in PRINTED and kind in ("a plain object", "an object that compares"))  # whose text has their address
 }
 CASES |= {
     f"{read} of a list": (
@@ -410,7 +410,7 @@ CASES |= {
     )
 }
 
-CASES |= {  # what raises an error is read too
+CASES |= {  # values that lead to an error are read too
     f"{read} within try": (
         f"import math, types\nclass O: pass\no = O(); g = []; d = {{}}; t = types.ModuleType('t'); m = nn.Tanh()\ndef f(x, a=0):\n    try: k = {read}\n    except ({error}): k = 7.0\n    return x * k",
         *(line for each in changes for line in (each, back)),
@@ -452,7 +452,7 @@ def restore_settings():
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_change_of_what_is_read_is_seen(case, tmp_path):
+def test_a_change_of_a_read_value_is_noticed(case, tmp_path):
     source, *changes = CASES[case]
     path = tmp_path / "program.py"  # functions need a source that can be read
     path.write_text(textwrap.dedent(source) + "\n")
@@ -552,7 +552,7 @@ def test_each_mode_has_a_program(mode, inside):
     assert sum(each.calls for each in compiled.compiled.variants) == 4 * (2 - inside) - len(compiled.compiled.variants)
 
 
-def test_inference_tensors_are_told_from_others():
+def test_inference_tensors_are_distinguished():
     compiled = torch.compile(lambda x: x * 2 + 1)
     with torch.inference_mode():
         inner = torch.ones(3)

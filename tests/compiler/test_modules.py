@@ -201,7 +201,7 @@ def made(name):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_computes_what_it_computes_as_it_is(name):
+def test_a_compiled_module_computes_the_same(name):
     assert_as_eager(None, MODULES[name][1], module=made(name), captured=name not in NOT_CAPTURED)
 
 

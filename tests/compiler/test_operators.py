@@ -102,7 +102,7 @@ WAYS = (
 @pytest.mark.one_each("name")
 @pytest.mark.parametrize(("name", "call"), CASES)
 @pytest.mark.long_cases
-def test_a_sample_computes_what_it_computes_as_it_is(name, call):
+def test_a_compiled_sample_computes_the_same(name, call):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for way in ("function", *(["in place"] if OPERATORS[name].inplace else [])):

@@ -23,7 +23,7 @@ WAYS = {
 @pytest.mark.parametrize("size", [4, 300])
 @pytest.mark.parametrize("returned", [False, True], ids=["", "returned"])
 @pytest.mark.parametrize("way", WAYS)
-def test_gradients_are_what_they_are_without_compile(way, returned, size):
+def test_gradients_equal_those_without_compile(way, returned, size):
     """Gradients share no memory: a change of one, or of a result, changes no other."""
 
     def train(compile):
@@ -104,7 +104,7 @@ def far_apart(x, y, changing=False):
 
 @pytest.mark.parametrize("size", [5, 300])
 @pytest.mark.parametrize("way", CHAINS)
-def test_values_are_what_they_are_without_compile(way, size):
+def test_values_equal_those_without_compile(way, size):
     with torch.no_grad():
         assert_as_eager(CHAINS[way], lambda number: [torch.randn(size, size), torch.randn(size, size)])
     if way != "written" and "changes" not in way:

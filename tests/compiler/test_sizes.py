@@ -136,7 +136,7 @@ ORDERS = {
     "order", ["after 3 and 5", "after 8 and 7", pytest.param("after 12 and 4", marks=pytest.mark.thorough)]
 )
 @pytest.mark.parametrize("source", EXPRESSIONS)
-def test_what_code_asks_of_sizes(source, order, gradient, square):
+def test_code_that_depends_on_sizes(source, order, gradient, square):
     function = functions(f"def f(x):\n    return {source}\n")
     compiled = torch.compile(function)
     for number, size in enumerate(ORDERS[order]):
@@ -222,7 +222,7 @@ def test_which_sizes_are_dynamic():
         assert len(compiled.compiled.variants) == count, dynamic
 
 
-def test_marks():
+def test_marks_of_dynamic_dimensions():
     for mark, count in (
         (torch._dynamo.mark_dynamic, 1),
         (torch._dynamo.maybe_mark_dynamic, 1),
@@ -285,7 +285,7 @@ INSIDE = {
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("name", INSIDE)
 def test_sizes_that_are_computed_inside_give_no_other_values(name, grad, monkeypatch):
-    # Without the lists of what computes with sizes, two captures may agree by chance: the values of the third size show it.
+    # Without the lists of functions that compute with sizes, two captures may agree by chance: the third size shows it.
     monkeypatch.setattr("adjoint.compiler.guards.OF_ONE_SIZE", frozenset())
     monkeypatch.setattr("adjoint.compiler.guards.ALONG_ONE", {})
     function = INSIDE[name]

@@ -46,7 +46,7 @@ def test_the_nearest_line_of_the_user_is_found(name, often, monkeypatch):
 
 
 def test_frequent_calls_pass_few_functions():
-    # In an interpreter of its own: whoever has overridden an operator before has left wrappers around it.
+    # In a new interpreter: earlier overrides of an operator leave wrappers around it.
     done = subprocess.run([sys.executable, "-c", COUNTING], capture_output=True, text=True, check=True, timeout=100)
     in_inference_mode, mixed = map(int, done.stdout.split())
     assert in_inference_mode <= 9 and mixed <= 8

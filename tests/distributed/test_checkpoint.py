@@ -86,7 +86,7 @@ def test_classes_of_programs_that_are_stateful(tmp_path):
         ({"b": torch.ones(1)}, RuntimeError, "b is a tensor here, and a value in the checkpoint"),
     ],
 )
-def test_what_does_not_fit(tmp_path, wanted, error, said):
+def test_contents_that_do_not_fit(tmp_path, wanted, error, said):
     checkpoint.save({"a": torch.ones(2), "b": 3}, checkpoint_id=tmp_path)
     with pytest.raises(error, match=said):
         checkpoint.load(wanted, checkpoint_id=tmp_path)

@@ -164,7 +164,7 @@ def test_calls_that_differ_are_found_on_one_machine(tmp_path, text, own, other):
     assert seconds < 30
 
 
-def test_a_message_that_is_too_long_is_said_to_be(tmp_path):
+def test_a_message_that_is_too_long_is_reported(tmp_path):
     errors, status, _ = ended(tmp_path, "dist.recv(t, 0) if rank else dist.send(torch.ones(5), 1)\ndist.barrier()\n")
     assert status == 1
     assert "recv (call 1 of group '0'): a rank has sent more than the tensor that receives it can hold" in errors
@@ -198,7 +198,7 @@ def is_mapped(path):
         try:
             if str(path) in maps.read_text():
                 return True
-        except OSError:  # it has ended, or is another user's
+        except OSError:  # it has ended, or belongs to another user
             continue
     return False
 
@@ -214,7 +214,7 @@ def test_nothing_remains_of_ranks_that_are_killed(tmp_path):
         time.sleep(0.1)
 
 
-def test_an_interrupt_ends_all_and_says_so_once(tmp_path):
+def test_an_interrupt_ends_all_with_one_message(tmp_path):
     script = tmp_path / "program.py"
     text = "os.write(1, f'begun {os.getpid()}\\n'.encode())\n"  # as a whole: ranks share the pipe
     script.write_text(BEGIN.replace("seconds=3", "seconds=300") + text + "dist.recv(t, 1 - rank)\n", encoding="utf-8")
@@ -237,7 +237,7 @@ def test_an_interrupt_ends_all_and_says_so_once(tmp_path):
         time.sleep(0.1)
     assert not any(Path(f"/proc/{number}").exists() for number in numbers)
     assert errors.count("KeyboardInterrupt") == 1
-    assert errors.count('File "') == 1  # the line of the program alone
+    assert errors.count('File "') == 1  # only the line of the program
     assert len(errors.splitlines()) < 15, errors
 
 

@@ -75,7 +75,7 @@ def test_a_prefix_keeps_keys_apart():
     assert one.underlying_store is whole
 
 
-def test_a_server_that_is_not_there():
+def test_a_missing_server():
     with pytest.raises(DistNetworkError, match="timed out after 50ms"):
         dist.TCPStore("127.0.0.1", 1, timeout=timedelta(seconds=0.05))
     server = dist.TCPStore("127.0.0.1", 0, is_master=True)

@@ -121,7 +121,7 @@ def test_validation_can_be_switched_off():
     assert not D.Uniform(0.0, 1.0, validate_args=False).log_prob(torch.tensor(2.0)).isfinite()
 
 
-def test_what_is_not_defined_is_warned_of():
+def test_undefined_attributes_warn():
     class Bare(D.Distribution):
         pass
 

@@ -32,7 +32,7 @@ def close(actual, expected, name):
 
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
-def test_all_is_one(name):
+def test_probabilities_sum_to_one(name):
     _, _, probabilities = weighed(name)
     close(probabilities.sum(), torch.tensor(1.0), name)
 
@@ -66,7 +66,7 @@ def test_entropy(name):
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_the_density_is_the_derivative_of_the_distribution_function(name):
     if name == "ContinuousBernoulli about 1/2":
-        return  # taken to be the uniform distribution
+        return  # treated as the uniform distribution
     distribution, _ = made(CONTINUOUS, name)
     torch.manual_seed(0)
     x = distribution.sample((5,)).requires_grad_()

@@ -7,7 +7,7 @@ import adjoint as torch
 from adjoint.kernels.math.incomplete import dirichlet_grad, igamma, igammac, standard_gamma_grad
 
 # fmt: off
-# Concentration, sample, how the sample moves, and the lower and the upper incomplete function; computed with mpmath.
+# Concentration, sample, derivative of the sample, and the lower and the upper incomplete function; computed with mpmath.
 GAMMA = [
     (0.01, 1e-30, 6.85166673319527e-27, 0.5040472728599954, 0.49595272714000455),
     (0.01, 0.3, 37.034760047760756, 0.990927603578235, 0.009072396421765093),
@@ -28,7 +28,7 @@ GAMMA = [
     (100000.0, 100200.0, 1.0010010023328724, 0.7366620100051987, 0.2633379899948013),
 ]
 
-# Sample, both concentrations, and how the sample moves, over 1 minus it.
+# Sample, both concentrations, and the derivative of the sample divided by 1 minus the sample.
 BETA = [
     (1e-20, 0.05, 0.3, 9.704985547681396e-18),
     (0.2, 0.05, 0.3, 16.99084347116247),

@@ -52,7 +52,7 @@ MATRICES = {
 
 
 @pytest.mark.parametrize("name", [*TRANSFORMS, *MATRICES])
-def test_values_are_where_they_are_said_to_be(name):
+def test_values_lie_in_the_domain(name):
     transform, x = (TRANSFORMS | MATRICES)[name]
     y = transform(x)
     assert transform.domain.check(x).all()
@@ -83,7 +83,7 @@ def test_jacobians(name):
     events = x.reshape(-1, *x.shape[x.dim() - dims :]) if dims else x.reshape(-1)
     actual = transform.log_abs_det_jacobian(x, y)
     assert torch.allclose(transform.inv.log_abs_det_jacobian(y, x), -actual)
-    if name in ("affine", "cat", "stack"):  # each place has a transform of its own: take all together
+    if name in ("affine", "cat", "stack"):  # each position has another transform: take all together
         events, actual = x[None], actual.sum()[None]
     expected = []
     for event in events:

@@ -106,7 +106,7 @@ def test_the_code_of_a_script_that_exits(script, tmp_path, ending, code):
     assert main(["graph", "-o", str(tmp_path / "graph.dot"), str(script)]) == code
 
 
-def test_mistakes_are_told(script, tmp_path, capsys):
+def test_mistakes_are_reported(script, tmp_path, capsys):
     assert main(["graph", str(tmp_path / "none.py")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main(["graph", "-o", "graph.doc", str(script)]) == 2

@@ -35,7 +35,7 @@ def test_what_follows_a_layer_that_was_added_is_the_same():
     assert [(mark, each.name) for mark, each in found.differences] == [("added", "tanh")]
 
 
-def test_what_is_equal_has_no_marks():
+def test_equal_parts_have_no_marks():
     found = inspect.compare(network(nn.Tanh()), network(nn.Tanh()))
     assert found.differences == []
     assert str(found) == "6 operations before, 6 after: 6 the same"
@@ -90,7 +90,7 @@ def test_very_large_graphs_are_compared_from_both_ends(monkeypatch):
     assert found.same == 6
 
 
-def test_mistakes_are_told(tmp_path):
+def test_mistakes_are_reported(tmp_path):
     with pytest.raises(TypeError, match="compare"):
         inspect.compare(3, 4)
     with pytest.raises(ValueError, match=r"\.html"):

@@ -21,7 +21,7 @@ def drawn():
     return graph(loss)
 
 
-def test_tree(drawn):
+def test_text_of_a_graph(drawn):
     text = drawn.text()
     assert text.splitlines()[0] == "graph of loss: 6 operations, 1 leaf, 20 bytes saved, 8 bytes of leaves"
     for node in drawn.snapshot.nodes:

@@ -71,7 +71,7 @@ def test_in_a_small_graph_short_names_of_tensors_stand_for_parameters():
     assert formulas(w * x, {"w": w, "x": x}) == {"self": "grad · x"}
 
 
-def test_what_needs_no_gradient_has_no_formula():
+def test_tensors_without_gradient_have_no_formula():
     assert list(formulas(leaf(3) * torch.ones(3))) == ["self"]
 
 

@@ -83,7 +83,7 @@ def assert_sound(picture):
         for target, _ in node.next:
             if target is not None:
                 for one, other in zip(chain(node.id), chain(target), strict=False):
-                    if one != other:  # where the two part, the groups they are in are side by side
+                    if one != other:  # where the two paths divide, their groups are siblings
                         edges.setdefault(one, set()).add(other)
                         break
     assert_acyclic(edges)

@@ -87,7 +87,7 @@ def test_leaves_stand_right_above_their_use():
 
 
 def test_a_second_end_does_not_sink_to_the_bottom():
-    # 0 -> 1 -> 2 -> 3, and 4 made of 0
+    # 0 -> 1 -> 2 -> 3, and 4 computed from 0
     assert ranks(5, [(0, 1), (1, 2), (2, 3), (0, 4)]) == [0, 1, 2, 3, 1]
 
 
@@ -121,7 +121,7 @@ def test_no_graph_is_too_deep():
     assert place(boxes, [Edge(number, number + 1) for number in range(count - 1)]).width == 100
 
 
-def test_nothing():
+def test_layout_of_an_empty_graph():
     assert place([], []) == Layout(0.0, 0.0, [])
 
 

@@ -221,7 +221,7 @@ def test_parameters_have_the_names_of_the_model_without_being_given(name):
     assert None not in shown
 
 
-def test_two_models_are_told_apart_by_their_variables():
+def test_two_models_are_distinguished_by_their_variables():
     generator, critic = nn.Linear(2, 3), nn.Linear(3, 1)
     loss = critic(generator(torch.ones(1, 2))).sum()
     picture = torch.inspect.graph(loss).snapshot

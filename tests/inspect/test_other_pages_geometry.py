@@ -78,7 +78,7 @@ WATCHED = {each.__name__: each for each in (one_step, layers, extremes, not_begu
 @pytest.fixture(scope="module")
 def browser():
     browser = chromium.Browser()
-    browser.call("Page.setBypassCSP", enabled=True)  # to ask the frames, whose pages evaluate nothing
+    browser.call("Page.setBypassCSP", enabled=True)  # for questions to frames, whose pages run no scripts
     yield browser
     browser.close()
 

@@ -18,7 +18,7 @@ def embedded(text):
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
-def test_everything_is_in_it_and_what_repeats_is_once():
+def test_everything_is_in_it_and_repetitions_appear_once():
     w = torch.ones(3, requires_grad=True)
     y = w
     for _ in range(5):
@@ -33,7 +33,7 @@ def test_everything_is_in_it_and_what_repeats_is_once():
     assert [node["next"] for node in sines] == [[list(each) for each in node.next] for node in picture.nodes[1:]]
 
 
-def test_what_is_default_is_left_out():
+def test_defaults_are_left_out():
     data = embedded(page.render(Snapshot(tensors=[TensorBox("t1", "leaf")], nodes=[NodeBox("n1", "A", 0)])))
     assert data["tensors"] == [{"id": "t1", "kind": "leaf"}]
     assert data["nodes"] == [{"id": "n1", "name": "A", "sequence": 0}]
@@ -55,7 +55,7 @@ def test_numbers_that_json_does_not_know():
     ]
 
 
-def test_it_asks_nobody_for_anything():
+def test_it_makes_no_requests():
     text = page.render(Snapshot())
     assert "default-src 'none'" in text
     links = set(re.findall(r"https?://[^\s\"'`)]+", text))

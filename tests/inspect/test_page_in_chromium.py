@@ -396,7 +396,7 @@ def test_steps_of_modules_end_where_another_module_begins(show, browser):
 
 
 @pytest.mark.parametrize("form", ["svg", "png"])
-def test_what_is_shown_can_be_saved(show, browser, form):
+def test_shown_pages_can_be_saved(show, browser, form):
     show("trace")
     text = browser.evaluate("drawing(view)")
     assert text.startswith("<svg")
@@ -623,7 +623,7 @@ def test_the_path_of_what_is_selected_stands_out(browser, pages):
     assert browser.evaluate(off) == []
 
 
-def test_cards_are_coloured_by_what_they_save(browser, pages):
+def test_cards_are_coloured_by_saved_memory(browser, pages):
     browser.open(pages.path("trace"))
     browser.key("c")
     assert browser.evaluate("document.querySelector('#legend').textContent").count("saves up to") == 1

@@ -376,7 +376,7 @@ def test_within_transforms_of_functions_elements_are_not_read():
         assert by_name(snapshot([dual.exp()]), "ExpBackward0").saved[0].state == "ok"
 
 
-def test_checkpoints_have_packed_what_they_will_compute_again():
+def test_checkpoints_pack_the_values_to_recompute():
     w = torch.ones(3, requires_grad=True)
     calls = []
 

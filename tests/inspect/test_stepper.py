@@ -43,7 +43,7 @@ def stops(text):
     return found
 
 
-def test_next(leaves):
+def test_the_command_next(leaves):
     text = go(leaves, "n\n\nn\nn\nn\n")
     assert stops(text) == ["SumBackward0", "MulBackward0", "AccumulateGrad", "ExpBackward0", "AccumulateGrad"]
     assert "arrives: [1, 1]" in text

@@ -151,7 +151,7 @@ def test_saved_tensors_and_their_versions():
     assert "changed since saved" in picture
 
 
-def test_a_freed_graph_shows_what_was_saved():
+def test_a_freed_graph_shows_saved_values():
     a = torch.rand(3, requires_grad=True)
     c = a.exp().sum()
     c.backward()

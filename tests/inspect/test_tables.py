@@ -20,9 +20,9 @@ def test_saved_memory_by_hand():
     w = torch.ones(100, requires_grad=True)
     x = torch.ones(100)
     a = w * x  # saves `x`, 400 bytes, but not `w`, as `x` needs no gradient
-    b = a.exp()  # saves its result, 400
-    c = b * x  # `x` again, counted already
-    d = b.view(10, 10).sin()  # a view of what is counted already
+    b = a.exp()  # saves its result, 400 bytes
+    c = b * x  # `x` again, already counted
+    d = b.view(10, 10).sin()  # a view of counted memory
     found = saved_memory(c.sum() + d.sum())
     assert (found.total, found.leaves) == (800, 400)
     assert [(row["bytes"], row["share"], row["tensors"]) for row in found.by_line] == [(400, 0.5, 1), (400, 0.5, 1)]
@@ -87,7 +87,7 @@ def test_gradients_of_a_model_with_an_optimizer():
 
 
 @pytest.mark.parametrize(("model", "found"), [(3, "int"), ([torch.ones(1)], "list of Tensor")])
-def test_gradients_of_what_has_no_names(model, found):
+def test_gradients_of_tensors_without_names(model, found):
     with pytest.raises(TypeError, match=f"^model: expected a Module, .* iterable of pairs of them, but got {found}$"):
         torch.inspect.gradients(model)
 
@@ -179,10 +179,10 @@ def test_a_graph_that_grows():
 
 
 @pytest.mark.parametrize("kind", ["module", "attribute", "class", "closure", "grad"])
-def test_who_holds_it(kind, training):
+def test_variable_that_holds_a_graph(kind, training):
     w = torch.ones(10, requires_grad=True)
     trainer = training.Trainer()
-    expected = f"trainer.losses['last'] in {test_who_holds_it.__name__}"
+    expected = f"trainer.losses['last'] in {test_variable_that_holds_a_graph.__name__}"
     if kind == "module":
         training.LEAKED.append(w.exp())
         expected = "LEAKED[0] in training"
@@ -194,11 +194,11 @@ def test_who_holds_it(kind, training):
     elif kind == "closure":
         report = closing_over(w.exp())
         assert callable(report)
-        expected = "report() in test_who_holds_it"
+        expected = "report() in test_variable_that_holds_a_graph"
     else:
         with torch.enable_grad():
             (w.grad,) = torch.autograd.grad((w**3).sum(), w, create_graph=True)
-        expected = "w.grad in test_who_holds_it"
+        expected = "w.grad in test_variable_that_holds_a_graph"
     try:
         assert expected in ", ".join(row["held by"] for row in mine(live_graphs()))
     finally:

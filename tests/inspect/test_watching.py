@@ -25,7 +25,7 @@ def trained(steps, every=1, **options):
     return model, optimizer, watched, seen
 
 
-def test_norms_are_those_of_the_gradients_and_of_what_the_optimizer_did():
+def test_norms_of_gradients_and_of_optimizer_steps():
     _, _, watched, seen = trained(7, every=3)
     assert watched.steps == [1, 4, 7]
     for step, record in zip(watched.steps, watched.records, strict=True):

@@ -389,7 +389,7 @@ def test_a_message_that_cannot_be_pickled_takes_no_place():
     assert own._uses == {}
 
 
-def test_a_left_arena_keeps_what_is_needed():
+def test_an_abandoned_arena_keeps_used_memory():
     reader, own = arena()
     kept, freed = pickle.loads(own.message((torch.ones(10_000), torch.ones(10_000))))
     del own, freed

@@ -154,7 +154,7 @@ def test_queues(method, step, tmp_path):
             assert tensor.is_shared() and (tensor.detach() == 1).all(), (
                 name,
                 kind,
-            )  # what the other process has written
+            )  # values from the other process
     inbox.put(None)
     process.join(30)
     assert process.exitcode == 0
@@ -172,7 +172,7 @@ def test_what_lies_on_foreign_memory_moves_with_it():
 
 
 @pytest.mark.parametrize("kind", ["alone", "a part", "a view", "a view of a parameter"])
-def test_who_lies_on_memory_is_known_without_a_search(kind, monkeypatch):
+def test_tensors_on_a_memory_are_known_without_a_search(kind, monkeypatch):
     base = torch.nn.Parameter(torch.ones(3, 4)) if "parameter" in kind else torch.ones(3, 4)
     tensor = {"alone": base, "a part": torch.ones(5)[2:]}.get(kind)
     if tensor is None:
@@ -195,7 +195,7 @@ def test_what_lies_on_memory_is_found_among_frozen_objects_and_subclasses():
 
     base = torch.ones(3, 4)
     row, tagged, storage = base[1], base[2].as_subclass(Tagged), base.untyped_storage()
-    gc.freeze()  # for good: the collector would visit all objects of the tests
+    gc.freeze()  # frozen for good: the collector would visit all objects of the tests
     base.share_memory_()
     assert gc.get_freeze_count()
     assert all(each.is_shared() for each in (row, tagged, storage))

@@ -20,7 +20,7 @@ init = torch.nn.init
         (lambda t: init.uniform_(t, -1, 1), 1 / math.sqrt(3)),
     ],
 )
-def test_spread(fill, std):
+def test_standard_deviation_of_initial_values(fill, std):
     torch.manual_seed(1)
     tensor = fill(torch.empty(200, 100))
     assert tensor.std().item() == pytest.approx(std, rel=0.03)
@@ -40,7 +40,7 @@ def test_truncation(low, high):
     assert values.mean().item() == pytest.approx((density(low) - density(high)) / mass, abs=0.05)
 
 
-def test_structures():
+def test_structured_initial_values():
     assert init.eye_(torch.empty(2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]
     assert init.constant_(torch.empty(2), 5).tolist() == [5, 5]
     assert init.zeros_(torch.ones(2)).tolist() == [0, 0]

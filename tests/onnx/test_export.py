@@ -184,7 +184,7 @@ def test_the_mode_of_the_module_is_as_before():
         (lambda x: x.clone().t().mul_(2), "changes a view in place"),
     ],
 )
-def test_what_cannot_be_exported_says_so(function, words):
+def test_unsupported_exports_raise_errors(function, words):
     with pytest.raises(torch.onnx.OnnxExporterError, match=words):
         torch.onnx.export(Applied(function), torch.ones(2, 2))
 

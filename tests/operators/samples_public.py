@@ -470,7 +470,7 @@ SAMPLES = {
     for name, calls in table.items()
 }
 
-# Nothing to differentiate: what makes tensors, tells of them, compares, counts, draws or finds places.
+# Nothing to differentiate: functions that create or describe tensors, compare, count, draw or find positions.
 NOT_DIFFERENTIABLE = frozenset(
     """
     BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
@@ -491,7 +491,7 @@ NOT_DIFFERENTIABLE = frozenset(
     """.split()
 )
 
-# Of other precision than finite differences need, or of other devices.
+# The precision is too low for finite differences, or the device is another one.
 NOT_DOUBLE = frozenset(
     f"Tensor.{name}" for name in "bfloat16 bool byte cfloat chalf char cuda float half int long short xpu".split()
 ) | {f"nn.functional.{name}" for name in ("grouped_mm", "scaled_grouped_mm", "scaled_mm")}

@@ -10,7 +10,7 @@ from .test_every_operator import IN_PLACE_ONLY, apply, is_sparse
 
 NAMES = [name for name in SAMPLES if name not in IN_PLACE_ONLY and not is_sparse(OPERATORS[name])]
 
-# They do not compute a batch at all.
+# They accept no batches.
 NEVER = ("dynamic shape", "differently shaped Tensor")
 
 
@@ -32,7 +32,7 @@ def refused(function, *args):
     """Return the error of a call, or None."""
     try:
         function(*args)
-    except Exception as error:  # whichever it is, the batch has to be refused too
+    except Exception as error:  # for any error, the batch must be refused too
         return error
     return None
 

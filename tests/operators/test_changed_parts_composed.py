@@ -11,7 +11,7 @@ from .test_every_operator import DIFFERENTIABLE, IN_PLACE_ONLY, apply, replaced
 
 F = torch.func
 
-# Their first operand is no differentiable one, so that under `vmap` it lacks the batch dimension that is to be written.
+# Their first operand is not differentiable; under `vmap` it lacks the batch dimension of the values to write.
 NO_BATCH = frozenset("igamma igammac".split())
 
 FIRST = {
@@ -69,7 +69,7 @@ def functions(name, part, complex_numbers):
                 if taken.dtype != x.dtype:
                     raise RuntimeError("in place it cannot be")
                 whole = join(taken, x * 0.5)
-                if part == "view of a view":  # where the part stands a second time, it is left as it was
+                if part == "view of a view":  # the second occurrence of the part is not changed
                     whole = torch.stack([whole[0], torch.stack([x, x * 0.5])])
             weights = torch.linspace(0.5, 1, whole.numel(), dtype=torch.float64).reshape(whole.shape)
             return (squares(whole) * weights).sum() + (squares(taken) ** 2).sum() / 8

@@ -174,7 +174,7 @@ def test_gradients_pass_through_copies_and_casts():
     assert x.grad.tolist() == [1, 1]
 
 
-def test_what_is_overwritten_has_no_gradient():
+def test_overwritten_values_have_no_gradient():
     x = torch.ones(3, requires_grad=True)
     for overwrite in (
         lambda y: y.copy_(torch.zeros(3)), lambda y: y.fill_(2), lambda y: y.zero_(), lambda y: y.normal_(),
@@ -202,7 +202,7 @@ def test_copying_within_overlapping_memory_is_refused():
     assert x.tolist() == [0, 0, 1, 2, 3]
 
 
-def test_filling_an_expanded_tensor_fills_what_it_repeats():
+def test_filling_an_expanded_tensor_fills_its_base():
     x = torch.zeros(2, 1)
     x.expand(2, 3).fill_(4)
     assert x.tolist() == [[4], [4]]

@@ -20,7 +20,7 @@ CALLS = [
     for number, call in enumerate(calls)
 ]
 
-# Declared for their form in place: outside it they are no function of their own.
+# Declared for their in-place form; the out-of-place form is another function.
 IN_PLACE_ONLY = frozenset(
     [
         *(f"{name}_by_{kind}" for name in "eq ne lt le gt ge".split() for kind in ("tensor", "number")),
@@ -29,7 +29,7 @@ IN_PLACE_ONLY = frozenset(
     ]
 )
 
-# What they record says that there is no derivative.
+# They record that there is no derivative.
 NOT_IMPLEMENTED = frozenset(
     """
     detach_copy heaviside floor_divide_by_tensor floor_divide_by_number remainder_of_number scatter_combined
@@ -38,13 +38,13 @@ NOT_IMPLEMENTED = frozenset(
     """.split()
 )
 
-# Their derivative is zero by definition, however the samples move with the parameters.
+# Their derivative is zero by definition, although the samples depend on the parameters.
 ZERO_BY_DEFINITION = frozenset("normal_of_mean normal_of_std normal_of_both".split())
 
-# It moves with its parameter at constant probability, which is no derivative of how it is drawn (see tests/distributions).
+# Its derivative is taken at constant probability, not along the algorithm that draws it (see tests/distributions).
 IMPLICIT = frozenset(["_standard_gamma"])
 
-# They read memory as it lies, or refuse what lies otherwise.
+# Their results depend on the memory layout, or they refuse other layouts.
 OF_MEMORY = frozenset(
     "view_shape reshape_alias view_as_complex as_strided as_strided_copy view_as_complex_copy".split()
 )
@@ -169,7 +169,7 @@ def test_forward_mode(name, call):
 
 
 @pytest.mark.parametrize("name", sorted(NOT_IMPLEMENTED))
-def test_derivatives_that_there_are_not(name):
+def test_missing_derivatives(name):
     call = SAMPLES[name][0]
     result = as_list(apply(name, call, *call.build()[:2]))[0]
     with pytest.raises(RuntimeError, match=r"derivative for .* is not implemented"):
@@ -218,7 +218,7 @@ def test_gradients_in_place(name, call):
         changed = args[0].clone()
         expected = apply(name, call, [changed.clone(), *args[1:]], kwargs)
         if (expected.shape != changed.shape and not OPERATORS[name].view) or expected.dtype != changed.dtype:
-            return  # which test_in_place finds refused
+            return  # which is an error, see test_in_place
         result = apply(name, call, [changed, *args[1:]], kwargs, function)
         weights = torch.linspace(1, 2, result.numel(), dtype=result.dtype).reshape(result.shape)
         gradients.append(torch.autograd.grad((result * weights).sum(), tensors, allow_unused=True))
@@ -263,7 +263,7 @@ def test_layouts(name, call):
         for one, other in zip(as_list(result), as_list(expected), strict=True):
             assert one.shape == other.shape
             assert one.dtype == other.dtype
-            if not call.seeded:  # numbers are drawn in the order of memory
+            if not call.seeded:  # the order of random numbers follows the memory
                 numpy.testing.assert_allclose(one.numpy(force=True), other.numpy(force=True), rtol=1e-12, atol=1e-14)
 
 

@@ -15,7 +15,7 @@ from .test_every_operator import as_list, every_other, of_tensors, reversed_orde
 
 load_all()
 
-pytestmark = [  # they work all the same
+pytestmark = [  # they work nevertheless
     pytest.mark.filterwarnings("ignore:torch.(triangular_solve|lu|lu_solve|chain_matmul) is deprecated"),
     pytest.mark.filterwarnings("ignore:at..(frobenius|nuclear)_norm is deprecated"),
     pytest.mark.filterwarnings("ignore:.nn.functional.upsample(_nearest|_bilinear)?. is deprecated"),
@@ -56,7 +56,7 @@ def public_names():
                 yield prefix + name
     for name in torch.nn.functional.__dict__:
         found = getattr(torch.nn.functional, name)
-        hidden = name.startswith("_") or "torch_function" in name  # others may have read those from the module
+        hidden = name.startswith("_") or "torch_function" in name  # other modules may have imported these
         if inspect.isfunction(found) and not hidden and not is_declared(found):
             yield f"nn.functional.{name}"
     for name in dir(torch.Tensor):

@@ -184,6 +184,6 @@ def test_the_sign_of_an_imaginary_zero_chooses_the_branch_of_log1p(dtype):
 
 
 @pytest.mark.parametrize("padding", [(-4, 1), (3, -4), (-2, 5, -3, 3)])
-def test_padding_takes_away_no_more_than_there_is(padding):
+def test_padding_cannot_remove_more_than_all_elements(padding):
     with pytest.raises(RuntimeError, match=r"narrow\(\): length must be non-negative"):
         torch.nn.functional.pad(torch.ones(2, 3), padding, value=2.0)

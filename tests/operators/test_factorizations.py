@@ -79,7 +79,7 @@ def test_reflections_make_the_factors(shape, kind):
     assert_equal(torch.ormqr(vectors, tau, other.mH, transpose=True), whole.mH @ other.mH)
 
 
-def test_singular_matrices_are_told():
+def test_singular_matrices_are_reported():
     matrices = torch.tensor([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [2.0, 4.0]], [[0.0, 1.0], [0.0, 1.0]]])
     inverse, info = torch.linalg.inv_ex(matrices)
     assert info.tolist() == [0, 2, 1]

@@ -52,11 +52,11 @@ def test_importing_loads_few():
     ],
 )
 @pytest.mark.thorough
-def test_asking_loads(asked):
+def test_an_attribute_loads_its_family(asked):
     assert output(f"import adjoint as torch; assert {asked} is not None; print('ok')") == "ok"
 
 
-def test_what_is_not_there_is_missed_as_ever():
+def test_missing_names_raise_attribute_error():
     program = """
 import adjoint as torch
 for owner in (torch, torch.linalg, torch.Tensor, torch.ones(1), torch.operators, torch.special, torch.fft):

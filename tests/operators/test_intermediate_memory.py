@@ -26,26 +26,26 @@ PEAKS = {
     **({"poisson": (torch.poisson, 1.3)} if LOOPS.available else {}),  # NumPy takes half a minute
     "multinomial": (lambda x: (x + 1).multinomial(9, True), 1.6),
     "binary_cross_entropy": (lambda x: functional.binary_cross_entropy(x / 9, x / 9), 3.2),
-    "product of halves": (lambda x: x.half() @ x[:100].half().T, 1.5),  # 0.55 are of the halves
+    "product of halves": (lambda x: x.half() @ x[:100].half().T, 1.5),  # 0.55 for the halves
     "product of halves and a sum": (lambda x: torch.addmm(x[:, :100].half(), x.half(), x[:100].half().T), 1.5),
     "halves times a vector": (lambda x: x.half() @ x[0].half(), 1.1),
     "product of integers": (lambda x: x.short() @ x[:100].short().T, 1.5),
     "transform of lines with a large prime factor": (lambda x: torch.fft.rfft(x[:, :997]), 1.5),
     "transform of lines of odd length": (lambda x: torch.fft.rfft(x[:, :675]), 1.2),
-    "inverse transform of half lines": (lambda x: torch.fft.irfft(x[:, :498]), 2.5),  # 1 is of the complex numbers
+    "inverse transform of half lines": (lambda x: torch.fft.irfft(x[:, :498]), 2.5),  # 1 for the complex numbers
     "norm of columns": (lambda x: x.norm(3, 0), 0.5),
     "norm of all": (lambda x: x.norm(3), 0.5),
     "number of nonzeros": (lambda x: x.norm(0, 1), 0.1),
-    "norm of halves": (lambda x: x.half().norm(3, 1), 0.9),  # 0.5 is of the halves
+    "norm of halves": (lambda x: x.half().norm(3, 1), 0.9),  # 0.5 for the halves
     "argmax of halves": (lambda x: x.half().argmax(0), 0.9),
     "deviation of halves": (lambda x: x.half().std(1), 0.75),
     "maximum norm": (lambda x: x.norm(float("-inf"), 1), 0.5),
     "multi_margin_loss": (lambda x: functional.multi_margin_loss(x, torch.arange(ROWS) % COLUMNS), 0.5),
     "multilabel_margin_loss": (
         lambda x: functional.multilabel_margin_loss(x, torch.full(x.shape, -1).index_fill(1, torch.tensor([0]), 1)),
-        8.5,  # of the targets, which are twice as large as the scores, and their copy; counts; labels
+        8.5,  # for the targets, twice as large as the scores, and their copy; counts; labels
     ),
-    "put": (lambda x: x.put(torch.arange(x.numel()).view_as(x), x), 4),  # 2 and its check are of the index
+    "put": (lambda x: x.put(torch.arange(x.numel()).view_as(x), x), 4),  # 2 for the index and its check
 }
 
 
@@ -134,7 +134,7 @@ def test_least_squares_of_any_rank(driver, dtype, batches):
     torch.manual_seed(0)
     a = torch.randn(*batches[0], 40, 6, dtype=dtype)
     b = torch.randn(*batches[1], 40, 2, dtype=dtype)
-    for columns in (6, 4):  # as many are independent
+    for columns in (6, 4):  # half of them are independent
         if driver == "gels" and columns < 6:
             continue
         dependent = torch.cat([a[..., :columns], a[..., : 6 - columns] * 2], -1)

@@ -255,8 +255,8 @@ def assert_same(one, other):
 
 # --- the test -------------------------------------------------------------------------------------------------------
 
-# Not determined by their operands' numbers: they draw in the order of memory, read memory as it lies, or choose among equals;
-# or of one dtype and shape alone, which the functions check that call them (`_softmax_backward_data`).
+# Results that operands do not determine: random numbers in the order of memory, the memory layout, or a choice among equal
+# elements. Also internal operators of one dtype and shape, which their callers check (`_softmax_backward_data`).
 LEFT_OUT = frozenset(
     """
     as_strided as_strided_copy view_as_complex view_as_complex_copy view_as_real reshape_alias topk linalg_eig linalg_eigh

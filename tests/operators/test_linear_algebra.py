@@ -81,7 +81,7 @@ def positive(a):
     return a @ a.mH + 3 * torch.eye(a.shape[-1], dtype=a.dtype)
 
 
-# Vectors are determined up to signs or phases only: what is compared does not depend on those.
+# Vectors are determined up to signs or phases only: the compared results do not depend on these.
 FACTORIZATIONS = {
     "inv": lambda a: torch.linalg.inv(positive(a)),
     "solve": lambda a: torch.linalg.solve(positive(a), a),

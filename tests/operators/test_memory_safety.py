@@ -14,9 +14,7 @@ import adjoint as torch
 @pytest.mark.thorough
 def test_only_the_storage_looks_where_numpy_does_not_check():
     """`numpy.lib.stride_tricks.as_strided` makes arrays that reach anywhere, `numpy.ndarray` only within a buffer."""
-    package = Path(
-        torch.__file__
-    ).parent  # in `codegen` it repeats operands of an operator, which sizes of users' do not reach
+    package = Path(torch.__file__).parent  # `codegen` uses it to repeat operands; sizes from users do not get there
     unchecked = {
         str(path.relative_to(package))
         for path in package.rglob("*.py")
@@ -42,7 +40,7 @@ def test_set_stays_within_arrays(array, source, place):
     assert x.resize_as_(torch.ones(2, 2)).shape == (2, 2)
 
 
-def test_a_storage_of_an_array_is_what_lies_between_its_first_and_last_element():
+def test_a_storage_of_an_array_reaches_from_its_first_to_its_last_element():
     assert torch.from_numpy(numbers()[::2]).untyped_storage().nbytes() == 23 * 4
     assert torch.from_numpy(numpy.lib.stride_tricks.as_strided(numbers(), (100,), (0,))).untyped_storage().nbytes() == 4
     transposed = torch.from_numpy(numbers().reshape(4, 6).T)
@@ -59,7 +57,7 @@ def test_memory_from_outside_is_not_resized():
     assert x.shape == (24,) and x.resize_(4, 5).shape == (4, 5)
 
 
-def test_a_tensor_is_set_to_what_its_source_grows_to():
+def test_a_tensor_is_set_to_the_resized_source():
     x = torch.arange(4.0)
     y = torch.empty(0).set_(x, 1, (2, 3))
     y.fill_(7)

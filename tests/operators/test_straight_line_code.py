@@ -187,7 +187,7 @@ CASES = [
 @pytest.mark.long_cases
 def test_both_ways_are_the_same(name, call, monkeypatch):
     op = OPERATORS[name]
-    monkeypatch.setattr(slow_path, "OFTEN", None)  # no code is printed but by `slowly`
+    monkeypatch.setattr(slow_path, "OFTEN", None)  # only `slowly` generates code
     ways = ["function", *(["in place"] if op.inplace else []), *(["out"] if op.out and not op.outputs else [])]
     for way, kinds, layout, situation in itertools.product(ways, DTYPES, LAYOUTS, SITUATIONS):
         everywhere = kinds in ("float32", "float32 and float64")

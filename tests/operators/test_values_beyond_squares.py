@@ -24,7 +24,7 @@ NORMALIZATIONS = {
     "one image": lambda x: F.batch_norm(x[1:2], None, None, training=True),
     "columns": lambda x: F.batch_norm(x.flatten(1), None, None, training=True),
 }
-OF_CHANNELS = ("batch", "one image", "columns")  # all samples of one are large
+OF_CHANNELS = ("batch", "one image", "columns")  # one group has only large samples
 
 
 @pytest.mark.parametrize("places", [5, 2000])  # also compiled
@@ -41,7 +41,7 @@ def test_what_is_normalized_does_not_depend_on_its_scale(name, dtype, factor, pl
 
 
 @pytest.mark.parametrize("name", ["layer", "rms", "normalize", "group", "batch"])
-def test_gradients_of_what_is_normalized_are_in_proportion(name):
+def test_gradients_of_normalized_values_are_proportional(name):
     torch.manual_seed(0)
     x, weights = torch.randn(3, 4, 5), torch.randn(3, 4, 5)
     gradients = []

@@ -39,7 +39,7 @@ def test_gradients_within_vmap_are_those_of_one_call(name):
         torch.testing.assert_close(one[1], torch.zeros_like(one[1]) if other is None else other)
 
 
-# Functions that are applied one element after another below the level that records, with a call of each.
+# Functions that `vmap` applies element by element below the recording level, each with a call.
 WITHOUT_GRADIENTS = {
     "_repeated_positions": lambda x: torch.repeat_interleave(x.detach().long()),
     "view_dtype": lambda x: x.view(torch.int64),

@@ -46,7 +46,7 @@ def descend(optimizer, w, steps):
 
 
 @pytest.mark.parametrize(("name", "options", "expected"), DESCENTS)
-def test_descent(name, options, expected):
+def test_first_steps_of_each_optimizer(name, options, expected):
     w = parameter(1.0, -2.0)
     descend(getattr(optim, name)([w], **options), w, 3)
     assert w.tolist() == pytest.approx(expected, rel=1e-5)
@@ -343,7 +343,7 @@ def test_a_parameter_listed_twice_takes_two_steps():
         optimizer = optim.SGD([w, w], lr=0.25, momentum=0.5)
     w.grad = torch.ones(1)
     optimizer.step()
-    assert w.item() == 0.5  # in the first step the momentum is the gradient, both times
+    assert w.item() == 0.5  # in each first step the momentum is the gradient
     optimizer.step()
     assert w.item() == 0.5 - 0.25 * 1.5 - 0.25 * 1.75
 

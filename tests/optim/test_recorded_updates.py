@@ -132,7 +132,7 @@ def test_a_loss_after_steps_is_differentiated_by_all_options(name):
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
-def test_a_recorded_step_computes_what_others_do(name, dtype):
+def test_a_recorded_step_equals_an_ordinary_one(name, dtype):
     results = []
     for differentiable, as_tensor in itertools.product((False, True), repeat=2):
         param, first, second = (tensor.detach() for tensor in drawn(dtype))

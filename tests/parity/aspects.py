@@ -28,10 +28,10 @@ from .comparison import (
 from .conversion import from_array, to_array
 from .samples import Sample
 
-# A sample that takes longer than this differs; an operator that takes longer for several is given up.
+# A sample that takes longer than this counts as a difference; after several of these, the operator is skipped.
 SECONDS = 20
 IDLE = 10
-# How many times as many samples as in an everyday run.
+# The factor for the number of samples, relative to an everyday run.
 THOROUGH = float(os.environ.get("ADJOINT_PARITY_THOROUGH", "1"))
 ALL = slice(None)
 
@@ -65,7 +65,7 @@ def call(module: Any, run: Callable[..., Any], sample: Sample, *, requires_grad:
     seed(module, 0)
     try:
         made.result = run(*args, **kwargs)
-    except Exception as error:  # whatever is raised is compared
+    except Exception as error:  # all exceptions are compared
         made.error = error
     return made
 
@@ -99,7 +99,7 @@ def _outcome_differs(actual: Call, expected: Call) -> tuple[bool, str | None]:
     return False, None
 
 
-# A derivative that PyTorch has not written may exist here.
+# A derivative that PyTorch lacks may exist here.
 _LACKS_DERIVATIVE = re.compile(
     r"(the )?derivative for .* is not implemented|.* does not support automatic differentiation for"
 )
@@ -230,7 +230,7 @@ def _same_versions(
             try:
                 tensor.zero_()
                 errors.append(None)
-            except Exception as error:  # whatever is raised is compared
+            except Exception as error:  # all exceptions are compared
                 errors.append(error)
         actual_error, expected_error = errors
         if expected_error is not None:
@@ -364,7 +364,7 @@ def _differentiate(op: Any, module: Any, made: Call, order: int) -> Any:
             return [grads, None]
         seconds = [_random_like(module, grad, generator) for grad in again]
         return [grads, module.autograd.grad(again, inputs + cotangents, seconds, allow_unused=True)]
-    except Exception as error:  # whatever is raised is compared
+    except Exception as error:  # all exceptions are compared
         return error
 
 

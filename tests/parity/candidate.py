@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-# For each kind of accelerator that may be initialised later, PyTorch's `manual_seed` also writes down the stack it was called
-# with, and its tables of samples call it for each sample: it takes longer than most of them.
+# For each kind of accelerator that may be initialised later, PyTorch's `manual_seed` also records its call stack. Its tables of
+# samples call it for each sample, and it takes longer than most samples.
 for accelerator in (torch.cuda, torch.xpu, torch.mtia):
     if not accelerator.is_available():
         accelerator.manual_seed_all = lambda seed: None

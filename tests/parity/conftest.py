@@ -17,7 +17,7 @@ except ImportError:
 else:
     if environment.PROCESSES > 1:
         torch.set_num_threads(environment.SHARE)
-    with warnings.catch_warnings():  # PyTorch's first forward-mode call of a process imports it, and it warns of itself
+    with warnings.catch_warnings():  # PyTorch's first forward-mode call in a process imports this module, which warns
         warnings.simplefilter("ignore", DeprecationWarning)
         import torch._decomp.decompositions_for_jvp
 

@@ -17,7 +17,7 @@ from .comparison import arrays_differ, dtype_name, graph, is_tensor
 from .conversion import to_array
 from .exceptions import unexcused
 
-# PyTorch otherwise says each warning of its core only once in a process.
+# Otherwise PyTorch shows each warning of its core only once in a process.
 torch.set_warn_always(True)
 
 

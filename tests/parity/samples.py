@@ -21,7 +21,7 @@ from torch.testing._internal.opinfo import core
 from .candidate import candidate, lookup
 from .conversion import Converter, to_array
 
-# PyTorch looks through the whole stack for one of its own test methods at each sample. There is none here.
+# At each sample, PyTorch searches the whole stack for one of its test methods. There is none here.
 common_utils.extract_test_fn = core.extract_test_fn = lambda: None
 
 NAMES = """
@@ -61,7 +61,7 @@ NAMES = """
     cauchy geometric log_normal
 """.split()
 
-# Their results are whatever memory held.
+# Their results are uninitialized memory.
 UNINITIALISED = frozenset(
     "empty empty_like new_empty empty_strided new_empty_strided empty_permuted resize_ resize_as_".split()
 )

@@ -21,7 +21,7 @@ NAMES = (
 PAIRS = list(itertools.product(NAMES, NAMES))
 ALIASES = ("half", "float", "double", "chalf", "cfloat", "cdouble", "short", "int", "long")
 SCALARS = (True, 3, 2.5, 1j)
-# Types that tensors have by views alone. PyTorch refuses to say whether quantized numbers and bits have a sign.
+# Dtypes that tensors get only through views. PyTorch does not say whether quantized numbers and bits are signed.
 BARE = ("int1", "int7", "uint1", "uint7", "float4_e2m1fn_x2")
 OF_NO_SIGN = ("qint8", "qint32", "quint8", "quint4x2", "quint2x4", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2")
 
@@ -179,7 +179,7 @@ def test_sizes_layouts_and_formats(use):
 
 
 F = "torch.nn.functional."
-# Computations of a tensor x of 2 x 2 x 3 ones whose kernels are not there for every dtype.
+# Computations with a tensor x of 2 x 2 x 3 ones, for which some dtypes have no kernel.
 KERNELS = [
     f"{F}layer_norm(x, (3,))",
     f"{F}batch_norm(x, None, None, training=True)",

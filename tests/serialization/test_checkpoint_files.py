@@ -1045,7 +1045,7 @@ def test_protocols(protocol):
 
 
 @FORMATS
-def test_what_cannot_be_pickled_leaves_the_file_alone(tmp_path, zipped):
+def test_an_object_that_cannot_be_pickled_leaves_the_file_unchanged(tmp_path, zipped):
     path = tmp_path / "model.pt"
     torch.save(torch.ones(2), path)
     for bad in (lambda: 0, open, (i for i in "ab")):

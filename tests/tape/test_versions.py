@@ -41,7 +41,7 @@ def test_what_was_saved_of_a_tensor_cut_from_its_history_is_refused(changes):
         z.sum().backward()
 
 
-def test_what_is_saved_afterwards_is_not():
+def test_values_saved_after_a_detach_have_no_history():
     x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     y = x * 2
     y.detach_()

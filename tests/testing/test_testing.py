@@ -7,7 +7,7 @@ import adjoint as torch
 from adjoint.testing import assert_allclose, assert_close, make_tensor
 
 
-def test_what_is_close_is_silent():
+def test_close_values_raise_nothing():
     assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
     assert_close({"a": [1, None], "b": (2.0, True)}, {"a": (1, None), "b": [2.0, True]})
     assert_close(numpy.array([1.0]), numpy.array([1.0]))
@@ -40,13 +40,13 @@ def test_the_message_says_where_and_how_much():
         ({"a": 1}, {"b": 1}, "Missing keys in the actual mapping: ['b']"),
     ],
 )
-def test_what_differs(actual, expected, words):
+def test_messages_of_assert_close(actual, expected, words):
     with pytest.raises(AssertionError) as caught:
         assert_close(actual, expected)
     assert words in str(caught.value)
 
 
-def test_what_cannot_be_compared():
+def test_objects_that_cannot_be_compared():
     with pytest.raises(TypeError, match="No comparison pair was able to handle"):
         assert_close(1.0, torch.tensor(1.0))
     with pytest.raises(ValueError, match="Both 'rtol' and 'atol' must be either specified or omitted"):
@@ -65,7 +65,7 @@ def test_the_older_comparison_minds_no_dtypes():
         assert_allclose(torch.ones(1), torch.ones(1).double())
 
 
-def test_made_tensors_keep_to_what_was_asked():
+def test_created_tensors_have_the_requested_properties():
     x = make_tensor((3, 4), dtype=torch.float64, device="cpu", low=2, high=3, requires_grad=True)
     assert x.shape == (3, 4) and x.requires_grad and ((x >= 2) & (x < 3)).all()
     apart = make_tensor(3, 4, dtype=torch.int64, device="cpu", noncontiguous=True, exclude_zero=True)

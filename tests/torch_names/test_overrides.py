@@ -248,7 +248,7 @@ def test_an_exception_in_a_mode_leaves_it_active():
     assert mode.names == ["torch.ones", "torch.ones"]
 
 
-def test_a_mode_sees_what_a_model_calls():
+def test_a_mode_receives_the_calls_of_a_model():
     model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
     with Names() as mode:
         model(torch.ones(1, 2)).sum().backward()
@@ -351,7 +351,7 @@ def test_a_class_that_defines_it_otherwise_is_warned():
         assert torch.mul(Old(), 2) == "mul"
 
 
-def test_every_function_is_told_of_as_the_one_that_was_called():
+def test_every_function_is_reported_by_its_called_name():
     class Duck:
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):

@@ -94,7 +94,7 @@ def test_types_of_arguments_have_their_private_names():
 
 
 @pytest.mark.parametrize("name", ["xpu", "mps", "mtia"])
-def test_devices_that_are_not_there_say_so(name):
+def test_missing_devices_raise_errors(name):
     module = getattr(torch, name)
     assert (module.is_available(), module.device_count()) == (False, 0)
     with pytest.raises(
@@ -364,7 +364,7 @@ def test_a_wrapper_subclass_is_made_with_positional_arguments_too():
     "value", [torch.ones(2), torch.ones(2, dtype=torch.complex64), torch.ones(2, requires_grad=True)]
 )
 @pytest.mark.filterwarnings("ignore:The use of `x.T`|The .grad attribute")
-def test_what_dir_lists_is_there(value):
+def test_names_that_dir_lists_exist(value):
     for name in dir(value):
         try:
             assert hasattr(value, name), name

@@ -50,7 +50,7 @@ OVERWRITING = [
 
 
 @pytest.mark.parametrize("function", OVERWRITING)
-def test_functions_that_overwrite_what_was_saved(function):
+def test_functions_that_overwrite_saved_values(function):
     x, direction = points(3), points(3)
     expected = jvp(function, (x,), (direction,))
     value, push = linearize(function, x)

@@ -381,7 +381,7 @@ def test_results_do_not_hang_on_transforms_that_have_ended():
     assert not found.requires_grad
 
 
-def test_tangents_of_what_is_changed_in_place_are_kept_for_backward():
+def test_tangents_of_changed_values_are_kept_for_backward():
     def change(x):
         y = x.clone()
         y[1:].mul_(x[:-1])

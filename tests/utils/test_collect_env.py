@@ -12,7 +12,7 @@ from adjoint.utils import collect_env
 @pytest.mark.parametrize(
     "command", [("-m", "adjoint", "run", "-m", "torch.utils.collect_env"), ("-m", "adjoint.utils.collect_env")]
 )
-def test_the_command_shows_what_there_is(command):
+def test_the_command_shows_the_system(command):
     shown = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True).stdout
     assert shown.startswith("Collecting environment information...\nPyTorch version: ")
     assert "numpy==" in shown

@@ -78,7 +78,7 @@ def test_a_mode_is_told_forward_and_backward():
     assert x.grad.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_functions_written_by_hand_are_told():
+def test_handwritten_functions_are_reported():
     with Log() as log:
         x = torch.zeros(2, 3)
         x.uniform_(0, 1)
@@ -269,7 +269,7 @@ def test_overloads_are_called():
 
 
 @pytest.mark.thorough
-def test_fake_tensors_cost_nothing_before_there_is_one():
+def test_fake_tensors_cost_nothing_before_their_first_use():
     text = """
 import adjoint as torch
 from adjoint.tape.torch_dispatch import DISPATCHING

@@ -114,7 +114,7 @@ def test_first_nan_of_a_backward_by_trying() -> None:
     loss = (y * 0).sum()
     assert explain(loss).startswith("The backward of SqrtBackward0 made a nan.")
     assert x.grad is None
-    loss.backward()  # which still can be
+    loss.backward()  # the one before still can be
     assert "freed" in explain(loss)
     assert "without hooks, makes none" in explain((x * 2).sum())
 
@@ -146,7 +146,7 @@ def test_nan_of_a_backward_within_a_checkpoint() -> None:
     x = torch.tensor([0.0, 1.0], requires_grad=True)
     loss = checkpoint(region, x, use_reentrant=False).sum()
     assert "# the culprit" in explain(loss).line
-    loss.backward()  # which still can be
+    loss.backward()  # the one before still can be
     assert x.grad.isnan().tolist() == [True, False]
     found = explain(checkpoint(region, x, use_reentrant=True).sum())
     assert found.startswith("Its backward cannot be tried: RuntimeError: When use_reentrant=True")

@@ -14,7 +14,7 @@ from adjoint.codegen.llvm import elementary_bessel, elementary_polynomials
 from adjoint.codegen.llvm.expressions import FUNCTIONS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.language import Int, Pointer, Static, T, address, f32, f64, load, loops, store
-from adjoint.kernels.math import bessel as _bessel  # declares the functions, as the next ones do  # noqa: F401
+from adjoint.kernels.math import bessel as _bessel  # declares the functions, as the next two imports do  # noqa: F401
 from adjoint.kernels.math import special as _special  # noqa: F401
 from adjoint.operators.math import polynomials as _polynomials  # noqa: F401
 
@@ -161,7 +161,7 @@ def test_polynomials_agree_with_the_same_source_on_arrays(name, dtype):
     assert expected.dtype == dtype
     by_angle = (n >= 7) & (abs(x) < 1) & name.startswith("chebyshev")
     numpy.testing.assert_array_equal(found[~by_angle], expected[~by_angle])
-    rounding = 4 * numpy.finfo(dtype).eps * abs(n[by_angle]) ** 2  # of the angle, over the sine of one
+    rounding = 4 * numpy.finfo(dtype).eps * abs(n[by_angle]) ** 2  # the sine of the angle divided by the sine of one
     assert (abs(found - expected)[by_angle] <= rounding).all()
     assert numpy.isnan(found).any()
     assert (found[n < -0.9] == 0).all()

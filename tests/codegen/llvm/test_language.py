@@ -127,7 +127,7 @@ def test_plain_kernels_keep_the_indices_of_their_loops():
     makers = {name: loops(plain=True, strength_reduced=name != "plain") for name in ("before", "plain", "after")}
     found = {name: make(strided).compiled(T=f32) for name, make in makers.items()}
     multiplies = {name: "imul" in HOST.assembly(function.code) for name, function in found.items()}
-    if HOST.instruction_set != "NEON":  # what is told LLVM for one kernel does not hold for the next
+    if HOST.instruction_set != "NEON":  # statements to LLVM about one kernel do not hold for the next
         assert multiplies == {"before": False, "plain": True, "after": False}
     x = numpy.arange(20, dtype="f4")
     for function in found.values():

@@ -39,7 +39,7 @@ def test_kernels_are_events_inside_those_of_operators():
         assert found["compiled::gelu_backward_float32"].cpu_parent.name == "GeluBackward0"
 
 
-def test_products_are_named_by_what_multiplies():
+def test_products_are_named_by_their_kernel():
     a = torch.randn(64, 64)
     with profile() as prof:
         a @ a
@@ -70,7 +70,7 @@ def test_other_threads_are_not_profiled():
 
 
 def test_two_threads_profile_their_own_kernels():
-    x = torch.randn(600, 600)  # of small tensors it depends on who has called the operator first
+    x = torch.randn(600, 600)  # for small tensors this depends on earlier calls of the operator
     with profile() as outer:
         x.exp()
 

@@ -68,7 +68,7 @@ def threads(request):
     torch.set_num_threads(before)
 
 
-def test_atomic_operations_give_what_was_there():
+def test_atomic_operations_return_the_old_value():
     found = numpy.array([3, 0, 0, 0, 0, 0], numpy.int64)
     numbered.compiled()(address(found))
     assert found.tolist() == [14, 3, 8, 9, 11, 11]

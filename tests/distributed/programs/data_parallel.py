@@ -292,7 +292,7 @@ def check_hooks(rank, size):
     for hook in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
         state = powerSGD_hook.PowerSGDState(None, 30, start_powerSGD_iter=2, min_compression_rate=0)
         exact = averaged(hook, state, 4) - averaged(steps=4)
-        assert exact.abs().max() < 1e-3 * scale  # thin matrices of full rank leave nothing out
+        assert exact.abs().max() < 1e-3 * scale  # thin matrices of full rank are exact
         state = powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=1)
         averaged(hook, state, 5)
         assert state.error_dict
@@ -317,9 +317,7 @@ def check_join(rank, size):
                 model(torch.ones(1, 1) * (rank + 1)).sum().backward()
         return model.module.weight.grad.item()
 
-    active = [
-        each for each in range(size) if each >= rank
-    ]  # rank r has r + 1 batches: in its last, these have some left
+    active = [each for each in range(size) if each >= rank]  # rank r has r + 1 batches: later ranks have more left
     assert after(rank + 1) == pytest.approx(sum(each + 1 for each in active) / size)
     assert after(rank + 1, divide_by_initial_world_size=False) == pytest.approx(
         sum(each + 1 for each in active) / len(active)

@@ -256,7 +256,7 @@ def check_what_is_gathered_when(rank, size):
         assert len(gatherings(seen)) == 3
         with torch.inspect.communication(model) as seen:
             y.backward()
-        assert len(gatherings(seen)) == 3  # the last one, and while a layer runs backward the one before it
+        assert len(gatherings(seen)) == 3  # the last layer, and while a layer runs backward, the previous one
         assert sum(call["call"] == "reduce_scatter_tensor_coalesced" for call in seen.calls) == 3
     layers[0].set_modules_to_forward_prefetch([layers[1], layers[2]])
     with torch.inspect.communication(model) as seen:
@@ -474,7 +474,7 @@ def check_async_save(rank, size):
     with pytest.raises(checkpoint.CheckpointException, match=f"(?s)rank {last}: .*/proc/none") as raised:
         failing.result()
     assert list(raised.value.failures) == [last]
-    checkpoint.load(read, checkpoint_id=folder[0])  # what was there before
+    checkpoint.load(read, checkpoint_id=folder[0])  # the earlier files
     assert read["steps"] == [1, 2]
 
 

@@ -136,7 +136,7 @@ def run_guarded() -> None:
         shared_kernels.share(Path(folder))
     LOOPS.every_size = True
     launch.PARALLEL_BYTES = launch.PIECE_BYTES = 1
-    parallel.LINE = 4  # arrays of scratch memory, too, lie close to a page
+    parallel.LINE = 4  # scratch arrays, too, touch a page
     torch.set_num_threads(2)
     for at_end in (True, False):  # in one process, which compiles the kernels once
         with guarded_arrays(at_end=at_end):
@@ -148,7 +148,7 @@ def run_guarded() -> None:
                     result.sum().backward(retain_graph=True)
     assert not LOOPS.failures, LOOPS.failures
     sys.stdout.flush()
-    os._exit(0)  # arrays that are left cannot be freed once the interpreter has gone
+    os._exit(0)  # remaining arrays cannot be freed after the interpreter has ended
 
 
 @pytest.mark.thorough

@@ -58,7 +58,7 @@ def test_factors_and_pivots(dtype):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.usefixtures("width")
-def test_systems(dtype):
+def test_solutions_of_systems(dtype):
     rng = numpy.random.default_rng(0)
     for size in SIZES:
         for columns in (1, 4, 9, 17):

@@ -119,7 +119,7 @@ def test_negative_log_likelihood(shape, weighted, reduction, both):
 def test_ctc_loss(both):
     target = integers(1, 7, 4, 5)
     target[:, :2] = 3
-    for lengths in [(12, 9, 12, 3), (12, 12, 0, 1)]:  # a loss of the last is infinite
+    for lengths in [(12, 9, 12, 3), (12, 12, 0, 1)]:  # the last loss is infinite
         for zero_infinity in (False, True):
             both(
                 lambda x, target, lengths=lengths, zero=zero_infinity: F.ctc_loss(
@@ -194,7 +194,7 @@ def test_special_functions(name, both):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_neighbours(dtype, both):
+def test_nextafter(dtype, both):
     edges = numpy.array([0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, numpy.finfo(dtype).max], dtype)
     smallest = numpy.finfo(dtype).smallest_subnormal
     x = numpy.concatenate([edges, [smallest, -smallest]]).astype(dtype)

@@ -111,7 +111,7 @@ def test_vectors_of_every_width(bytes_, monkeypatch):
         ((3, 28), (9,)),
         ((1, 2, 5, 6, 7), (2, 3, 4)),
         ((2, 6, 6), (3, 2)),
-        ((2, 3, 5, 1300), (2, 3)),  # more columns than are looked at together
+        ((2, 3, 5, 1300), (2, 3)),  # more columns than one step compares
     ],
 )
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

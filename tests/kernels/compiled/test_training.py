@@ -12,7 +12,7 @@ from adjoint.codegen.acceleration import LOOPS
 from tests.autograd.test_lifetime import growth
 
 WARM_UP, STEPS = 2_000, 500
-SIZES_CHANGE = 4  # lengths of sequences that take turns, so that kernels meet more than one shape
+SIZES_CHANGE = 4  # alternating lengths of sequences, so that kernels meet more than one shape
 
 
 class Block(nn.Module):

@@ -109,7 +109,7 @@ def test_halves_accumulate_in_float32(dtype):
     assert float(scan.cumsum(x, 0)[2999]) == float(numpy.float32(3000).astype(dtype))
 
 
-def test_nan_wins():
+def test_extrema_propagate_nan():
     x = numpy.array([[1.0, math.nan, 3.0, math.nan], [4.0, 2.0, 4.0, 1.0]])
     assert numpy.isnan(reduction.amax(x, 1)[0])
     assert numpy.isnan(reduction.amin(x)).all()
@@ -167,7 +167,7 @@ def test_empty_reductions():
     assert not reduction.any(x)
 
 
-def test_truth():
+def test_all_and_any():
     x = numpy.array([[0, 2], [3, 4]], "u1")
     assert reduction.all(x, 1).dtype == numpy.uint8
     assert reduction.all(x.astype("f4"), 1).tolist() == [False, True]

@@ -59,7 +59,7 @@ def test_gradients_of_changes_pass_through_conjugates():
     assert torch.allclose(gradient, 8 * w.detach())
 
 
-def test_what_reads_memory_refuses_or_resolves():
+def test_functions_that_read_memory_refuse_or_resolve_lazy_views():
     x = new()
     c = x.conj()
     with pytest.raises(RuntimeError, match=r"Use tensor.resolve_conj\(\).numpy\(\) instead"):

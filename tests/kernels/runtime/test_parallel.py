@@ -81,7 +81,7 @@ def test_number_of_threads_is_checked():
 def test_a_forked_child_starts_its_own_workers(threads):
     parallel_rows(lambda start, stop: None, 1000, 1 << 14)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads, which is what is tested
+        warnings.simplefilter("ignore", DeprecationWarning)  # the test needs a fork in a process with threads
         child = os.fork()
     if child == 0:
         signal.alarm(30)  # a child that waits for workers of its parent fails

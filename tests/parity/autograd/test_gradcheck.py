@@ -306,7 +306,7 @@ gradgradcheck(lambda x: x ** 3, leaf(2), check_fwd_over_rev=True)
 gradgradcheck(lambda x: x ** 3, leaf(2), check_fwd_over_rev=True, check_rev_over_rev=False, check_undefined_grad=False)
 """
 
-# What PyTorch's messages add for those who add operators to PyTorch, and what stands below that.
+# The part of PyTorch's messages for developers of PyTorch's operators, and the text after it.
 _ADVICE = re.compile(
     r"(\n\nNOTE: If your op|This could have been invoked|If you are adding a new operator|\n\nGot:).*", re.DOTALL
 )

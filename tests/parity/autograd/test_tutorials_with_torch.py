@@ -24,7 +24,7 @@ def of_pytorch(name):
     return {name: value for name, value in names.items() if name.startswith("test_") or name == "eager_switching"}
 
 
-# PyTorch may hang there, or its threads share what ours have for themselves.
+# PyTorch may hang there, or its threads share a state that is separate here.
 OURS = """
     test_an_error_in_one_thread_leaves_the_others_alone test_transforms_in_many_threads_do_not_mix
     test_choices_of_one_thread_do_not_reach_another test_a_trace_in_one_thread_leaves_the_modules_of_others_alone

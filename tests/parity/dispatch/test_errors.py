@@ -8,7 +8,7 @@ from tests.parity.dispatch.wrong_calls import MISTAKES as MISTAKES_OF_OPERATORS
 from tests.parity.exceptions import KNOWN, unexcused
 from tests.parity.programs import compare
 
-# One mistake a line.
+# One mistake per line.
 MISTAKES = """
 torch.ones(2, requires_grad=True).mul(2).backward()
 torch.ones(2).sum().backward()

@@ -68,7 +68,7 @@ def first_words(function, arguments, keywords):
 def difference(name):
     for case, call in CALLS.items():
         expected, found = (first_words(lookup(library, name), *call) for library in (torch, candidate))
-        if expected[0] == "AttributeError":  # PyTorch's own code stumbles over the argument, where ours names it
+        if expected[0] == "AttributeError":  # the argument causes an error deep in PyTorch's code; ours names it
             expected = ("TypeError", name.rpartition(".")[2], None)
         same = expected[:2] == found[:2] and (None in (expected[2], found[2]) or expected[2] == found[2])
         if not same:

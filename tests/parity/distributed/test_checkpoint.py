@@ -15,7 +15,7 @@ def theirs():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_one_reads_what_the_other_has_written(theirs, tmp_path):
+def test_each_library_reads_files_of_the_other(theirs, tmp_path):
     checkpoint.save(example(adjoint, 2.5), checkpoint_id=tmp_path / "ours")
     loaded = example(torch, 0.0)
     theirs.load(loaded, checkpoint_id=tmp_path / "ours", no_dist=True)

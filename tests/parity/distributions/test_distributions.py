@@ -18,11 +18,11 @@ from tests.parity.distributions.lines import (
     VALUES,
 )
 
-# A gradient through gamma samples is one of PyTorch's rational approximations there, good to some 1e-3; ours is compared with
-# the truth in tests/distributions/test_implicit_gradients.py.
+# PyTorch computes gradients of gamma samples there by rational approximations with errors of about 1e-3;
+# tests/distributions/test_implicit_gradients.py compares ours with exact values.
 APPROXIMATE_GRADIENTS = {"Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT", "Wishart"}
 
-# What PyTorch says of these is not so, or not so exactly; tests/distributions asks the truth.
+# PyTorch's answers for these are wrong or inexact; tests/distributions compares ours with exact values.
 MISTAKEN = {
     ("Kumaraswamy", "moments"): "the mode is nan",
     **{

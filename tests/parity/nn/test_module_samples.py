@@ -82,7 +82,7 @@ def test_modules(info, training, most):
                 modules.append(kind(*convert(constructor.args), **kwargs).double().train(training))
         ours, theirs = modules
         assert plain(repr(ours)) == plain(repr(theirs))
-        if hasattr(theirs, "initialize_parameters"):  # what a lazy module has, its first call draws
+        if hasattr(theirs, "initialize_parameters"):  # the first call of a lazy module draws its parameters
             theirs.initialize_parameters(*forward.args)
             theirs(*forward.args)
         ours.load_state_dict({k: from_array(candidate, to_array(v).copy()) for k, v in theirs.state_dict().items()})
@@ -109,13 +109,13 @@ def test_refusals(info):
         convert = Converter(candidate)
         module = kind(*convert(built.args), **convert(built.kwargs))
         if "dtype" not in built.kwargs and any(True for _ in module.parameters()):
-            module = module.double()  # where a module has only what it is given, the dtype of that may be the mistake
+            module = module.double()  # the mistake may be the dtype of the module's only argument
         return called is None or module(*convert(called.args), **convert(called.kwargs))
 
     for error in errors:
         sample = error.module_error_input
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of what Python's expressions may mean one day
+            warnings.simplefilter("ignore", FutureWarning)  # about future meanings of Python's expressions
             expected = re.compile(error.error_regex)
         with pytest.raises(error.error_type, match=expected):
             build_and_call(sample.constructor_input, sample.forward_input)

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 TESTS = Path(__file__).parents[2]
-# Tests of how modules are made here, and of what PyTorch refuses or, as rates in tensors, changes itself.
+# Tests of internals, and of calls that PyTorch refuses, or whose arguments it changes (rates in tensors).
 OURS = (
     "test_a_module_without_hooks_calls_forward_at_once",
     "test_soft_margin_loss_of_complex_scores",

@@ -77,7 +77,7 @@ def outcome(library, way, source, arguments):
     seen = tuple(result.shape), result.untyped_storage().nbytes()
     if not result.numel():
         return seen
-    known = way.startswith(("as_", "empty")) or result.storage_offset() < 6  # what a storage grows by is whatever it is
+    known = way.startswith(("as_", "empty")) or result.storage_offset() < 6  # new bytes of a storage are undefined
     return (
         *seen,
         result.stride(),
@@ -97,7 +97,7 @@ def test_the_same_windows_are_allowed(way, source):
         if beyond_numpy(size, stride) or (way != "as_strided" and too_large(size, stride, offset)):
             continue
         expected = outcome(torch, way, source, (size, stride, offset))
-        if "Stride calculation" in str(expected):  # of strides that nobody gave
+        if "Stride calculation" in str(expected):  # about strides that no argument contains
             continue
         actual = outcome(candidate, way, source, (size, stride, offset))
         assert actual == expected, (size, stride, offset)

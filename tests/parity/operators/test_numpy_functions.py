@@ -12,7 +12,7 @@ from tests.parity.candidate import candidate
 from tests.parity.comparison import is_tensor
 from tests.parity.conversion import from_array, to_array
 
-# They write files or buffers, change settings, describe the library, run code that they are given, or are no functions of arrays.
+# They write files or buffers, change settings, describe the library, run given code, or are not functions of arrays.
 LEFT_OUT = frozenset(
     """add_newdoc add_docstring add_newdoc_ufunc save savez savez_compressed savetxt loadtxt load fromfile fromregex genfromtxt
     seterr seterrcall setbufsize set_printoptions set_string_function show_config show_runtime info test get_include printoptions

@@ -52,12 +52,12 @@ _MORE: dict[str, tuple[Any, ...]] = {
     "cummax_": (0,),
 }
 _SQUARE = ("tril_", "trace_")
-# What PyTorch happens to compute with narrow dtypes (their first power, 2 to their power, bounds of them, the norm of one
-# number), or refuses in another order.
+# Special cases that PyTorch computes with narrow dtypes (their first power, 2 to their power, bounds, the norm of one number), or
+# refuses in another order.
 _BY_CHANCE = re.compile(
     r"(ldexp|pow|clamp|norm|nansum|lerp)\b.*(complex32|float8)|masked_fill .*float8|(complex32|float8).*(\*\* True|\.pow_)"
 )
-_SCALARS = (True, 3, 2.5, 0.1, 1 + 2j)  # 0.1 is no number of a half type
+_SCALARS = (True, 3, 2.5, 0.1, 1 + 2j)  # no half type can represent 0.1
 
 
 def outcome(run: Callable[[], Any]) -> str:
@@ -233,7 +233,7 @@ def rule_outcome(rule: Any, *arguments: Any) -> str:
         return str(error)
 
 
-def test_rules() -> None:
+def test_promotion_and_casting_rules() -> None:
     found = []
     for one, two in itertools.product(DTYPES, repeat=2):
         for rule in ("promote_types", "can_cast"):

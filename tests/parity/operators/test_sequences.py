@@ -97,8 +97,8 @@ USES = {
     "assignment": "t = torch.arange(9)\nt[v] = 7\nt",
 }
 
-# What ours takes and PyTorch does not, in lists of tensors and numbers of NumPy's: bfloat16, and floats as integers, cut as
-# Python's floats are. Masks of masked arrays are ignored. Two warnings have the name of the library, or of a type, in them.
+# Elements of lists that ours accepts and PyTorch does not: bfloat16 tensors and NumPy numbers, and floats as integers, truncated
+# like Python's floats. Masks of masked arrays are ignored. Two warnings have the name of the library, or of a type, in them.
 DIFFERENT = {
     "masked": {"index", "assignment"},
     "memoryview": {"asarray"},

@@ -11,7 +11,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from tests.parity.candidate import candidate
 from tests.parity.conversion import Converter
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch, where it makes its samples
+pytestmark = pytest.mark.filterwarnings("ignore")  # from PyTorch, which creates its samples
 
 OPS = [op for op in op_db if not op.name.startswith("sparse.")]  # compressed samples, which are not converted
 

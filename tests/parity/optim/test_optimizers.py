@@ -109,7 +109,7 @@ def assert_equal(actual, expected):
     assert difference is None, difference
 
 
-# Rounding sends L-BFGS elsewhere within a few steps, unless there is little of it.
+# After a few steps, the path of L-BFGS depends on rounding, unless errors are very small.
 TRAJECTORIES = [
     (line, dtype) for line in OPTIMIZERS for dtype in DTYPES if dtype == "float64" or not line.startswith("LBFGS")
 ]

@@ -129,7 +129,7 @@ EXCUSES = [
         "conjugated of another process of transpose",
         is_as_meant,
     ),
-    # what is meant differs
+    # intended differences
     Excuse(
         "the order in which nested batches draw random numbers",
         "vmap.* of vmap.* of dropout$",
@@ -258,7 +258,7 @@ EXCUSES = [
         "^raised CheckpointError.*expected NotImplementedError: Trying to use forward AD",
         "jvp of checkpoint of attention",
     ),
-    # what adjoint does not do yet
+    # not yet supported by adjoint
     Excuse(
         "`make_dual` of a subclass gives a plain tensor",
         "(subclass.*dual numbers|dual numbers.*subclass)",

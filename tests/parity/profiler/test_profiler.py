@@ -40,9 +40,7 @@ def outermost(library: ModuleType) -> list[str]:
         library.cat([x, x])
         x.resize_([3, 2])
     names = [event.name for event in prof.function_events if event.cpu_parent is None]
-    return [
-        name for name in names if name != "aten::ones_like"
-    ]  # the gradient to begin with, which is no operator here
+    return [name for name in names if name != "aten::ones_like"]  # the initial gradient, which is not an operator here
 
 
 def test_the_same_functions_are_told_of() -> None:

@@ -19,8 +19,8 @@ Choose = Callable[[Sequence[Any]], Any]
 
 _PRELUDE = compile(PRELUDE, "<prelude>", "exec")
 
-# Rounding differs, and a program of many lines multiplies it. What was computed in single precision may have become double
-# since, so that it decides the tolerance of the whole program.
+# Rounding differs, and many lines amplify it. Single precision anywhere in a program determines its tolerance, because results
+# may have become double since.
 _DOUBLE, _SINGLE = 1e-8, 1e-4
 
 
@@ -554,7 +554,7 @@ class Program:
             for name, tensor in self.expected.tensors().items()
             if re.search(rf"\b{name}\b", line)
         ):
-            self.tolerance = _SINGLE  # in which functions of integers are computed on the way
+            self.tolerance = _SINGLE  # the intermediate dtype of functions of integers
         code = compile(line, "<program>", "exec")
         error, expected_error = self.actual.step(code), self.expected.step(code)
         if expected_error is not None:
@@ -567,7 +567,7 @@ class Program:
             return f"raised {type(error).__name__}: {error}, expected nothing"
         return self.compare_values() or self.compare_logs()
 
-    # What can be seen
+    # Visible state
 
     def compare_values(self) -> str | None:
         actual, expected = self.actual.tensors(), self.expected.tensors()
@@ -733,7 +733,7 @@ def _tangent(tensors: dict[str, Any], name: str) -> Any:
     module = torch if isinstance(tensors[name], torch.Tensor) else candidate
     try:
         tangent = module.autograd.forward_ad.unpack_dual(tensors[name]).tangent
-    except Exception as error:  # there is no level
+    except Exception as error:  # outside of a level
         return type(error).__name__
     return None if tangent is None else (str(tangent.dtype), Values(values_of(tangent)))
 

@@ -7,8 +7,8 @@ and `z` that most random tensors satisfy, so that most programs compute results,
 
 from typing import NamedTuple
 
-# What both libraries execute before the program. `log` takes down what functions of the user's were given, and in what order;
-# what the formulas of second derivatives save, and the layout of their results, are no promise: hence `second` and `quiet`.
+# Both libraries execute this before the program. `log` records the arguments and the order of calls of user functions. `second`
+# and `quiet` exclude what is undefined: the values that formulas of second derivatives save, and the layout of their results.
 PRELUDE = """
 log, handles, quiet = [], [], []
 
@@ -826,7 +826,7 @@ def _lines(text: str) -> list[Line]:
     return found
 
 
-# How often each kind appears is how often it is named.
+# The number of entries of a kind determines how often it appears.
 KINDS = [
     *[_lines(MAKING)] * 4,
     *[_lines(VIEWS)] * 4,

@@ -56,7 +56,7 @@ def test_a_search_finds_a_small_program(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(comparison, "candidate", _Wrong(comparison.candidate))
     program, count = smallest_difference(seed=0, end=time.monotonic() + 300)
     assert program is not None and "exp(" in program
-    assert program.count("\n") <= 9  # four leaves, few lines, what differs
+    assert program.count("\n") <= 9  # four leaves, few lines, the difference
     assert count > 1
     assert smallest_difference(seed=0, end=time.monotonic()) == (None, 0)
 

@@ -119,7 +119,7 @@ def lines():
 
 @pytest.mark.thorough
 def test_all_paths_lead_to_ours_but_those_listed():
-    # In a process of its own: what other tests import gives PyTorch's modules more names.
+    # In a new process: imports of other tests give PyTorch's modules more names.
     program = "from tests.parity.test_module_of_names import lines; print(*lines(), sep='\\n')"
     command = [sys.executable, "-W", "ignore", "-c", program]
     found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=LIST.parents[2]).stdout

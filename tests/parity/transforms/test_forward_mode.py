@@ -88,7 +88,7 @@ def tangents(module: Any, run: Callable[..., Any], sample: samples.Sample) -> An
         try:
             seed(module, 0)
             result = run(*with_tangents(module, args), **with_tangents(module, kwargs))
-        except Exception as error:  # whatever is raised is compared
+        except Exception as error:  # all exceptions are compared
             return error
         return [
             (primal, tangent)
@@ -104,11 +104,11 @@ def steps(tensor: Any) -> list[int]:
 
 def differs(op: Any, sample: samples.Sample) -> str | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what PyTorch warns of, once in a process, would count as refused
+        warnings.simplefilter("ignore")  # a warning of PyTorch, once in a process, would count as an error
         expected = tangents(torch, samples.function(op, torch), sample)
         found = tangents(adjoint, samples.function(op, adjoint), sample)
     if isinstance(expected, Exception):
-        return None  # what PyTorch cannot do, or refuses, is compared elsewhere
+        return None  # errors of PyTorch are compared elsewhere
     if isinstance(found, Exception):
         return f"raised {type(found).__name__}: {str(found)[:300]}"
     for (primal, tangent), (wanted_primal, wanted) in zip(found, expected, strict=True):

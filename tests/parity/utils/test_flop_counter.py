@@ -111,7 +111,7 @@ def test_formulas_of_users():
     assert seen[0] == seen[1]
 
 
-def test_groups_count_what_they_compute():
+def test_groups_count_their_own_operations():
     """PyTorch multiplies the count of the weight's gradient by the number of groups."""
     with FlopCounterMode(display=False) as counter:
         adjoint.nn.functional.conv1d(

@@ -302,7 +302,7 @@ def test_batches_record_gradients():
         ([{"a": 1}, {"b": 1}], KeyError, "a"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_a_batch(samples, error, message):
+def test_objects_that_cannot_be_batches(samples, error, message):
     with pytest.raises(error, match=message):
         default_collate(samples)
 
@@ -365,7 +365,7 @@ def test_rows_got_at_once_are_those_got_one_by_one(indices):
             assert [part.requires_grad for part in batch] == [part.requires_grad for part in expected]
 
 
-def test_rows_that_are_not_there():
+def test_missing_rows():
     for dataset in (TensorDataset(torch.arange(3)), data.Subset(TensorDataset(torch.arange(3)), [0, 1, 2])):
         with pytest.raises(IndexError):
             list(DataLoader(dataset, batch_sampler=[[0, 3]]))

@@ -346,7 +346,7 @@ def test_errors_of_the_function_that_begins():
 
 
 @pytest.mark.thorough
-def test_what_cannot_be_sent():
+def test_objects_that_cannot_be_sent():
     with pytest.raises((AttributeError, RuntimeError), match="in DataLoader worker process 1"):
         list(DataLoader(Failing(lambda: lambda: 0), batch_size=None, num_workers=2))
     with pytest.raises(RuntimeError, match="Cowardly refusing to serialize non-leaf tensor"):
@@ -606,7 +606,7 @@ print(torch.ones(3).cumsum(0).tolist(), any(FILE == name for _, name in CODE))
 
 @pytest.mark.thorough
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork")
-def test_workers_begin_with_what_those_before_have_generated():
+def test_workers_begin_with_code_that_earlier_workers_generated():
     finished = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=60)
     sums = "[[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]]"
     assert finished.stdout.splitlines() == [f"0 {sums} False", f"1 {sums} True", "[1.0, 2.0, 3.0] False"], (
