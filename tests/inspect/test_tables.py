@@ -28,7 +28,7 @@ def test_saved_memory_by_hand():
     assert [(row["bytes"], row["share"], row["tensors"]) for row in found.by_line] == [(400, 0.5, 1), (400, 0.5, 1)]
     assert [row["line"].partition("  ")[2] for row in found.by_line] == [
         "a = w * x  # saves `x`, 400 bytes, but not `w`, as `x` needs no gradient",
-        "b = a.exp()  # saves its result, 400",
+        "b = a.exp()  # saves its result, 400 bytes",
     ]
     assert {row["operator"]: row["bytes"] for row in found.by_operator} == {"MulBackward0": 400, "ExpBackward0": 400}
     assert "800 bytes saved for backward, beside 400 bytes of leaves" in str(found)
