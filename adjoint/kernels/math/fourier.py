@@ -1,6 +1,7 @@
 """Discrete Fourier transforms of arrays over several dimensions at once."""
 
 import functools
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -9,9 +10,10 @@ import numpy
 import numpy.fft  # imported here, because access to the attribute would import it while another thread forks
 
 from ...codegen.acceleration import LOOPS
+from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import LARGE, THREADED
+from ..memory.copying import contiguous
 from ..runtime.parallel import get_num_threads, parallel_rows
-from .long_fourier import is_of_others, long_transform
 
 Array = numpy.ndarray[Any, Any]
 
@@ -32,7 +34,11 @@ except ImportError:  # pragma: no cover
     _whole, _half = _loop(numpy.fft.fft), _loop(numpy.fft.rfft)
     _LOOPS = SimpleNamespace(fft=_whole, ifft=_loop(numpy.fft.ifft, "forward"), rfft_n_even=_half, rfft_n_odd=_half)
 
-_PAIRS = 1 << 16  # elements at a time, so that only these are copied
+_SPLIT = 1 << 14
+"""The number of elements of a line from which splitting it saves time."""
+
+_MULTIPLY = of_any_size(numpy.multiply)
+
 _WORK = 64  # the number of bytes that could be copied while one is transformed
 
 
@@ -64,10 +70,6 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
         for axis in axes[:-1]:
             array = _along(array, axis, False, normalization)
-        if LOOPS.takes(array.size, LARGE):
-            found = _by_pairs(array, last_dim_size, normalization)
-            if found is not None:
-                return found
         norm = _INVERSE[normalization]
         kind = "f" if array.dtype.char == "F" else "d"
         return _by_threads(
@@ -88,31 +90,6 @@ def fft_c2r_backward(self: Array, dim: tuple[int, ...], normalization: int) -> A
     return half
 
 
-def _by_pairs(array: Array, n: int, normalization: int) -> Array | None:
-    """Return the real numbers of a onesided transform, from a transform of half the length that computes pairs."""
-    if n % 2 or n < 4 or array.shape[-1] <= n // 2 or array.dtype.char not in "FD":
-        return None
-    scale = (1.0, n**-0.5, 1 / n)[normalization]
-    rows = array.reshape(-1, array.shape[-1]) if array.flags.c_contiguous else array
-    count = len(rows) if rows.ndim > 1 else 1
-    step = max(_PAIRS * count // array.size, 1)
-    if step >= count:
-        return _transformed_pairs(array, n, scale)
-    result = None
-    for start in range(0, count, step):
-        found = _transformed_pairs(rows[start : start + step], n, scale)
-        if found is None:
-            return None
-        result = numpy.empty((count, *found.shape[1:]), found.dtype) if result is None else result
-        result[start : start + step] = found
-    return None if result is None else result.reshape(*array.shape[:-1], n)
-
-
-def _transformed_pairs(array: Array, n: int, scale: float) -> Array | None:
-    pairs = LOOPS.run("math.hermitian.pairs", numpy.ascontiguousarray(array), n // 2, scale)
-    return None if pairs is NotImplemented else _along(pairs, pairs.ndim - 1, False, 0).view(pairs.real.dtype)
-
-
 def _transform(array: Array, axes: tuple[int, ...], forward: bool, normalization: int) -> Array:
     """Return the transform over several dimensions, starting with the last one."""
     for axis in reversed(axes):
@@ -125,17 +102,13 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
     n = array.shape[axis]
     if LOOPS.takes(array.size, LARGE):
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
-        if not is_of_others(n, array.dtype.kind == "f"):
-            lies, moved = _as_it_lies(array, axis)
-            found = LOOPS.run("math.fourier.transform", lies, moved, forward, scale, onesided, moved != axis)
-            if found is not NotImplemented:
-                return numpy.asarray(found)
-            del lies
-        if array.dtype.char in "fdFD":
-            found = long_transform(array, axis, forward, scale, onesided)
-            if found is not None:
-                return found
-        array = numpy.ascontiguousarray(array)
+        lies, moved = _as_it_lies(array, axis)
+        found = LOOPS.run("math.fourier.transform", lies, moved, forward, scale, onesided, moved != axis)
+        if found is NotImplemented and array.size == n >= _SPLIT and not onesided:
+            found = _split(array, forward, scale)
+        if found is not NotImplemented:
+            return numpy.asarray(found)
+        del lies
     char = array.dtype.char
     if axis != array.ndim - 1 or char not in "fdFD":
         transform = numpy.fft.rfft if onesided else numpy.fft.fft if forward else numpy.fft.ifft
@@ -144,6 +117,30 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
     loop = (_LOOPS.rfft_n_odd if n % 2 else _LOOPS.rfft_n_even) if onesided else _LOOPS.fft if forward else _LOOPS.ifft
     factor = _factor(n, normalization, real)
     return _by_threads(array, n // 2 + 1 if onesided else n, complex_, lambda rows, out: loop(rows, factor, out))
+
+
+def _split(array: Array, forward: bool, scale: float) -> Any:
+    """Transform a long line of `a * b` elements as a matrix (Bailey, 1990).
+
+    The columns are transformed and multiplied by roots of unity, and then the rows are transformed. Return
+    NotImplemented if there is no loop for them.
+    """
+    n = array.size
+    a = next(divisor for divisor in range(math.isqrt(n), 0, -1) if n % divisor == 0)
+    matrix = numpy.ascontiguousarray(array, "F" if array.dtype.char in "fF" else "D").reshape(a, n // a)
+    columns = LOOPS.run("math.fourier.transform", matrix, 0, forward, scale)
+    if columns is NotImplemented:
+        return NotImplemented
+    _MULTIPLY(columns, _turns(a, n // a, forward, matrix.dtype.char), out=columns)
+    rows = LOOPS.run("math.fourier.transform", columns, 1, forward, 1.0)
+    return NotImplemented if rows is NotImplemented else contiguous(rows.T).reshape(array.shape)
+
+
+@functools.lru_cache(8)
+def _turns(a: int, b: int, forward: bool, char: str) -> Array:
+    """Return the powers `j * k` of the root of unity of order `a * b`, in a matrix (a, b)."""
+    powers = numpy.multiply.outer(numpy.arange(a), numpy.arange(b))
+    return numpy.exp(powers * ((-2j if forward else 2j) * math.pi / (a * b))).astype(char)
 
 
 @functools.lru_cache(256)
