@@ -135,7 +135,7 @@ meta: device = _make("meta", None)
 
 
 class _Constant:
-    """A named constant. There is one object, which is pickled by its name."""
+    """A named constant. Pickles store the name, so that loading returns the same object."""
 
     __slots__ = ("_name",)
     _name: str

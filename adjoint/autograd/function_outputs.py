@@ -210,7 +210,7 @@ class Outputs:
         return any(view._base is (arg if arg._base is None else arg._base) for arg in args)
 
     def move(self, earlier: Tensor, number: int) -> Tensor:
-        """Handle a tensor that is returned more than once. The result is one tensor, and the last edge is used."""
+        """Handle a tensor that is returned more than once. The outputs are one tensor, with the edge of the last one."""
         if type(earlier._edge) is tuple and earlier._edge[0] is self.node:
             earlier._edge = (self.node, number)
         return earlier

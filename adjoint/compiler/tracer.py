@@ -44,7 +44,7 @@ class Tracer(Handler):
 
     `values`: the number of each known array, by identity. `arrays`: these arrays, by number, so that their identities
     stay unique. `fixed`: the arguments whose symbols represent only one number. `outcomes`: the results of comparisons
-    of symbols. `drawing`: whether the program will also draw the random numbers that are drawn now. `dims`: the
+    of symbols. `drawing`: whether the current instruction may draw random numbers. `dims`: the
     dimensions of arguments whose sizes may change in later calls. `extents`: the symbols for sizes, by their texts.
     `windows`: the symbols that were passed to a function as plain numbers, with the range of the instructions that this
     function has appended. `differences`: why earlier programs are not the same program at other sizes.

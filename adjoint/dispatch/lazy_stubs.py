@@ -335,10 +335,7 @@ def standing_in(cells: int) -> CodeType:
 
 
 def retry_code(function: FunctionType) -> CodeType:
-    """Return code with the same parameters that calls `function`.
-
-    If the call fails, it checks whether an argument overrides the call.
-    """
+    """Return code with the same parameters that calls `function` and, if this fails, checks whether an argument overrides it."""
     parameters = [one.replace(annotation=one.empty) for one in signature_of_own(function).values()]
     keyword_only = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
     others = [one for one in parameters if one.kind is one.VAR_KEYWORD]

@@ -81,7 +81,7 @@ class DispatchLevel(Interpreter):
 
 
 class Entered:
-    """The effect of `with` on a mode. The previous state is stored, and is restored first."""
+    """The effect of `with` on a mode. Entries of the same mode may be nested."""
 
     _entered: Any = None
 

@@ -172,7 +172,7 @@ def _tensors_of(call: Call) -> list[Any]:
 
 
 def _keep_varying(capture: Capture, second: Capture) -> None:
-    """Also keep the calls that compute with constants whose sizes depend on dynamic dimensions."""
+    """Also keep calls on constants only, if the sizes of these constants depend on dynamic dimensions."""
     if [str(call.func) for call in capture.every] != [str(call.func) for call in second.every]:
         raise RuntimeError(
             "the model runs other operators for other sizes of its dynamic dimension: its loops and conditions depend on it"

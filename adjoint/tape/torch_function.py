@@ -108,7 +108,7 @@ def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:
 
 
 def overloaded(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the arguments of a call, including items of lists and tuples, whose classes override it."""
+    """Return the arguments, and items of lists and tuples, whose classes override the call."""
     found = []
     for value in (*args, *kwargs.values()) if kwargs else args:
         kind = type(value)

@@ -24,10 +24,10 @@ class CompiledFunction:
 
     The function is called with numbers and addresses, runs without the interpreter lock, and checks no arguments.
 
-    `parameters`: the types of its parameters. `call`: the function that runs it. `quick`: the same for little work. After
-    many calls, it is a built-in function that keeps the interpreter lock. `split`: the function that calls it for
-    pieces of a range, once `workers` has needed such a function. Code that runs kernels reads these attributes at each
-    call. While a profiler observes kernels, they hold other functions.
+    `parameters`: the types of its parameters. `call`: the function that runs it. `quick`: the function that runs it for little
+    work; after many calls, a built-in function that keeps the interpreter lock. `split`: the function that calls it for pieces of
+    a range, once `workers` has needed such a function. Code that runs kernels reads these attributes at each call. While a
+    profiler observes kernels, they hold other functions.
     """
 
     __slots__ = ("call", "code", "kernel", "parameters", "quick", "split")

@@ -35,7 +35,7 @@ class Request(NamedTuple):
 
 @dataclass
 class MachineCode:
-    """One function that has been compiled. `also`: the addresses of other functions of its module."""
+    """One compiled function. `also`: the addresses of other functions that were compiled with it."""
 
     request: Request = field(repr=False)
     address: int

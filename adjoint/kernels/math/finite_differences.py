@@ -1,8 +1,8 @@
 """Derivatives by central differences (Abramowitz and Stegun, Handbook of Mathematical Functions, 25.3.21).
 
-A function is passed as `evaluate`. It reads an array that is changed in place and then restored. Its argument is the
-index of the changed element, or None if all elements have changed. `evaluate` may return the array itself, so each
-result is copied immediately.
+The functions here change elements of an array in place, call `evaluate`, and restore the elements. The argument of `evaluate` is
+the index of the changed element, or None if all elements have changed. `evaluate` may return the array itself, so each result is
+copied immediately.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def _rounded(array: Array, dtype: numpy.dtype[Any]) -> Array:
 
 
 def _step(old: int, new: int, scale: float | None) -> float:
-    """Return the distance between new elements, measured in old elements."""
+    """Return the distance between new elements, in units of the distance between old elements."""
     return 1.0 / scale if scale is not None and scale > 0 else old / new
 
 

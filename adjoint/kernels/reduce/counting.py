@@ -415,7 +415,7 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
 
 
 def _sum_of_runs_of_halves(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> ndarray:
-    """Return `sum_of_runs` for half types. The rows of some runs at a time are summed in float32."""
+    """Return `sum_of_runs` for half types. Several runs at a time are converted to float32 and summed."""
     result = numpy.empty((len(bounds) - 1, *x.shape[1:]), x.dtype)
     step, first = _rows_at_once(result.shape[1:]), 0
     while first < len(result):

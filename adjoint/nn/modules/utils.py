@@ -1,4 +1,4 @@
-"""Conversion of one number to one number for each dimension."""
+"""Convert a single number, such as a kernel size, to a tuple with one number for each dimension."""
 
 from __future__ import annotations
 

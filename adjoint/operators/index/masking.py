@@ -197,7 +197,7 @@ class fmin:
 
 
 def _is_inside(self, min, max):
-    """Return whether `self` is inside the bounds, for tensors, as `kernels.inside` does for arrays."""
+    """Return whether elements are inside the bounds. This is `kernels.inside` for tensors."""
     if min is None:
         return self <= max
     return self >= min if max is None else (self >= min) & (self <= max)

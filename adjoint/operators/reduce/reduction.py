@@ -269,7 +269,7 @@ class min:
 
 @internal(scan.value_selecting_backward, batch="expanded")
 class value_selecting_backward:
-    """Zeros of `shape` with `input` at the `indices` along `dim` that the selection returned."""
+    """A tensor of `shape` with `input` at the selected `indices` along `dim`, and zeros elsewhere."""
 
     def forward(self: Array, shape, dim, indices: Array, keepdim): ...
 
