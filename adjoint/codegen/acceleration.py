@@ -110,7 +110,7 @@ class CompiledLoops:
 class RepeatedForm:
     """A compiled form for arrays of at least `elements` elements, and for smaller arrays after `CALLS` calls.
 
-    `cost`: how many calls one call of NumPy's form counts as.
+    `cost`: the number of calls by which NumPy's form raises the count in one call.
     """
 
     def __init__(self, path: str, *, elements: int, cost: int = 1) -> None:

@@ -75,14 +75,13 @@ def compile(
     create) runs in Python. One warning names the line. The modules and functions that it calls are compiled instead.
 
     Args:
-        model: a function or a module. A module gives a module with the same parameters.
+        model: a function or a module. For a module, the result is a module with the same parameters.
         fullgraph: whether to raise an error if the function would run without a program.
         dynamic: which numbers among the arguments, and which sizes of tensors, are inputs of a program. True selects
             all (sizes from the second capture on). None selects those that have changed. False selects none, so that
             each number and each size has its own program.
         mode, options: accepted, but without effect.
-        backend: "eager" and the other debugging backends run the function unchanged. A function as backend does the
-            same.
+        backend: with a function, or the name of a debugging backend such as "eager", `model` runs unchanged.
         disable: whether to return `model` itself.
 
     Raises:

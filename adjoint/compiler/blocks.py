@@ -202,7 +202,7 @@ class Writer:
         return found
 
     def marked(self, sizes: tuple[int, ...], varies: tuple[bool, ...]) -> tuple[int, ...]:
-        """Return sizes or strides, with those marked that vary from run to run."""
+        """Return sizes or strides, and mark those that vary from run to run."""
         return tuple([dim(size, self) if differs else size for size, differs in zip(sizes, varies, strict=True)])
 
     def steps(self, number: int, item: int) -> tuple[int, ...]:
@@ -292,7 +292,7 @@ class Writer:
         return f"({pointer})[0]"
 
     def function(self, expression: Expression, inputs: list[Any], scalars: dict[str, Any]) -> str:
-        """Return the name of a function of the elements for the nodes `inputs`, which are numbers or vectors."""
+        """Return the name of a function that computes an expression from the elements of its `inputs`, numbers or vectors."""
 
         def computed(lowering: Any, *values: Any) -> Any:
             writer = ExpressionWriter(lowering, values[0].type)

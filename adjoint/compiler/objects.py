@@ -138,9 +138,9 @@ def way_of(condition: str, objects: tuple[Any, ...]) -> tuple[int, int, int, int
 
 @loops(noalias=False, plain=True)
 def all_kept(own: Int, objects: Pointer[i64], given: Int) -> i64:
-    """Return whether objects are as the array `own` says.
+    """Return whether objects satisfy the conditions in the array `own`.
 
-    It contains three words to work with, the number of objects, and four numbers for each.
+    The array contains three words of scratch memory, the number of conditions, and four numbers for each.
     """
     work = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
     told = work + 4
@@ -174,7 +174,7 @@ error_raised = function_of_python("PyErr_Occurred", i64)
 
 
 def keeping(ways: Sequence[tuple[int, int, int, int]]) -> Callable[[], bool] | None:
-    """Return a native function that tests whether objects are kept in these ways, or None if that is impossible."""
+    """Return a native function that tests these conditions on objects, or None if that is impossible."""
     if not (ways and words()):
         return None
     found: Callable[[], bool] = native("all_kept", numpy.array([0, 0, 0, len(ways), *chain(*ways)], numpy.int64))
@@ -308,7 +308,7 @@ def native(name: str, own: Any) -> Any:
 def addresses() -> dict[str, int]:
     """Return the addresses of the native functions.
 
-    They are compiled together, because LLVM takes the same time for one function.
+    They are compiled together, because LLVM takes the same time for one function as for all.
     """
     places = {name.strip("_").upper(): place for name, place in words().items()}
     array, counter = {"ARRAY": places["ARRAY"]}, {"COUNTER": places["COUNTER"]}

@@ -73,7 +73,7 @@ class Variant:
         self.example = program
 
     def at_sizes(self) -> list[Variant]:
-        """Return a list of this variant, and of the variant whose sizes it serves too."""
+        """Return a list of this variant and of the variants whose sizes it serves too."""
         return [self] if self.replaced is None else [self, *self.replaced.at_sizes()]
 
     def origins_of(self, code: Any) -> dict[int, tuple[str, int]] | None:

@@ -157,7 +157,7 @@ class ProbsOrLogits:
     _given: str
 
     def _choose(self, probs: Any, logits: Any) -> Any:
-        """Return the one of the two parameters that was given.
+        """Return the parameter that was given.
 
         Raises:
             ValueError: unless exactly one is given.

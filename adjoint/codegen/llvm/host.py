@@ -22,7 +22,7 @@ NEWEST_LLVM = 22
 
 
 class Request(NamedTuple):
-    """The arguments of `Host.compile`. It has the same meaning in all processes of this program."""
+    """The arguments of `Host.compile`. A request has the same meaning in all processes of this program."""
 
     name: str
     text: str

@@ -118,7 +118,7 @@ def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
 
 
 def slices_of(shape: tuple[int, ...], dim: int, index: ndarray) -> tuple[tuple[int, ...], int, ndarray] | None:
-    """Return an index for each element as one for each slice, if it is expanded: without a copy of it.
+    """Convert an expanded index for elements to an index for slices, without a copy.
 
     The result is a shape for an array of `shape`, a dimension of this shape, and a vector of indices along the
     dimension; None if the index differs within slices, or does not name all slices. Raises if an index is out of

@@ -149,7 +149,7 @@ _WIDTH = 16  # the minimum number of elements of a row of a solution
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
     """Return the solution, starting with the last unknown. In reverse order, a lower triangle is an upper one.
 
-    Elimination changes nothing in an upper triangle and exchanges no rows, so only the substitution remains.
+    Elimination does not change an upper triangle and exchanges no rows, so only the substitution remains.
     """
     size = a.shape[-1]
     small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= _CACHED

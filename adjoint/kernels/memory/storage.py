@@ -122,7 +122,7 @@ def strided(
 
 
 def _without_signs(size: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int, ...]:
-    """Return `stride` with nonnegative strides for dimensions of size 1, which are those of a contiguous array."""
+    """Return `stride` with the strides of a contiguous array in place of negative strides, which only size 1 permits."""
     steps = [*stride, 1]
     for dim in reversed(range(len(size))):
         if steps[dim] < 0:

@@ -219,7 +219,7 @@ def _weights(
 ) -> Weights:
     """Return the weights of the old elements in the new elements.
 
-    If `transposed`, return the weights of the new elements in the old ones.
+    If `transposed`, return the same weights by old element, for gradients.
     """
     if mode in NEAREST:
         found = numpy.arange(new), _nearest(old, new, mode, scale), numpy.ones(new)

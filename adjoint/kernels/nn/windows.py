@@ -183,7 +183,7 @@ def divided(length: int, count: int) -> Bounds:
 
 @functools.lru_cache(64)
 def window_sizes(lengths: Sizes, counts: Sizes) -> ndarray:
-    """Return the number of elements of each window that divides dimensions."""
+    """Return the number of elements of each window, for windows that divide dimensions."""
     along = [numpy.subtract(*divided(*each)[::-1]) for each in zip(lengths, counts, strict=True)]
     return functools.reduce(numpy.multiply.outer, along).astype(numpy.float32)
 

@@ -72,8 +72,9 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
     """Return the histogram of `points`, (count, dims), in bins with the given edges.
 
     Args:
-        weight: the weight of each point, or None for 1. density: whether to divide by the sum and by the volumes of the
-        boxes. equal: whether all bins of a dimension have the same size.
+        weight: the weight of each point, or None for 1.
+        density: whether to divide by the sum and by the volumes of the boxes.
+        equal: whether all bins of a dimension have the same size.
     """
     if weight is not None:
         weight = weight.reshape(-1)

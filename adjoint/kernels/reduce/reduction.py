@@ -515,7 +515,8 @@ def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray
     If an element is NaN, return the index of the first NaN.
 
     Raises:
-        RuntimeError: for complex numbers and bool. IndexError: if there are no elements.
+        RuntimeError: for complex numbers and bool.
+        IndexError: if there are no elements.
     """
     return _arg_extremum("max", x, dim, keepdim)
 
@@ -527,7 +528,8 @@ def argmin(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray
     If an element is NaN, return the index of the first NaN.
 
     Raises:
-        RuntimeError: for complex numbers and bool. IndexError: if there are no elements.
+        RuntimeError: for complex numbers and bool.
+        IndexError: if there are no elements.
     """
     return _arg_extremum("min", x, dim, keepdim)
 
@@ -562,18 +564,12 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
 
 
 def all(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return whether all elements over `dim` are nonzero, as uint8 for uint8 and as bool for other types.
-
-    An empty tuple reduces nothing.
-    """
+    """Return whether all elements over `dim` are nonzero: uint8 for uint8, else bool. An empty tuple reduces nothing."""
     return _truth(numpy.logical_and, x, dim, keepdim)
 
 
 def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return whether any element over `dim` is nonzero, as uint8 for uint8 and as bool for other types.
-
-    An empty tuple reduces nothing.
-    """
+    """Return whether any element over `dim` is nonzero: uint8 for uint8, else bool. An empty tuple reduces nothing."""
     return _truth(numpy.logical_or, x, dim, keepdim)
 
 

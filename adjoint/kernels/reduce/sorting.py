@@ -188,7 +188,7 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
 
 
 def _kth_by_exchanges(row: ndarray, k: int) -> list[int]:
-    """Return the index of the element that exchanges move to position `k`. Among equal elements, PyTorch finds the same one.
+    """Return the index of the element that selection by exchanges moves to position `k`, which among equal elements is PyTorch's.
 
     The source is Press et al., Numerical Recipes, 2nd edition, 1992, section 8.5: partition in place by the median of three.
     """
@@ -251,9 +251,10 @@ def _kept(values: ndarray, indices: ndarray, dim: int, keepdim: bool) -> Pair:
 
 @gives_positions(1)
 def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """Return the median along `dim` or of all elements, and its index. It is the lower one of two, and NaN if an element is NaN.
+    """Return the median along `dim` or of all elements, and its index.
 
-    Without `dim`, the index refers to the flattened array. The median of no elements is NaN, with the index -1.
+    It is the lower of two middle elements, and NaN if an element is NaN. Without `dim`, the index refers to the flattened array.
+    The median of no elements is NaN, with the index -1.
 
     Raises:
         NotImplementedError: for bool and complex numbers.

@@ -147,7 +147,7 @@ def standard_gamma(concentrations: ndarray, stream: Stream, single: bool) -> Any
 
 @loops
 def stirling_error(k: f64) -> f64:
-    """How far log(k!) exceeds (k + 1/2) * log(k + 1) - (k + 1) + log(2π) / 2."""
+    """Return log(k!) minus (k + 1/2) * log(k + 1) - (k + 1) + log(2π) / 2."""
     if k < 10:
         return lgamma(k + 1.0) - ((k + 0.5) * log(k + 1.0) - (k + 1.0) + 0.5 * math.log(2.0 * math.pi))
     square = (k + 1.0) * (k + 1.0)

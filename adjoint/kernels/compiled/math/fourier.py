@@ -253,8 +253,7 @@ def transform_lines(
 ) -> None:  # fmt: skip
     """Transform blocks of lines. In rows, `lines` lines follow one another. In columns, `inner` lines are side by side.
 
-    They are read from rows if `FROM_ROWS`, otherwise from columns, and are written to rows if `TO_ROWS`, otherwise to
-    columns.
+    Lines are read from rows if `FROM_ROWS`, else from columns, and are written to rows if `TO_ROWS`, else to columns.
 
     There is one buffer per thread. A thread takes any free buffer, which `taken` records.
     """

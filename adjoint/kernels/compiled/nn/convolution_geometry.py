@@ -44,7 +44,7 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """How far the taps of a position reach beyond it."""
+        """The distance that the taps of a position reach beyond it."""
         return max((shift for taps in self.taps for _, _, shift in taps), default=0)
 
 

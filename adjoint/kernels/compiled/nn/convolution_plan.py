@@ -462,7 +462,7 @@ def _row_major(channels: int, sizes: Sizes) -> Sizes:
 
 
 def _lines(size: int) -> int:
-    """Return at least this number of numbers, rounded up to whole cache lines."""
+    """Return a count of numbers, rounded up to whole cache lines."""
     return -(-size // 16) * 16
 
 
