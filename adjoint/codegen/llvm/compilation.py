@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from numpy import ndarray
+
 from ..._runtime.platform import ctypes
-from ...kernels.runtime.addresses import IN_OBJECTS
+from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, address
 from ..costs import CALLS
 from ..observed_kernels import KERNELS
 from .built_in import address_of, built_in
@@ -25,9 +27,9 @@ class CompiledFunction:
     The function is called with numbers and addresses, runs without the interpreter lock, and checks no arguments.
 
     `parameters`: the types of its parameters. `call`: the function that runs it. `quick`: the function that runs it for little
-    work; after many calls, a built-in function that keeps the interpreter lock. `split`: the function that calls it for pieces of
-    a range, once `workers` has needed such a function. Code that runs kernels reads these attributes at each call. While a
-    profiler observes kernels, they hold other functions.
+    work, which also takes arrays in place of addresses; after many calls, a built-in function that keeps the interpreter lock.
+    `split`: the function that calls it for pieces of a range, once `workers` has needed such a function. Code that runs
+    kernels reads these attributes at each call. While a profiler observes kernels, they hold other functions.
     """
 
     __slots__ = ("call", "code", "kernel", "parameters", "quick", "split")
@@ -101,16 +103,21 @@ def becoming_quick(function: CompiledFunction, result: Any) -> Any:
         if next(waiting, None) is None and not KERNELS.observers:
             code = quick_code(tuple(map(llvm_type, function.parameters)), None if result is None else llvm_type(result))
             function.quick = built_in(function.code.name, code.address, function.code.address)
-        return function.call(*arguments)
+        return function.call(*in_numbers(arguments))
 
     return quick
+
+
+def in_numbers(arguments: tuple[Any, ...]) -> list[Any]:
+    """Return the arguments with the addresses of arrays in their place."""
+    return [address(value) if isinstance(value, ndarray) else value for value in arguments]
 
 
 @cache
 def quick_code(types: tuple[str, ...], result: str | None) -> MachineCode:
     """Return a function of Python's C interface, which calls a function with parameters of these types at the address `own`.
 
-    It raises an error if an argument is not a number.
+    Pointers may be given as arrays. It raises an error if another argument is not a number.
     """
     for symbol, name_in_python in _OF_PYTHON.items():
         HOST.define(symbol, address_of(name_in_python))
@@ -125,7 +132,18 @@ def quick_code(types: tuple[str, ...], result: str | None) -> MachineCode:
         wide, convert = ("double", "float_of") if text in ("float", "double") else ("i64", "integer_of")
         narrow = {"ptr": "inttoptr", "float": "fptrunc", "i64": "bitcast", "double": "bitcast"}.get(text, "trunc")
         lines += [f"  %p{i} = getelementptr ptr, ptr %objects, i64 {i}", f"  %o{i} = load ptr, ptr %p{i}"]
-        lines += [f"  %n{i} = call {wide} @adjoint_{convert}(ptr %o{i})", f"  %v{i} = {narrow} {wide} %n{i} to {text}"]
+        if text == "ptr":
+            lines += [
+                f"  %c{i}p = getelementptr i8, ptr %o{i}, i64 {AFTER_HEAD - 8}", f"  %c{i} = load ptr, ptr %c{i}p",
+                f"  %is{i} = icmp eq ptr %c{i}, inttoptr (i64 {id(int)} to ptr)",
+                f"  br i1 %is{i}, label %number{i}, label %array{i}", f"number{i}:",
+                f"  %a{i} = call i64 @adjoint_integer_of(ptr %o{i})", f"  br label %known{i}", f"array{i}:",
+                f"  %d{i}p = getelementptr i8, ptr %o{i}, i64 {AFTER_HEAD}", f"  %d{i} = load i64, ptr %d{i}p",
+                f"  br label %known{i}", f"known{i}:", f"  %n{i} = phi i64 [%a{i}, %number{i}], [%d{i}, %array{i}]",
+            ]  # fmt: skip
+        else:
+            lines.append(f"  %n{i} = call {wide} @adjoint_{convert}(ptr %o{i})")
+        lines.append(f"  %v{i} = {narrow} {wide} %n{i} to {text}")
         values.append(f"{text} %v{i}")
     lines += ["  %error = call ptr @adjoint_raised()", "  %fits = icmp eq ptr %error, null"]
     lines += ["  br i1 %fits, label %run, label %fail", "fail:", "  ret ptr null", "run:"]

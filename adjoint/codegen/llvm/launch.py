@@ -7,6 +7,7 @@ from typing import Any
 
 from ...kernels.runtime import parallel
 from ..observed_kernels import KERNELS
+from .compilation import in_numbers
 from .workers import WORKERS, splitter
 
 PARALLEL_BYTES = 1 << 18
@@ -36,6 +37,8 @@ GROWTH = 8
 def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
     """Call the compiled `function(*arguments, start, stop)` for ranges that together cover `range(n)`.
 
+    Arguments that are pointers may be given as arrays.
+
     `row_bytes`: the number of bytes that a row of the range accesses, or an equivalent number if a row requires much
     computation.
     """
@@ -44,6 +47,7 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
         if n > 0:
             function.quick(*arguments, 0, n)
         return
+    arguments = tuple(in_numbers(arguments))
     if work > WHOLE_BYTES:
         _launch_in_parts(function, n, row_bytes, arguments)
         return

@@ -5,6 +5,8 @@ return a new array. If one element is written several times, sums contain all co
 last one, in the order of the index. Results are therefore the same in every run.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from typing import Any
@@ -14,6 +16,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import JOINED, MOVED, SUMMED
+from ...codegen.plans import NUMPY, Plan, planned
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_elements
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
@@ -95,11 +98,19 @@ _UFUNCS = {None: None, "add": numpy.add, "multiply": numpy.multiply}
 
 def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how: str) -> ndarray | None:
     """Write or combine `src` in a copy of `x` by a compiled loop. Return None without a loop or if an index is out of bounds."""
-    if not LOOPS.takes(index.size, MOVED):
+    if not isinstance(src, ndarray):
+        src = scalar_array(src, from_numpy(x.dtype))
+    elif not (src.ndim and x.ndim):
         return None
-    dim = _check_scatter(x, dim, index, src)
-    found = LOOPS.run("index.scattering.scattered", contiguous(x), dim, index, _source(x, index, src), how)
+    found: Any = _scattered_by_loops(index, contiguous(x), dim, src, how)
     return None if found is NotImplemented else found
+
+
+@planned("index.scattering.scattered", least=MOVED, exact=True)
+def _scattered_by_loops(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> Plan:
+    """Return the copy by a compiled loop, or None if an index is out of bounds. `src` without dimensions is a number."""
+    dim = _check_scatter(x, dim, index, src if src.ndim else 0)
+    return Plan((), run=NUMPY.run, compiled=(index, x, dim, src, how) if x.ndim else NotImplemented)
 
 
 def one_hot(classes: ndarray, count: int) -> ndarray:

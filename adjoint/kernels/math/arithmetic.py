@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
+from numpy._core.multiarray import count_nonzero  # without a look for other array types
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS, accelerated
@@ -174,7 +175,7 @@ def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
         found = LOOPS.run("math.division.by_numbers", self, other, rounding, remainder)
         if found is not NotImplemented:
             return found
-    if numpy.count_nonzero(other) < other.size and self.size:
+    if count_nonzero(other) < other.size and self.size:
         raise RuntimeError("ZeroDivisionError")
     if other.ndim == 0 and other.dtype == self.dtype and LOOPS.takes(self.size, LARGE):
         return LOOPS.run("math.division.by_number", self, int(other), rounding, remainder)
@@ -256,8 +257,7 @@ def remainder(self: Array, other: Array) -> Array:
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
         result = _divided(self, other, "floor", True)
-        if result is not NotImplemented:
-            return result
+        return numpy.asarray(numpy.remainder(self, other)) if result is NotImplemented else result
     result = numpy.asarray(numpy.remainder(self, other))
     if result.dtype.kind == "f" and not result.all():
         numpy.copysign(result, self, out=result, where=result == 0)

@@ -392,7 +392,7 @@ def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
         if x.ndim > 2:
             return row_major(numpy.where(apart, ZERO[x.dtype], x))
         result = x.copy()
-        numpy.putmask(result, apart, ZERO[x.dtype])
+        result[apart] = ZERO[x.dtype]
         return result
     result = numpy.triu(x, diagonal) if upper else numpy.tril(x, diagonal)
     return row_major(result) if result.ndim > 2 else result

@@ -180,19 +180,20 @@ def randint(
     >>> torch.randint(10, (3,), generator=torch.Generator().manual_seed(0))
     tensor([4, 9, 3])
     """
-    given = list(arguments)
-    where = f" (position {len(arguments)})" if size is None else ""
+    given, where = arguments, ""
     if size is None:
         if not given or (len(given) == 1 and high is None):
             raise TypeError('randint() missing 1 required positional arguments: "size"')
-        size = given.pop()
+        *given, size = arguments
+        where = f" (position {len(arguments)})"
         if not isinstance(size, (tuple, list)):
             raise TypeError(f"randint(): argument 'size'{where} must be tuple of ints, not {type(size).__name__}")
     if len(given) == 2:
         low, high = given
     elif given:
         low, high = (low, given[0]) if high is None else (given[0], high)
-    low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
+    if type(low) is not int or type(high) is not int:
+        low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
     kind = (None if dtype is out is None else result_dtype("randint", dtype, out)) or dtypes.int64
     shape = checked_shape(size, "randint", where=where)
     if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:

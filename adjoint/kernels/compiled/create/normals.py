@@ -142,12 +142,11 @@ def draw_pairs(out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waitin
 def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
     """Fill a contiguous, nonempty array of float32 or float64 with normal numbers."""
     if out.size >= BLOCK:
-        run_for(draw_normals, out)(address(out), stream.state_address, mean, std, out.size)
+        run_for(draw_normals, out, stream.state_address, mean, std, out.size)
         return out
     waiting = stream.normal
     first = 0 if waiting is None else 1
-    function = run_for(draw_pairs, out)
-    spare = function(address(out), stream.state_address, mean, std, waiting or 0.0, first, out.size)
+    spare = run_for(draw_pairs, out, stream.state_address, mean, std, waiting or 0.0, first, out.size)
     stream.normal = spare if (out.size - first) % 2 else None
     return out
 
@@ -161,5 +160,5 @@ def draw_exponentials(out: Pointer[T], state: Pointer[u32], scale: f64, n: Int) 
 
 def exponentials(out: ndarray, stream: Stream, scale: float) -> Any:
     """Fill a contiguous array of float32 or float64 with exponentially distributed numbers that have the rate `-1 / scale`."""
-    run_for(draw_exponentials, out)(address(out), stream.state_address, scale, out.size)
+    run_for(draw_exponentials, out, stream.state_address, scale, out.size)
     return out

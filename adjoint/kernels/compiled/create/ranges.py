@@ -65,7 +65,7 @@ def blocks(out: ndarray, first: float, step: float, width: int) -> Any:
     if kind is None:
         return NotImplemented
     whole = out.size - out.size % (2 * width)
-    launch(_blocks(kind, width), -(-out.size // width), 2 * width * 8, address(out), first, step, out.size, whole)
+    launch(_blocks(kind, width), -(-out.size // width), 2 * width * 8, out, first, step, out.size, whole)
     return out
 
 
@@ -74,7 +74,7 @@ def from_both_ends(out: ndarray, first: float, last: float) -> Any:
     kind = _TYPES.get(out.dtype.char)
     if kind is None or (kind is f32 and out.size > _EXACT):
         return NotImplemented
-    launch(_from_ends(kind, HOST.vector_bytes // 8), out.size, 16, address(out), first, last, out.size)
+    launch(_from_ends(kind, HOST.vector_bytes // 8), out.size, 16, out, first, last, out.size)
     return out
 
 
@@ -106,7 +106,7 @@ def powers(out: ndarray, base: float, first: float, last: float) -> Any:
     kind = _TYPES.get(out.dtype.char)
     if kind is None:
         return NotImplemented
-    launch(_powers(kind), out.size, 256, address(out), base, first, last, out.size)
+    launch(_powers(kind), out.size, 256, out, base, first, last, out.size)
     return out
 
 
@@ -131,5 +131,5 @@ def _integers(width: int) -> Any:
 
 def integers(out: ndarray, first: int, step: int) -> Any:
     """Write `first + i * step`."""
-    launch(_integers(HOST.vector_bytes // 8), out.size, 16, address(out), first, step)
+    launch(_integers(HOST.vector_bytes // 8), out.size, 16, out, first, step)
     return out

@@ -151,10 +151,10 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
     return out
 
 
-def run_for(kernel: Any, out: ndarray) -> Any:
-    """Return the function that runs the kernel for an array of float32 or float64."""
+def run_for(kernel: Any, out: ndarray, *arguments: Any) -> Any:
+    """Run the kernel for an array of float32 or float64, with further arguments."""
     function = _compiled(kernel, out.itemsize)
-    return function.quick if out.size < FEW else function.call
+    return function.quick(out, *arguments) if out.size < FEW else function.call(address(out), *arguments)
 
 
 FEW = 1 << 10
@@ -168,7 +168,7 @@ def _compiled(kernel: Any, itemsize: int) -> Any:
 
 def fractions(out: ndarray, stream: Stream) -> Any:
     """Fill a contiguous array of float32 or float64 with numbers in [0, 1)."""
-    run_for(next_fractions, out)(address(out), stream.state_address, out.size)
+    run_for(next_fractions, out, stream.state_address, out.size)
     return out
 
 

@@ -8,9 +8,14 @@ of rows, the thread finds its own indices among all indices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ....codegen.costs import MOVED
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import LINE
 from ....codegen.llvm.values import size_of
+from ....codegen.plans import Plan
+from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads
 from ..memory.copying import WORDS, copy_row
 from .lookup import outside
@@ -156,18 +161,28 @@ def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> 
     split = _split(x, dim, index, source, how)
     if split is None or numpy.may_share_memory(x, source):
         return NotImplemented
-    return _scatter(x, x, dim, index, source, how, split)
+    count = source.shape[dim] if index.ndim == 1 < x.ndim else index.shape[dim]
+    _launched(x, dim, index, source.size, count, how, split, copy=False)(x, x, index, source)
+    return x
 
 
-def scattered(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
-    """Return a copy of `x` to which `scatter` writes, or None if an index is out of bounds.
+def scattered(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> Any:
+    """Return the plan of a copy of `x` to which `scatter` writes, or None if an index is out of bounds.
 
     Return NotImplemented if there is no loop for the dtype.
     """
-    split = _split(x, dim, index, source, how)
-    if split != "outer" or index.ndim != x.ndim:
+    split = _split(x, dim, index, index, how)
+    if split is None or (split != "outer" and index.size >= MOVED) or index.ndim != x.ndim:
         return NotImplemented
-    return _scatter(numpy.empty(x.shape, x.dtype), x, dim, index, source, how, split)
+    shape, dtype, sizes = x.shape, x.dtype, index.shape
+    part = tuple(map(slice, sizes)) if src.ndim and src.shape != sizes else None
+    launched = _launched(x, dim, index, src.size, sizes[dim], how, "outer", copy=True)
+
+    def run(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> ndarray | None:
+        target = numpy.empty(shape, dtype)
+        return target if launched(target, x, index, row_major(src if part is None else src[part])) else None
+
+    return Plan((), run=run)
 
 
 def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> str | None:
@@ -189,25 +204,29 @@ def _kind(x: ndarray, how: str) -> Any:
     return WORDS.get(x.itemsize) if how == "put" else type_of(x.dtype)
 
 
-def _scatter(
-    target: ndarray, x: ndarray, dim: int, index: ndarray, source: ndarray, how: str, split: str
-) -> ndarray | None:
-    shared = index.ndim == 1 < x.ndim
+def _launched(
+    x: ndarray, dim: int, index: ndarray, values: int, count: int, how: str, split: str, copy: bool
+) -> Callable[[ndarray, ndarray, ndarray, ndarray], bool]:
+    """Return a function of the target, `x`, the index and the source that writes, and returns whether indices are in bounds."""
     outer, inner, length = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :]), x.shape[dim]
-    count = source.shape[dim] if shared else index.shape[dim]
-    options = {"ALONG": inner == 1, "SHARED": shared, "HOW": how, "SPLIT": split, "COPY": target is not x}
+    options = {"ALONG": inner == 1, "SHARED": index.ndim == 1 < x.ndim, "HOW": how, "SPLIT": split, "COPY": copy}
     options["WIDE"] = max(2, HOST.vector_bytes // x.itemsize)
     function = scatter_elements.compiled(
         T=_kind(x, how), I=type_of(index.dtype), W=HOST.vector_bytes // index.itemsize, **options
     )
-    wrong = numpy.zeros(1, numpy.int64)
-    _share(
-        function, {"outer": outer, "inner": inner, "rows": length}[split],
-        outer * count * inner * (x.itemsize + index.itemsize),
-        address(target), address(x), address(index), address(source), address(wrong), outer, count, inner, length,
-        int(source.size > 1),
-    )  # fmt: skip
-    return None if wrong[0] else target
+    rows = {"outer": outer, "inner": inner, "rows": length}[split]
+    work = outer * count * inner * (x.itemsize + index.itemsize)
+
+    def launched(target: ndarray, x: ndarray, index: ndarray, source: ndarray) -> bool:
+        wrong = numpy.zeros(1, numpy.int64)
+        _share(
+            function, rows, work,
+            target, x, index, source, wrong, outer, count, inner, length,
+            int(values > 1),
+        )  # fmt: skip
+        return not wrong[0]
+
+    return launched
 
 
 def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:

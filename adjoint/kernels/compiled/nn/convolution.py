@@ -79,12 +79,12 @@ def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | No
     x, steps = plan.source(x)
     _kept, factors = _scratch(plan.weights_size + plan.ranges * plan.scratch_pitch, x.dtype)
     launch(
-        plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, factors, address(weight),
+        plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, factors, weight,
         plan.products.address, plan.taps.address, plan.geometry.spreads, plan.outs, plan.ins, *plan.weight_strides,
     )  # fmt: skip
     launch(
-        plan.kernel, plan.ranges, plan.range_bytes, address(result), address(x), factors,
-        address(plan.nothing if bias is None else bias), factors + plan.weights_size * x.itemsize,
+        plan.kernel, plan.ranges, plan.range_bytes, result, x, factors,
+        plan.nothing if bias is None else bias, factors + plan.weights_size * x.itemsize,
         plan.sizes.address, plan.records.address, plan.products.address, steps.address,
     )  # fmt: skip
 

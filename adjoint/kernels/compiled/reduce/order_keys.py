@@ -85,7 +85,7 @@ def row_plan(
         memory = numpy.empty(pieces * row_memory + 64, _BYTE)
         start = address(memory)
         launch(
-            function, pieces, row_cost * rows // pieces, address(values), address(order), address(x),
+            function, pieces, row_cost * rows // pieces, values, order, x,
             *scalars, start + -start % 64, row_memory, rows, pieces,
         )  # fmt: skip
         if finish is not None:

@@ -12,6 +12,7 @@ from ....codegen.acceleration import accelerated
 from ....codegen.costs import REJECTED
 from ...memory.copying import empty_like
 from ...reduce.counting import searchsorted
+from ...reduce.sorting import topk
 from ...runtime.floating import compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
 from ...runtime.layout import row_major
 from ...runtime.narrow_array import is_narrow
@@ -190,11 +191,7 @@ def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: b
         waiting = rows[start:stop]
         with unwarned():
             waiting[...] = shares[start:stop].astype(work, copy=False) / waiting.astype(work, copy=False)
-        if num_samples == 1:
-            result[start:stop, 0] = waiting.argmax(-1)
-        else:
-            order = numpy.argsort(-waiting.astype(work, copy=False), axis=-1, kind="stable")
-            result[start:stop] = order[:, :num_samples]
+        result[start:stop] = waiting.argmax(-1)[:, None] if num_samples == 1 else topk(waiting, num_samples)[1]
 
     parallel_rows(choose, len(rows), (8 + 4 * work.itemsize) * rows.shape[1])
     return result.reshape(*probs.shape[:-1], num_samples)
