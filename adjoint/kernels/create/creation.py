@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
+from numpy._core.umath import clip  # the ufunc: `numpy.clip` is written in Python
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS, RepeatedForm
@@ -203,22 +204,24 @@ def eye(n: int, m: int, kind: dtype) -> Array:
 
 def tril_indices(row: int, col: int, offset: int) -> Array:
     """Return the rows and columns of the elements on and below a diagonal, in row-major order."""
-    ends = numpy.clip(numpy.arange(row) + (offset + 1), 0, col)
+    ends = clip(numpy.arange(row) + (offset + 1), 0, col)
     return _indices(numpy.zeros_like(ends), ends)
 
 
 def triu_indices(row: int, col: int, offset: int) -> Array:
     """Return the rows and columns of the elements on and above a diagonal, in row-major order."""
-    starts = numpy.clip(numpy.arange(row) + offset, 0, col)
+    starts = clip(numpy.arange(row) + offset, 0, col)
     return _indices(starts, numpy.full_like(starts, col))
 
 
 def _indices(starts: Array, ends: Array) -> Array:
     """Return the rows and columns of the elements from `starts` to `ends` of each row."""
     counts = ends - starts
-    before = numpy.cumsum(counts) - counts
-    result: Array = numpy.stack([numpy.arange(len(counts)), before - starts]).repeat(counts, 1)
-    numpy.subtract(numpy.arange(result.shape[1]), result[1], result[1])
+    before = counts.cumsum() - counts
+    rows = numpy.arange(len(counts)).repeat(counts)
+    result = numpy.empty((2, len(rows)), numpy.int64)
+    result[0] = rows
+    numpy.subtract(numpy.arange(len(rows)), (before - starts).repeat(counts), result[1])
     return result
 
 

@@ -345,13 +345,15 @@ def masked_scatter(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
     Raises:
         RuntimeError: if types do not match, shapes do not broadcast, or `source` has too few elements.
     """
-    shape = broadcast_shapes(mask.shape, x.shape)
-    return masked_scatter_(numpy.broadcast_to(x, shape).copy(), mask, source)
+    if mask.shape != x.shape:
+        x = numpy.broadcast_to(x, broadcast_shapes(mask.shape, x.shape))
+    return masked_scatter_(x.copy(), mask, source)
 
 
 def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
     """Do the same as `masked_scatter` in place in `x`."""
-    broadcast_shapes(mask.shape, x.shape)
+    if mask.shape != x.shape:
+        broadcast_shapes(mask.shape, x.shape)
     if mask.dtype.kind != "b":
         raise RuntimeError(
             f"masked_scatter_ only supports boolean masks, but got mask with dtype {type_name(mask.dtype)}"
@@ -361,7 +363,7 @@ def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
             f"masked_scatter: expected self and source to have same dtypes but got{type_name(x.dtype)} and "
             f"{type_name(source.dtype)}"
         )
-    where = numpy.broadcast_to(mask, x.shape)
+    where = mask if mask.shape == x.shape else numpy.broadcast_to(mask, x.shape)
     wanted = int(numpy.count_nonzero(where))
     if source.size < wanted:
         raise RuntimeError("Number of elements of source < number of ones in mask")

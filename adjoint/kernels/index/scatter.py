@@ -319,7 +319,7 @@ _REDUCTIONS = {
 }
 
 
-def _identity(ufunc: numpy.ufunc, dtype: "numpy.dtype[Any]") -> Any:
+def _identity(ufunc: numpy.ufunc, dtype: numpy.dtype[Any]) -> Any:
     """Return the neutral element of the ufunc."""
     if ufunc is numpy.add or ufunc is numpy.multiply:
         return dtype.type(0 if ufunc is numpy.add else 1)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ...codegen.compiled_ufuncs import of_any_size, of_kinds
+from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..runtime.floating import refuse, unwarned, widen
@@ -42,7 +43,10 @@ def bitwise_left_shift(self: Array, other: Array) -> Array:
     """Return `self` times 2 to the power `other`, or 0 where `other` is negative or exceeds the width."""
     if self.dtype.kind not in "iu":
         raise refuse("lshift_cpu", self)
-    return _shifted_up(self, other, self.itemsize * 8)
+    width = self.itemsize * 8
+    if other.ndim == 0 and self.size < LARGE and 0 <= other < width:
+        return numpy.left_shift(self, other)
+    return _shifted_up(self, other, width)
 
 
 @pointwise("lshift_cpu", "iu")
@@ -58,7 +62,10 @@ def bitwise_right_shift(self: Array, other: Array) -> Array:
     """
     if self.dtype.kind not in "iu":
         raise refuse("rshift_cpu", self)
-    return (_shifted_down if self.dtype.kind == "i" else _moved_down)(self, other, self.itemsize * 8)
+    width = self.itemsize * 8
+    if other.ndim == 0 and self.size < LARGE and 0 <= other < width:
+        return numpy.right_shift(self, other)
+    return (_shifted_down if self.dtype.kind == "i" else _moved_down)(self, other, width)
 
 
 @pointwise("rshift_cpu", "i")

@@ -325,8 +325,8 @@ def halves(self: Array, dim: int) -> tuple[Array, Array]:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     if self.shape[dim] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim % self.ndim} is size {self.shape[dim]}")
-    first, second = numpy.split(self, 2, dim)
-    return first, second
+    before, middle = (slice(None),) * (dim % self.ndim), self.shape[dim] // 2
+    return self[(*before, slice(middle))], self[(*before, slice(middle, None))]
 
 
 def glu(self: Array, dim: int) -> Array:

@@ -439,11 +439,11 @@ def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight:
 
 
 def _multi_margin_hinges(rows: Array, target: Array, margin: float) -> Array:
-    column = target.reshape(-1, 1)
-    hinges = rows - numpy.take_along_axis(rows, column, 1)
+    of_target = numpy.arange(len(rows)), target.reshape(-1)
+    hinges = rows - rows[of_target][:, None]
     hinges += rows.dtype.type(margin)
     numpy.maximum(hinges, 0, out=hinges)
-    numpy.put_along_axis(hinges, column, 0, 1)
+    hinges[of_target] = 0
     return hinges
 
 
@@ -462,7 +462,7 @@ def multi_margin_loss_backward(
         hinges = _multi_margin_hinges(rows[start:stop], column[start:stop], margin)
         part = result[start:stop]
         numpy.multiply(hinges > 0 if p == 1 else 2 * hinges, share[start:stop], part)
-        numpy.put_along_axis(part, column[start:stop], -numpy.add.reduce(part, 1, keepdims=True), 1)
+        part[numpy.arange(stop - start), column[start:stop, 0]] = -numpy.add.reduce(part, 1)
 
     parallel_rows(fill, batch, 2 * rows.itemsize * classes)
     return result.reshape(self.shape)

@@ -22,7 +22,7 @@ def at_every_size(monkeypatch):
 
 
 def ways():
-    return [(function.call, function.split) for function in KERNELS.functions]
+    return [(function.call, function.quick, function.split) for function in KERNELS.functions]
 
 
 def kernels(prof):
@@ -119,4 +119,4 @@ def test_profiles_that_threads_begin_and_end_at_once_all_end():
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert not KERNELS._observers
+    assert not KERNELS.observers

@@ -1,5 +1,10 @@
 """Small calls give the same bits in NumPy and in the compiled loops that take over after many calls."""
 
+from __future__ import annotations
+
+from types import BuiltinFunctionType
+
+import numpy
 import pytest
 
 import adjoint as torch
@@ -7,6 +12,9 @@ import adjoint as torch
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.costs import CALLS
+from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, loops
+from adjoint.codegen.llvm.launch import launch
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
 ENDS = [(0, 1), (-3, 7.5), (2.5, 2.5), (1e-30, 1e10), (0.1, -1000), (-1e-3, 1e-3), (5, 1)]
@@ -59,8 +67,19 @@ def placed(dtype):
         yield x.take_along_dim(torch.tensor([[1, 0, -1, 2]] if dim == 0 else [[1], [0], [-1]]), dim)
 
 
+def bounded(dtype):
+    x = torch.tensor([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.0]).to(dtype)
+    if dtype is not torch.int64:
+        x[2] = torch.nan
+    for low, high in ((0, 0), (0, 2), (-1, 0), (2, -2), (None, 1), (-1, None)):
+        yield x.clamp(low, high)
+        yield x.clone().clamp_(low, high)
+    if dtype is not torch.float64:
+        yield from (x.cumsum(0), x.cumprod(0), x.view(1, 7).cumsum(0))
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("calls", [ranges, drawn, selected, placed])
+@pytest.mark.parametrize("calls", [ranges, drawn, selected, placed, bounded])
 def test_bits(calls, dtype, monkeypatch):
     found = []
     for every_size in (False, True):
@@ -72,3 +91,32 @@ def test_bits(calls, dtype, monkeypatch):
     for position, (one, other) in enumerate(zip(*found, strict=True)):
         assert one == other or (one != one and other != other), position
     assert not LOOPS.failures
+
+
+@loops(noalias=False)
+def shift(out: Pointer[T], x: Pointer[T], by: f64, narrow: f32, start: Int, stop: Int) -> None:
+    for i in range(start, stop):
+        out[i] = x[i] + T(by) + T(narrow)
+
+
+def test_a_kernel_of_many_calls_becomes_a_built_in_function_that_takes_arrays():
+    x, out = numpy.arange(6.0), numpy.zeros(6)
+    function = shift.compiled(T=f64)
+    for call in range(CALLS + 2):
+        out[:] = 0
+        launch(function, 5, 8, out, address(x) if call % 2 else x, 2, 0.5)
+        assert out.tolist() == [2.5, 3.5, 4.5, 5.5, 6.5, 0.0]
+    assert type(function.quick) is BuiltinFunctionType
+    for wrong in ((out, x, "2", 0.5, 0, 5), (out, x, 2, None, 0, 5), (out, x, 2, 0.5, 0, 5.0)):
+        with pytest.raises(TypeError):
+            function.quick(*wrong)
+    assert out.tolist() == [2.5, 3.5, 4.5, 5.5, 6.5, 0.0]
+
+
+def test_scalars_that_are_no_numbers_are_left_to_numpy_by_built_in_functions():
+    x = torch.linspace(-2, 2, 512)
+    expected = torch.nn.functional.elu(x, 0.5)
+    for _ in range(3):
+        assert torch.nn.functional.elu(x, 0.5).equal(expected)
+        with pytest.raises(TypeError):
+            torch.nn.functional.elu(x, "0.5")
