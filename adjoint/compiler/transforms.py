@@ -1,4 +1,4 @@
-"""Function transforms in a captured function. The user's functions that they call are captured too."""
+"""Function transforms in a captured function. The transformed functions of the user are captured too."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def each_of(kinds: Iterable[Kind]) -> list[Kind]:
 
 
 def is_of(kind: Kind, dtype: Any) -> bool:
-    """Return whether operands of a kind, none of which is a number, have a dtype."""
+    """Return whether all operands of a kind are tensors of this dtype."""
     return all(type(each) is tuple and each[1] == dtype for each in each_of([kind]))
 
 

@@ -249,7 +249,7 @@ def array_lines(op: Operator) -> list[str]:
 
 
 def unfit_arrays(op: Operator) -> list[str]:
-    """Return the conditions on array classes, and on dtypes without promotion, under which the kernel must not run.
+    """Return the conditions under which the kernel must not run: other array classes and, without promotion, other dtypes.
 
     Arrays on `meta`, and arrays with lazy conjugation or negation, are instances of subclasses.
     """

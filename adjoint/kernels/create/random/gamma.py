@@ -75,7 +75,7 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
 
 @accelerated("create.rejection.standard_gamma", elements=REJECTED)
 def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
-    """Return numbers for concentrations in float64.
+    """Return gamma distributed numbers for concentrations in float64.
 
     `single`: whether the concentrations were float32; intermediate numbers are then float32 too.
     """
