@@ -28,7 +28,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim + limit if dim < 0 else dim
 
 
-def _never() -> property:
+def _always_false() -> property:
     """An attribute that is always False because it concerns another device or layout."""
     return property(
         lambda self: False,
@@ -89,8 +89,8 @@ class ArrayAttributes:
         """Whether the tensor has only shape, strides and dtype, but no elements."""
         return type(self._array) is Meta
 
-    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_never() for _ in range(8))
-    is_vulkan, is_mkldnn, is_quantized, is_nested = (_never() for _ in range(4))
+    is_cuda, is_xpu, is_mps, is_xla, is_hpu, is_ipu, is_maia, is_mtia = (_always_false() for _ in range(8))
+    is_vulkan, is_mkldnn, is_quantized, is_nested = (_always_false() for _ in range(4))
 
     @property
     def is_sparse(self) -> bool:

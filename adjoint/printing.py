@@ -182,13 +182,13 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
         parts.append("device='meta'")
     if type(array) is SparseArray:
         parts += [f"size={tuple(array.shape)}", f"nnz={len(array.parts.values)}"]
-        if not _is_evident(dtype, False):
+        if not _is_implied(dtype, False):
             parts.append(f"dtype={dtype!r}")
         parts.append(f"layout=torch.{array.parts.layout}")
         return parts + _history(tensor)
     if type(array) is Meta or (options.edgeitems == 0 if array.size else array.ndim != 1):
         parts.append(f"size={tuple(array.shape)}")
-    if not _is_evident(dtype, array.size == 0 or type(array) is Meta):
+    if not _is_implied(dtype, array.size == 0 or type(array) is Meta):
         parts.append(f"dtype={dtype!r}")
     return parts + _history(tensor)
 
@@ -210,7 +210,7 @@ def _history(tensor: Printable) -> list[str]:
     return parts
 
 
-def _is_evident(dtype: dtypes.dtype, empty: bool) -> bool:
+def _is_implied(dtype: dtypes.dtype, empty: bool) -> bool:
     """Return whether the printed elements imply the dtype."""
     default = dtypes.get_default_dtype()
     evident = (dtypes.int64, dtypes.bool, dtypes.complex128 if default is dtypes.float64 else dtypes.complex64)

@@ -123,12 +123,12 @@ def place(module: ModuleType) -> None:
         module.__name__ = theirs(module.__name__)
         for value in list(own.values()):
             if isinstance(value, (type, FunctionType)) and value.__module__.partition(".")[0] == OWN:
-                _say(value, theirs(value.__module__))
+                _set_origin(value, theirs(value.__module__))
     for there, names in _TABLE.homes.get(file, {}).items():
         for name in names.split(" "):
             shown, _, defined = name.rpartition("=")
             if defined in own:  # otherwise it is created on first use
-                _say(own[defined], module_named(there), shown)
+                _set_origin(own[defined], module_named(there), shown)
     inner = inner_modules(file)
     if inner and "__path__" not in own:
         own["__path__"] = []  # modules without a file are looked up in it
@@ -153,7 +153,7 @@ def place(module: ModuleType) -> None:
         _extend(module, file, inner & late)
 
 
-def _say(value: Any, module: str, name: str = "") -> None:
+def _set_origin(value: Any, module: str, name: str = "") -> None:
     """Set the origin of a class and its methods, or of a function, to a module in which it has a name."""
     former, value.__module__ = value.__module__, module
     if name:
@@ -186,7 +186,7 @@ def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
 
     def __getattr__(name: str) -> Any:
         if name in further_names(file) and name not in late:
-            return own.setdefault(name, _further(file, name))
+            return own.setdefault(name, _object_of_table(file, name))
         if before is not None:
             return before(name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
@@ -215,7 +215,7 @@ def inner_modules(module: str) -> frozenset[str]:
     return frozenset(each.rpartition(".")[2] for each in _MODULES if each and each.rpartition(".")[0] == module)
 
 
-def _further(module: str, name: str) -> Any:
+def _object_of_table(module: str, name: str) -> Any:
     """Return an object that a module has according to the table, or a module in it."""
     file, defined = further_names(module)[name]
     there = import_late(f"{OWN}.{file}".rstrip("."))

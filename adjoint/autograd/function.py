@@ -13,7 +13,7 @@ from .._runtime.first_use import import_late
 from .._runtime.tracebacks import ending_at_caller, shorten, warn
 from ..kernels.runtime.lazy_conj import materialize
 from ..tape import modes
-from ..tape.anomaly import note_end, note_operation, noted_apart
+from ..tape.anomaly import note_end, note_operation, without_cuts
 from ..tape.edges import edge_of
 from ..tape.interpreters import innermost
 from ..tape.node import NOWHERE, Node, start
@@ -258,7 +258,7 @@ class Function(metaclass=FunctionMeta):
         node.needs_input_grad, node._tensor_inputs = tuple(needs), tuple(tensors)
         was_recording = modes.STATE.grad_enabled
         watched = modes.FLAGS.special and modes.ANOMALY.enabled
-        forward = noted_apart(cls.forward, edges) if watched else cls.forward
+        forward = without_cuts(cls.forward, edges) if watched else cls.forward
         modes.set_grad(False)
         try:
             if cls.setup_context is not Function.setup_context:

@@ -27,7 +27,7 @@ import numpy
 
 from .._runtime.tracebacks import warn
 from ..dispatch.sequential import is_batched
-from ..tape import views
+from ..tape import modes, views
 from ..tape.aliases import detached
 from ..tape.inference_tensors import mark_inference
 from ..tape.torch_function import has_override
@@ -268,6 +268,8 @@ def materialized(node: FunctionNode, grads: list[Any]) -> list[Any]:
     for number, (grad, shape, dtype) in enumerate(zip(grads, shapes, dtypes, strict=True)):
         if grad is None and shape is not None and number not in absent:
             completed[number] = wrap(numpy.zeros(shape, dtype))
+            if modes.STATE.capture is not None:
+                modes.STATE.capture.constant(completed[number]._array)
     return completed
 
 

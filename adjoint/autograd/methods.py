@@ -78,7 +78,7 @@ def retain_grad(self: Tensor) -> None:
     if not self.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if modes.STATE.transforms:
-        raise _left_to_transforms("retain_grad()")
+        raise _error_in_transform("retain_grad()")
     if is_recorded(self._edge):
         edge = self._edge if self._base is None else history(self)
         own_hooks(edge[0]).retained[edge[1]] = weakref.ref(self)
@@ -92,7 +92,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
             f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}"
         )
     if modes.STATE.transforms:
-        raise _left_to_transforms("requires_grad_()", " (or perhaps using torch.autograd.functional.* APIs)")
+        raise _error_in_transform("requires_grad_()", " (or perhaps using torch.autograd.functional.* APIs)")
     if requires_grad and not can_require_grad(self._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     if not requires_grad or not is_recorded(self._edge):
@@ -100,7 +100,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
-def _left_to_transforms(method: str, also: str = "") -> RuntimeError:
+def _error_in_transform(method: str, also: str = "") -> RuntimeError:
     """Return the error inside a function transform, where only the transform chooses the differentiated inputs."""
     return RuntimeError(
         f"You are attempting to call Tensor.{method}{also} inside of a function being transformed by a functorch transform. This "

@@ -34,7 +34,7 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 def laid_out_like(grad: Any, array: Any) -> Any:
     """Return a copy of `grad`. It has the strides of `array` if these leave no gaps."""
     if grad.shape != array.shape:
-        return _for_another_shape(grad, array)
+        return _with_earlier_shape(grad, array)
     is_row_major = array.flags.c_contiguous or not is_dense(array)
     if type(grad) is SparseArray or (is_row_major and grad.size < THREADED):
         return grad.copy()
@@ -43,7 +43,7 @@ def laid_out_like(grad: Any, array: Any) -> Any:
     return copy
 
 
-def _for_another_shape(grad: Any, array: Any) -> Any:
+def _with_earlier_shape(grad: Any, array: Any) -> Any:
     """Return a copy of `grad` with the shape that a leaf had before it got the shape of `array`.
 
     As in PyTorch, the copy keeps its shape if its strides equal the leading strides of `array`. Otherwise it is

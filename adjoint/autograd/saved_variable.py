@@ -45,9 +45,9 @@ class SavedVariable(SavedTensor):
         """
         if self.output_nr is not None:
             raise RuntimeError("The tensor is an output of the node that has saved it: read it from the node.")
-        return self.as_seen_by(None)
+        return self.tensor_for(None)
 
-    def as_seen_by(self, node: Any) -> Tensor:
+    def tensor_for(self, node: Any) -> Tensor:
         """Return the tensor as the backward of `node` sees it."""
         tensor = self.tensor
         if type(tensor) is Packed:
@@ -154,7 +154,7 @@ def unpacked(node: Any) -> tuple[Any, ...]:
             "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. "
             "Either access saved_tensors only once, or set clear_saved_tensors_on_access=False."
         )
-    found = tuple([None if saved is None else saved.as_seen_by(node) for saved in node._saved])
+    found = tuple([None if saved is None else saved.tensor_for(node) for saved in node._saved])
     if node._forward_cls.clear_saved_tensors_on_access:
         node._saved = CLEARED
     return found

@@ -128,10 +128,10 @@ class LargeUfunc:
             return NotImplemented
         result = self.compiled.run(arrays, operands[len(arrays) :], dtype, compute, out)
         if not exact and result is not NotImplemented:
-            self._mend(result, arrays)
+            self._recompute_nonfinite(result, arrays)
         return result
 
-    def _mend(self, result: ndarray, operands: Sequence[ndarray]) -> None:
+    def _recompute_nonfinite(self, result: ndarray, operands: Sequence[ndarray]) -> None:
         with unwarned():
             if numpy.isfinite(numpy.sum(result)):  # cheap, and seldom wrong
                 return

@@ -220,9 +220,9 @@ def straight_source(
     namespace: dict[str, Any],
     contiguous: bool,
 ) -> str:
-    """Return the function for small arrays of float32 or float64 that have one shape or are broadcast without overwriting."""
-    single = Writer("f", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree)
-    double = Writer("d", first, namespace, alike=True, masking=False, contiguous=contiguous).tree(tree)
+    """Return the function for small arrays of float32 or float64."""
+    single = Writer("f", first, namespace, masking=False, contiguous=contiguous).tree(tree)
+    double = Writer("d", first, namespace, masking=False, contiguous=contiguous).tree(tree)
     lines = double
     if single != double:
         namespace["FLOAT32"] = numpy.dtype(numpy.float32)

@@ -164,23 +164,22 @@ _FOLDED: dict[str, Callable[..., Any]] = {
 
 def apply(operation: str, *operands: Any) -> Symbol:
     """Return the symbol for `operation` on these operands, some of which may be Python numbers."""
-    trace = next((item.trace for item in operands if isinstance(item, Symbol)), None)
-    if trace is None:
+    like = next((item for item in operands if isinstance(item, Symbol)), None)
+    if like is None:
         raise TracingError(f"xp.{operation} of Python numbers alone: use the math module")
+    trace, new = like.trace, type(like)
     nodes = tuple(_node(item, trace) for item in operands)
     if operation in _FOLDED and all(node.operation == CONSTANT for node in nodes):
-        return Symbol(
-            trace.graph.node(CONSTANT, (), SCALAR, _FOLDED[operation](*[node.value for node in nodes])), trace
-        )
+        return new(trace.graph.node(CONSTANT, (), SCALAR, _FOLDED[operation](*[node.value for node in nodes])), trace)
     if all(node.kind == SCALAR for node in nodes):
-        return Symbol(trace.graph.node(operation, nodes, SCALAR), trace)
+        return new(trace.graph.node(operation, nodes, SCALAR), trace)
     if len(nodes) != OPERATIONS[operation].arity:
         raise TracingError(f"xp.{operation} takes {OPERATIONS[operation].arity} operands, not {len(nodes)}")
     if any(node.operation == "column_sum" for node in nodes):
         raise TracingError("nothing but an output may depend on a sum over rows, which is complete after the last row")
     if operation in _OF_ELEMENTS and (nodes[0].kind == SCALAR or nodes[0].extent != ELEMENT):
         raise TracingError(f"{operation} of what is not one value for each element")
-    return Symbol(trace.graph.node(operation, nodes, _result_kind(operation, nodes)), trace)
+    return new(trace.graph.node(operation, nodes, _result_kind(operation, nodes)), trace)
 
 
 def _node(value: Any, trace: Trace) -> Node:

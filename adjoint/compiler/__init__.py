@@ -80,7 +80,10 @@ def compile(
         dynamic: which numbers among the arguments, and which sizes of tensors, are inputs of a program. True selects
             all (sizes from the second capture on). None selects those that have changed. False selects none, so that
             each number and each size has its own program.
-        mode, options: accepted, but without effect.
+        mode: "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs" or "lite", as in PyTorch. All modes
+            give the same program. A call is one function, without launches for a CUDA graph to save. Loops are chosen
+            by sizes, without measurements. All passes together take milliseconds, so that none is left out.
+        options: accepted, but without effect.
         backend: with a function, or the name of a debugging backend such as "eager", `model` runs unchanged.
         disable: whether to return `model` itself.
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy
+from numpy.lib.stride_tricks import as_strided
 
-from ..autograd.accumulate import made
 from ..dispatch.source import compile_source
 from ..tape.edges import edge_of
 from ..tape.node import FREED_MESSAGE, Node, sequence_numbers
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, as_array, wrap
-from .program import Source
+from .buffers import Buffers
+from .program import Instruction, Program, Source, numbers_in, used
 from .tracer import Stop, Tracer
 
 
@@ -24,15 +25,14 @@ class CompiledFunctionBackward(Node):
 
     `saved`: the saved values, or None after they have been freed. `watched`: the tensors to which the values belong, with their
     versions. `again`: an `Again`, its arguments, and the versions of its inputs, for second derivatives, or None if the function
-    changes an object. `reach`: for each target, the numbers of the results that depend on it.
+    changes an object.
     """
 
-    __slots__ = ("again", "function", "reach", "saved", "targets", "watched")
+    __slots__ = ("again", "function", "saved", "targets", "watched")
     __module__ = "builtins"
 
     again: Any
     function: Any
-    reach: list[frozenset[int]]
     saved: Any
     targets: list[Tensor]
     watched: list[tuple[Tensor, Any]]
@@ -41,24 +41,9 @@ class CompiledFunctionBackward(Node):
         """Run the captured backward."""
         saved = self.checked()
         grads = grad if type(self._grad_shape) is list else [grad]
-        shapes = self._grad_shape if type(self._grad_shape) is list else [self._grad_shape]
-        kinds = self._grad_dtype if type(self._grad_dtype) is list else [self._grad_dtype]
-        given = [
-            numpy.zeros(shape, kind) if each is None else as_array(each)
-            for each, shape, kind in zip(grads, shapes, kinds, strict=True)
-        ]
         if not retain_graph:
             self.saved = None
-        results: tuple[Any, ...] = self.function(saved, given)
-        if any(each is None for each in grads):
-            arrived = [number for number, each in enumerate(grads) if each is not None]
-            results = tuple(
-                None if roots.isdisjoint(arrived) else each for each, roots in zip(results, self.reach, strict=True)
-            )
-            if self.again is not None and not all(each is None or numpy.isfinite(each).all() for each in results):
-                # Zeros, which replaced missing gradients, may have been multiplied by infinite derivatives.
-                found = self.of_function([None if each is None else made(as_array(each)) for each in grads], False)
-                return tuple(None if each is None else each._array for each in found)
+        results: tuple[Any, ...] = self.function(saved, [None if each is None else as_array(each) for each in grads])
         return results
 
     def checked(self) -> Any:
@@ -86,21 +71,115 @@ class CompiledFunctionBackward(Node):
                 "a compiled function that draws random numbers or changes tensors in place cannot be differentiated twice; call "
                 "it without torch.compile"
             )
-        return self.of_function(grad if type(self._grad_shape) is list else [grad], torch.is_grad_enabled())
-
-    def of_function(self, grads: list[Any], create_graph: bool) -> tuple[Any, ...]:
-        """Return the gradients of the function, which runs again."""
-        import adjoint as torch
-
         again, *given = self.again
+        grads = grad if type(self._grad_shape) is list else [grad]
         pairs = [(root, each) for root, each in zip(again(*given), grads, strict=True) if each is not None]
         return torch.autograd.grad(
             [root for root, _ in pairs],
             self.targets,
             [each for _, each in pairs],
-            create_graph=create_graph,
+            create_graph=torch.is_grad_enabled(),
             allow_unused=True,
         )
+
+
+class Gradients:
+    """Computes the gradients of a program's inputs: a function for each set of results without a gradient.
+
+    Such a function lacks the instructions whose gradients would all be zeros. Zeros times infinite derivatives are NaN.
+    `saved`: the values that the forward saves. `choose`: the function that fuses instructions. `laid_out`, `zeros`: the
+    lines that lay out a gradient, and the source of a value of zeros. `parameters`: those of the written functions.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        saved: list[int],
+        source: Source,
+        choose: Callable[..., list[Instruction]],
+        laid_out: Callable[[Source, int], list[str]],
+        zeros: Callable[[Source, int], str],
+        parameters: str = "saved, grads",
+    ) -> None:
+        self.program, self.saved, self.source, self.choose = program, saved, source, choose
+        self.laid_out, self.zeros, self.parameters = laid_out, zeros, parameters
+        self.functions: dict[tuple[int, ...], Any] = {}
+        self.function_without(())
+
+    def __call__(self, *given: Any) -> tuple[Any, ...]:
+        """Return the gradients for these values of the parameters. A gradient that does not arrive is None."""
+        absent = tuple([seed for seed, grad in zip(self.program.seeds, given[-1], strict=True) if grad is None])
+        found: tuple[Any, ...] = self.function_without(absent)(*given)
+        return found
+
+    def function_without(self, absent: tuple[int, ...]) -> Any:
+        """Return the function for gradients without those that are absent."""
+        found = self.functions.get(absent)
+        if found is None:
+            found = self.functions[absent] = self.written({*absent})
+        return found
+
+    def written(self, absent: set[int]) -> Any:
+        """Write the function."""
+        program = self.program
+        instructions, zeros = without(program, absent) if absent else (program.instructions[program.boundary :], [])
+        results = [each.number for each in program.gradients]
+        wanted = {number for number in results if number not in absent}
+        lasting = {*wanted, *self.saved, *program.seeds, *zeros}
+        source = Source(self.source.place_of)
+        source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
+        source.run(self.choose(program, instructions, used(instructions, wanted), lasting), lasting, program.shapes)
+        lines = [
+            f"def gradients({self.parameters}):",
+            f"    [{', '.join(f'v{number}' for number in self.saved)}] = saved",
+            f"    [{', '.join(f'v{number}' for number in program.seeds)}] = grads",
+            *(f"    {line}" for each in program.seeds if each not in absent for line in self.laid_out(source, each)),
+            *(f"    v{number} = {self.zeros(source, number)}" for number in zeros),
+            *(f"    {line}" for line in source.lines),
+            f"    return ({''.join('None, ' if number in absent else f'v{number}, ' for number in results)})",
+        ]
+        compile_source("\n".join(lines) + "\n", "<adjoint compiled backward>", source.namespace)
+        return source.namespace["gradients"]
+
+
+def without(program: Program, absent: set[int]) -> tuple[list[Instruction], list[int]]:
+    """Return the instructions of a backward that compute more than zeros, and the values of zeros that they read.
+
+    `absent`: the gradients of results that do not arrive. All other gradients that are zeros are added.
+    """
+    later, buffers = program.instructions[program.boundary :], Buffers(program).of
+    changed = {buffers.get(number) for each in later if each.changes for number in numbers_in(each.operands[:1])}
+    depend, kept = set(program.seeds), []
+    read_as_zeros: dict[int, None] = {}
+    for each in later:
+        read = depend.intersection(each.reads())
+        written = [number for number in each.results if number is not None]
+        if each.changes:
+            targets = {buffers.get(number) for number in numbers_in(each.operands[:1])}
+            written += [number for number in buffers if buffers[number] in targets]
+        if read:
+            depend.update(written)
+        if read and read <= absent and not each.changes and changed.isdisjoint(map(buffers.get, written)):
+            absent.update(written)
+        elif not (read and read <= absent and each.changes):
+            kept.append(each)
+            read_as_zeros |= dict.fromkeys(read & absent)
+    return kept, [*read_as_zeros]
+
+
+def zeros_source(program: Program, source: Source, number: int) -> str:
+    """Return the source of an array of zeros that lies in memory as a value did at the capture."""
+    (shape, dtype), (strides, _) = program.shapes[number], program.memory[number]  # type: ignore[misc]
+    return f"{source.constant(functools.partial(zeros, shape, dtype, strides))}()"
+
+
+def zeros(shape: tuple[int, ...], dtype: str, strides: tuple[int, ...]) -> Any:
+    """Return an array of zeros that lies in memory as the strides say."""
+    steps = [step * (size - 1) for step, size in zip(strides, shape, strict=True) if size]
+    before = -sum(step for step in steps if step < 0)
+    kind = numpy.dtype(dtype)
+    elements = numpy.zeros((before + sum(step for step in steps if step > 0)) // kind.itemsize + 1, kind)
+    return as_strided(elements[before // kind.itemsize :], shape, strides)
 
 
 class Again:
@@ -183,8 +262,8 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
     """Make one node the history of `roots`, the results of a compiled function.
 
     `origin`: the instruction of the user's code that created the first root when the function was captured. `kept`: the
-    saved values, the function that computes gradients, the targets, whose edges are those of the node, the watched tensors,
-    `again` and `reach`. It is None if the graph has been freed.
+    saved values, the function that computes gradients, the targets, whose edges are those of the node, the watched tensors
+    and `again`. It is None if the graph has been freed.
     """
     node = new_node()
     node._hooks, node._sequence, (node._code, node._lasti) = None, next(sequence_numbers), origin
@@ -193,7 +272,7 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
     if kept is None:
         node._edges, node.saved = (), None
     else:
-        node.saved, node.function, node.targets, watched, node.again, node.reach = kept
+        node.saved, node.function, node.targets, watched, node.again = kept
         node._edges = tuple(map(edge_of, node.targets))
         node.watched = [(tensor, shared_counter(tensor)[0]) for tensor in watched] if watched else watched
     if len(roots) == 1:
@@ -205,12 +284,10 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
         root._edge = (node, number)
 
 
-def gradients_of(
-    tracer: Tracer, roots: list[Tensor], places: dict[int, str]
-) -> tuple[list[tuple[str, Tensor, frozenset[int]]], bool]:
+def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) -> tuple[list[tuple[str, Tensor]], bool]:
     """Append the backward of `roots` to the program.
 
-    Return the inputs that get gradients, with the results that depend on them, and whether the graph has been freed.
+    Return the inputs that get gradients, and whether the graph has been freed.
     """
     import adjoint as torch
 
@@ -226,7 +303,6 @@ def gradients_of(
     try:
         with ending_at(targets, roots) as ends, tracer, torch.autocast("cpu", enabled=False):
             found = torch.autograd.grad(roots, ends, grads, retain_graph=True, allow_unused=True)
-            reach = reach_of(roots, ends)
     except RuntimeError as error:
         if "second time" not in str(error):
             raise Stop(f"the backward fails: {error}") from error
@@ -235,23 +311,9 @@ def gradients_of(
         return [], True
     if tracer.reason is not None:
         raise Stop(tracer.reason)
-    used = [each for each in zip(targets, found, reach, strict=True) if each[1] is not None]
-    program.gradients = [tracer.known(grad._array) for _, grad, _ in used]
-    return [(places.get(id(target), ""), target, from_roots) for target, _, from_roots in used], False
-
-
-def reach_of(roots: list[Tensor], ends: list[Tensor]) -> list[frozenset[int]]:
-    """Return, for each end of a graph, the numbers of the roots that reach it."""
-    reached: dict[int, set[int]] = {id(end): set() for end in ends}
-    for number, root in enumerate(roots):
-        edges, seen = [edge_of(root)], set()
-        for edge in edges:  # the list grows during the loop
-            if type(edge) is tuple and id(edge[0]) not in seen:
-                seen.add(id(edge[0]))
-                edges += edge[0]._edges
-            elif id(edge) in reached:
-                reached[id(edge)].add(number)
-    return [frozenset(reached[id(end)]) for end in ends]
+    reached = [each for each in zip(targets, found, strict=True) if each[1] is not None]
+    program.gradients = [tracer.known(grad._array) for _, grad in reached]
+    return [(places.get(id(target), ""), target) for target, _ in reached], False
 
 
 @contextmanager

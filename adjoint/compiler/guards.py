@@ -6,7 +6,6 @@ import functools
 import inspect
 import keyword
 import operator
-import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -14,14 +13,13 @@ from typing import Any
 import adjoint as torch
 from adjoint.device import Size
 
+from ..tape.node import Node
 from ..tensor import Tensor
 from .known import (
     ALONG_ONE,
-    COMPILER,
     CONTEXTS,
     FOREIGN,
     IMMUTABLE,
-    LIBRARIES,
     MUTABLE,
     NUMBERS,
     OF_ONE_SIZE,
@@ -32,13 +30,14 @@ from .known import (
     is_ours,
     is_plain,
     is_signed,
-    same_items,
+    never_raises,
 )
 from .objects import identical
+from .program import Constant, Reference
 from .symbols import Symbol, plain, symbols_in, unwrapped
 from .tracer import Tracer
 
-AFTER_OTHERS = ("method", "no own method", "groups", "parameters")
+AFTER_OTHERS = ("no own method", "method", "groups", "parameters")
 """The kinds of guards that may be added after functions of the user have run unobserved: such functions change no methods."""
 
 
@@ -52,7 +51,11 @@ def same(place: str, expected: str, items: tuple[Any, ...]) -> tuple[str, Any]:
 
 
 class Guards:
-    """Collects `guards`: conditions, as source with the objects that the source names."""
+    """Collects `guards`: conditions, as source with the objects that the source names.
+
+    `methods`: the attributes of classes of tensors that were used. `unobserved`: how many instructions there were when functions
+    of the user had run unobserved, or None.
+    """
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
@@ -60,7 +63,8 @@ class Guards:
         self.guards: dict[Any, tuple[str, tuple[Any, ...]]] = {}
         self.digests: dict[int, int] = {}
         self.stores: list[Any] = []
-        self.unobserved = False
+        self.methods: dict[type, dict[str, Any]] = {}
+        self.unobserved: int | None = None
 
     def stop(self, reason: str) -> None:
         """Stop following the function. The rest of it runs without capture."""
@@ -73,22 +77,39 @@ class Guards:
 
     def guard(self, key: Any, condition: str, *objects: Any) -> None:
         """Require a condition, in which `{0}`, `{1}`, ... refer to objects."""
-        if self.unobserved and key not in self.guards and key[0] not in AFTER_OTHERS:
+        if self.unobserved is not None and key not in self.guards and key[0] not in AFTER_OTHERS:
             self.stop("an object is read after a step that calls functions of the user")
         if not self.stopped:
             self.guards.setdefault(key, (condition, objects))
 
     def after_others(self) -> None:
-        """Record that functions of the user have run unobserved. They must not have changed what was read, or is read later."""
-        self.unobserved = True
-        for condition, objects in self.guards.values():
-            names = {f"o{number}": each for number, each in enumerate(objects)}
-            try:
-                kept = eval(condition.format(*names), {**names, "same_items": same_items})
-            except (LookupError, AttributeError, TypeError):
-                kept = False
-            if not kept:
-                self.stop("a step changes what the function has read")
+        """Record that functions of the user have run unobserved.
+
+        In this call and in later calls, they may change what was read before. So no value that was read may be used afterwards.
+        """
+        self.unobserved = len(self.tracer.program.instructions)
+
+    def check_after_others(self, result: Any) -> None:
+        """End the capture if values from outside are used, or returned, after functions of the user have run unobserved."""
+        if self.unobserved is None or self.stopped:
+            return
+        program = self.tracer.program
+        later = [each for each in program.instructions[self.unobserved :] if each.name not in ("zero_grad", "step")]
+        numbers = [each for instruction in later for each in instruction.reads()]
+        constant = any(type(operand) is Constant for each in later for operand in each.operands)
+        if constant or not program.inputs.keys().isdisjoint(numbers) or not is_of_tensors(result):
+            self.stop("a value is used after a step that calls functions of the user, which may change it")
+
+    def operated(self, name: str, *operands: Any) -> Any:
+        """Record that an operator, whose method has this name, is applied to the operands. Return the first."""
+        for operand in operands:
+            if isinstance(operand, Tensor):
+                kind = type(operand)
+                found = {each: getattr(kind, each, None) for each in (f"__{name}__", f"__r{name}__", f"__i{name}__")}
+                self.methods.setdefault(kind, {}).update(
+                    {each: found[each] for each in found if found[each] is not None}
+                )
+        return operands[0]
 
     def require(self, key: Any, expression: str, value: Any, *objects: Any) -> None:
         """Require that `expression`, a function of `objects`, has the same value: the same object, or an equal number."""
@@ -114,7 +135,10 @@ class Guards:
     def input(self, tensor: Tensor, kind: str, source: Any) -> None:
         """Make a tensor that exists before the run an input of the program."""
         tracer = self.tracer
-        if self.stopped or id(tensor) in tracer.program.by_tensor or id(tensor._array) in tracer.values:
+        if self.stopped or id(tensor) in tracer.program.by_tensor or id(tensor) in tracer.leaves:
+            return
+        if id(tensor._array) in tracer.values:
+            tracer.aliases.add(id(tensor))
             return
         if not is_plain(tensor):
             self.stop("a tensor is of a class, or has hooks or properties, that programs do not know")
@@ -270,7 +294,7 @@ class Guards:
     def grad_of(self, tensor: Tensor) -> Any:
         """Read the gradient of a leaf."""
         program, grad = self.tracer.program, tensor._grad
-        if id(tensor) in program.grads_known:
+        if id(tensor) in program.grads_known or id(tensor) in self.tracer.leaves:
             return grad
         if grad is None:
             program.expect_no_grad(tensor)
@@ -279,6 +303,25 @@ class Guards:
         else:
             self.stop("a gradient is of a class that programs do not know")
         return grad
+
+    def store_grad(self, leaf: Tensor, grad: Any) -> None:
+        """Set the gradient of a tensor. None removes it."""
+        held, leaf.grad = leaf._grad, grad
+        if self.stopped or (grad is held and grad is not None):
+            return
+        self.seen(leaf)
+        program, values = self.tracer.program, self.tracer.values
+        number = None if grad is None else values.get(id(grad._array))
+        if id(leaf) not in program.by_tensor:
+            self.stop("the gradient of a tensor is set that the function has made")
+        elif grad is None:
+            program.grads_known[id(leaf)] = leaf
+            program.clear_grads([leaf])
+        elif number is None or number in program.inputs or grad._base is not None or grad._edge is not None:
+            self.stop("a gradient is set that no operator of the function has made")
+        else:
+            program.grads_known[id(leaf)] = leaf
+            program.set_grad(leaf, Reference(number))
 
     def absent(self, value: Any, name: str, default: Any) -> Any:
         """Record that `value` lacks an attribute."""
@@ -292,14 +335,17 @@ class Guards:
         """Record that an attribute or elements of `target` are set or deleted."""
         if type(target) in IMMUTABLE or type(target) is tuple or isinstance(target, Symbol):
             return target
+        self.operated("setitem", target)
         if self.tracer.program.numbers or self.tracer.dims:
             self.stores.append(target)
         if self.stopped:
             return target
         if isinstance(target, Tensor):
+            if name == "grad":
+                return Leaf(self, target)
             if name is not None:
                 self.stop(f"the attribute {name} of a tensor is set")
-        elif not self.is_inside(target):
+        elif not self.is_inside(target) or (self.tracer.rehearsing is not None and isinstance(target, Node)):
             what = "an object" if name is None else f"the attribute {name} of an object"
             self.stop(f"{what} that the function has not made is changed")
         return target
@@ -309,36 +355,30 @@ class Guards:
         for target in self.stores:
             unwrapped(target if type(target) in (list, dict) else getattr(target, "__dict__", None))
 
-    def augmenting(self, target: Any, value: Any) -> Any:
+    def augmenting(self, name: str, target: Any, value: Any) -> Any:
         """Record that an operation such as `+=` with `value` may change `target`."""
+        self.operated(name, target, value)
         if not isinstance(target, Tensor):
             self.fix([target, value])
         self.changed(target, None)
         return self.contents(value)
 
-    def part(self, owner: Any, key: Any, is_item: bool) -> Part:
+    def part(self, name: str, owner: Any, key: Any, is_item: bool) -> Part:
         """Return the element `owner[key]`, or the attribute, for an operation such as `+=`."""
         self.changed(owner, None if is_item else key)
-        return Part(self, owner, key, is_item)
+        return Part(self, name, owner, key, is_item)
 
     def trying(self) -> list[int]:
-        """Record that the body of a `try` begins, and return how many instructions there are."""
-        return [len(self.tracer.program.instructions)]
+        """Record that the body of a `try` begins. Return the numbers of instructions and of errors of operators."""
+        return [len(self.tracer.program.instructions), self.tracer.failed]
 
-    def tried(self, mark: list[int], raised: bool) -> None:
-        """End the capture if operators were called in the body of a `try`: in other calls they may raise, or not raise.
-
-        `raised`: whether an exception is being handled. An operator that raises has no instruction.
-        """
+    def tried(self, mark: list[int]) -> None:
+        """End the capture if the body of a `try` called operators that may raise in other calls, or that have raised."""
         if not mark:
             return  # the end was recorded before
-        called = len(self.tracer.program.instructions) > mark.pop()
-        trace = sys.exc_info()[2] if raised else None
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        file = "" if trace is None else trace.tb_frame.f_code.co_filename
-        if called or (file.startswith(LIBRARIES) and not file.startswith(COMPILER)):
-            self.stop("an operator is called within try")
+        failed, begin = mark.pop(), mark.pop()
+        if failed < self.tracer.failed or not all(map(never_raises, self.tracer.program.instructions[begin:])):
+            self.stop("an operator that may raise an error is called within try")
 
     def entering(self, manager: Any) -> Any:
         """Record that a context manager is entered."""
@@ -406,6 +446,7 @@ class Guards:
                 and symbols_in([left, right])
             ):
                 return tuple.__new__(Size if Size in (type(left), type(right)) else tuple, (*left, *right))
+            self.operated(name.strip("_"), left, right)
             return function(self.contents(left), self.contents(right))
         return self.tracer.derived(function, [left, right], self.computed(function, left, right))
 
@@ -426,6 +467,7 @@ class Guards:
         function = getattr(operator, name)
         symbolic = isinstance(left, Symbol) or isinstance(right, Symbol)
         if not symbolic or isinstance(left, Tensor) or isinstance(right, Tensor):
+            self.operated(name, left, right)
             return function(left, right)
         result = function(plain(left), plain(right))
         self.tracer.outcome(function, [left, right], result)
@@ -448,6 +490,15 @@ class Guards:
         return value
 
 
+def is_of_tensors(value: Any) -> bool:
+    """Return whether a value consists of tensors, None and containers."""
+    if type(value) in (list, tuple):
+        return all(map(is_of_tensors, value))
+    return (
+        value is None or isinstance(value, Tensor) or (type(value) is dict and all(map(is_of_tensors, value.values())))
+    )
+
+
 def member(name: str) -> str:
     """Return the source that reads an attribute of the first object of a condition."""
     if name.isidentifier() and not keyword.iskeyword(name):
@@ -455,21 +506,41 @@ def member(name: str) -> str:
     return f"getattr({{0}}, {name!r})"
 
 
+class Leaf:
+    """A tensor whose gradient is set or deleted."""
+
+    guards: Guards
+    tensor: Tensor
+
+    def __init__(self, guards: Guards, tensor: Tensor) -> None:
+        object.__setattr__(self, "guards", guards)
+        object.__setattr__(self, "tensor", tensor)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.guards.store_grad(self.tensor, value)
+
+    def __delattr__(self, name: str) -> None:
+        self.guards.store_grad(self.tensor, None)
+
+
 class Part:
     """An element or an attribute of an object, which an augmented assignment reads and sets."""
 
-    def __init__(self, guards: Guards, owner: Any, key: Any, is_item: bool) -> None:
-        self.guards, self.owner, self.key, self.is_item = guards, owner, key, is_item
+    def __init__(self, guards: Guards, name: str, owner: Any, key: Any, is_item: bool) -> None:
+        self.guards, self.name, self.owner, self.key, self.is_item = guards, name, owner, key, is_item
 
     @property
     def value(self) -> Any:
         """The element or the attribute, which the operation may change in place."""
-        found = self.owner[self.key] if self.is_item else getattr(self.owner, self.key)
-        return self.guards.changed(found, None)
+        if isinstance(self.owner, Tensor) and self.key == "grad":
+            found = self.guards.grad_of(self.owner)
+        else:
+            found = self.owner[self.key] if self.is_item else getattr(self.owner, self.key)
+        return self.guards.changed(self.guards.operated(self.name, found), None)
 
     @value.setter
     def value(self, value: Any) -> None:
         if self.is_item:
             self.owner[self.key] = value
         else:
-            setattr(self.owner, self.key, value)
+            setattr(self.guards.changed(self.owner, self.key), self.key, value)

@@ -45,6 +45,9 @@ OPERATORS: dict[type, str] = {
     ast.GtE: "ge",
     ast.Eq: "eq",
     ast.NotEq: "ne",
+    ast.USub: "neg",
+    ast.UAdd: "pos",
+    ast.Invert: "invert",
 }
 """The functions of the module `operator`, by the operators of a syntax tree."""
 
@@ -156,15 +159,15 @@ class Rewriter(ast.NodeTransformer):
         name = f"__try_{node.lineno}_{node.col_offset}"
         begin = ast.Assign([located(ast.Name(name, ast.Store()), node)], asked("trying", node))
 
-        def ended(raised: bool) -> ast.stmt:
+        def ended() -> ast.stmt:
             mark = located(ast.Name(name, ast.Load()), node)
-            return located(ast.Expr(asked("tried", node, mark, ast.Constant(raised))), node)
+            return located(ast.Expr(asked("tried", node, mark)), node)
 
         for handler in node.handlers:
-            handler.body.insert(0, ended(True))
+            handler.body.insert(0, ended())
         if node.handlers:
-            node.orelse.insert(0, ended(False))
-        node.finalbody.insert(0, ended(False))
+            node.orelse.insert(0, ended())
+        node.finalbody.insert(0, ended())
         return [located(begin, node), node]
 
     visit_TryStar = visit_Try
@@ -204,14 +207,15 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         """Record that `x += y` may change `x` itself. Rewrite `a.b += y` to `observer.part(a, "b", False).value += y`."""
+        operator = ast.Constant(OPERATORS[type(node.op)])
         if isinstance(node.target, ast.Name):
-            value = asked("augmenting", node, ast.Name(node.target.id, ast.Load()), self.visit(node.value))
+            value = asked("augmenting", node, operator, ast.Name(node.target.id, ast.Load()), self.visit(node.value))
             return located(ast.AugAssign(node.target, node.op, value), node)
         if isinstance(node.target, ast.Attribute):
             key, is_item = ast.Constant(self.mangled(node.target.attr)), False
         else:
             key, is_item = self.visit(node.target.slice), True
-        part = asked("part", node, self.visit(node.target.value), key, ast.Constant(is_item))
+        part = asked("part", node, operator, self.visit(node.target.value), key, ast.Constant(is_item))
         target = located(ast.Attribute(part, "value", ast.Store()), node)
         return located(ast.AugAssign(target, node.op, self.contents(node.value)), node)
 
@@ -265,8 +269,11 @@ class Rewriter(ast.NodeTransformer):
         return located(ast.BoolOp(node.op, [*map(self.tested, tested), self.visit(last)]), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """Test `a` in `not a`."""
-        operand = self.tested(node.operand) if isinstance(node.op, ast.Not) else self.visit(node.operand)
+        """Test `a` in `not a`. Rewrite `-a` to `-observer.operated("neg", a)`."""
+        if isinstance(node.op, ast.Not):
+            operand = self.tested(node.operand)
+        else:
+            operand = asked("operated", node, ast.Constant(OPERATORS[type(node.op)]), self.visit(node.operand))
         return located(ast.UnaryOp(node.op, operand), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:

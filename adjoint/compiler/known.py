@@ -28,7 +28,6 @@ from ..tape import modes
 from ..tensor import Tensor
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
-COMPILER = f"{PACKAGE}compiler{os.sep}"
 MODULES = f"{PACKAGE}nn{os.sep}modules{os.sep}"
 LIBRARIES = (
     PACKAGE,
@@ -152,6 +151,16 @@ WITH_NUMBERS = frozenset(
     """.split()
 )
 """Operators that read numbers as the program does, from a place that each call reads again."""
+
+WITHOUT_ERRORS = frozenset(
+    """
+    add sub mul div neg addmm addmv baddbmm mm bmm mv dot convolution native_batch_norm move sum_all sum_dim mean_all mean_dim
+    mse_loss cat stack clone copy drawn_mask max_pool2d_with_indices spread unsafe_view select_where convert round lay_out
+    number constant size zeros ones full arange eye randn rand randn_like rand_like zeros_like ones_like recurrent_layer
+    sum_to_shape var_mean std_dim var_dim norm argmax argmin max_dim min_dim amax amin cumsum topk sort triu tril
+    """.split()
+)
+"""Instructions that raise no errors if the shapes and dtypes of their operands have not changed."""
 
 SIZES = frozenset("size numel nelement".split())
 """The methods of tensors that return sizes."""
@@ -393,6 +402,13 @@ def same_items(found: Any, expected: tuple[Any, ...]) -> bool:
 def is_signed(value: Any) -> bool:
     """Return whether an equal number can differ from `value` in the sign of a zero."""
     return type(value) is complex or (type(value) is float and value == 0)
+
+
+def never_raises(instruction: Any) -> bool:
+    """Return whether an instruction raises no errors if the shapes and dtypes of its operands have not changed."""
+    op = instruction.kernel
+    simple = op is not None and (op.view or op.kernel.expression is not None or op.kernel.rows is not None)
+    return bool(simple or instruction.name.removesuffix("_") in WITHOUT_ERRORS)
 
 
 def is_data(value: Any) -> bool:

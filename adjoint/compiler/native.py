@@ -238,20 +238,17 @@ done:
     return HOST.compile("run_blocks", text, plain=True, brief=True)
 
 
-def fused(
-    program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int], captured: bool = True
-) -> list[Instruction]:
+def fused(program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int]) -> list[Instruction]:
     """Return the remaining instructions, with runs of small instructions as native functions.
 
-    `lasting`: the values that are used after the last instruction. `captured`: whether all values were alive when their
-    addresses were recorded. The addresses then show which values share memory.
+    `lasting`: the values that are used after the last instruction. All values were alive when their addresses were
+    recorded, so the addresses show which values share memory.
     """
     wanted = [each for each, keep in zip(instructions, kept, strict=True) if keep]
-    if captured and not program.varying:
-        program = copy.copy(program)
-        program.memory = [*program.memory]
-        wanted = in_one_loop(program, wanted, lasting)
-        wanted = recomputed(program, in_few_buffers(program, wanted, lasting), lasting)
+    program = copy.copy(program)
+    program.memory = [*program.memory]
+    wanted = in_one_loop(program, wanted, lasting)
+    wanted = recomputed(program, in_few_buffers(program, wanted, lasting), lasting)
     if not (LOOPS.available and IN_OBJECTS):
         return wanted
     result: list[Instruction] = []

@@ -112,11 +112,11 @@ FORMS = {
     "tuple({0}) == {1}": WITH_KEYS,
     "{1}(*{0}.values())": WITH_VALUES,
 }
-"""The conditions that `all_kept` tests. Numbers and keys must be the same objects."""
+"""The conditions that `all_unchanged` tests. Numbers and keys must be the same objects."""
 
 
 def way_of(condition: str, objects: tuple[Any, ...]) -> tuple[int, int, int, int] | None:
-    """Return the numbers with which `all_kept` tests a condition: the way, the object, a key or a size, and what is expected.
+    """Return the numbers of a condition for `all_unchanged`: the way, the object, a key or a size, and the expected value.
 
     Return None if it cannot test the condition. The condition itself keeps the objects alive.
     """
@@ -137,7 +137,7 @@ def way_of(condition: str, objects: tuple[Any, ...]) -> tuple[int, int, int, int
 
 
 @loops(noalias=False, plain=True)
-def all_kept(own: Int, objects: Pointer[i64], given: Int) -> i64:
+def all_unchanged(own: Int, objects: Pointer[i64], given: Int) -> i64:
     """Return whether objects satisfy the conditions in the array `own`.
 
     The array contains three words of scratch memory, the number of conditions, and four numbers for each.
@@ -177,7 +177,7 @@ def keeping(ways: Sequence[tuple[int, int, int, int]]) -> Callable[[], bool] | N
     """Return a native function that tests these conditions on objects, or None if that is impossible."""
     if not (ways and words()):
         return None
-    found: Callable[[], bool] = native("all_kept", numpy.array([0, 0, 0, len(ways), *chain(*ways)], numpy.int64))
+    found: Callable[[], bool] = native("all_unchanged", numpy.array([0, 0, 0, len(ways), *chain(*ways)], numpy.int64))
     return found
 
 
@@ -315,7 +315,7 @@ def addresses() -> dict[str, int]:
     module = Module()
     module.add(all_fit, "all_fit", {name: places[name] for name in ("ARRAY", "BASE", "GRAD", "EDGE", "EXTRA")})
     module.add(all_same, "all_same", {})
-    module.add(all_kept, "all_kept", {})
+    module.add(all_unchanged, "all_unchanged", {})
     module.add(new_on_array, "new_on_array", {"PLACES": tuple(places.values())})
     module.add(note, "note", counter)
     module.add(count_steps, "count_float32", {"T": f32, **array})

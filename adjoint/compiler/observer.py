@@ -22,6 +22,7 @@ from .._runtime.sequence import watchers
 from ..nn.modules.call import all_have_hooks, has_hooks
 from ..tape import modes
 from ..tensor import Tensor
+from .followed import FOLLOWED, host
 from .guards import Guards, Part, member
 from .instrument import NotReadable, rewritten
 from .known import (
@@ -52,7 +53,6 @@ from .known import (
     UNSEEN,
     WITH_NUMBERS,
     Made,
-    Method,
     add_code,
     digest,
     has_numbers,
@@ -66,8 +66,7 @@ from .known import (
     names_in,
     own_name,
 )
-from .program import Constant
-from .steps import Step, clears_as_usual, keep_step, params_of, require_usual_clearing
+from .steps import clears_as_usual
 from .symbols import Symbol, plain, symbols_in, without_symbols
 from .tracer import Tracer
 from .transforms import followed, inner, is_transform
@@ -101,10 +100,11 @@ class Observer(Guards):
                 sys.setprofile(None)
                 modes.STATE.casts = casts
 
-    def check_inputs(self) -> None:
+    def check(self, result: Any) -> None:
         """End the capture if a mode stays active, or if an input has changed that the program does not change."""
         if modes_in_force() != self.modes:
             self.stop("a mode is left open")
+        self.check_after_others(result)
         program = self.tracer.program
         for number, before in self.digests.items():
             if number not in program.changes and digest(program.inputs[number].tensor._array) != before:
@@ -144,6 +144,8 @@ class Observer(Guards):
 
     def truth(self, value: Any) -> Any:
         """Record that the truth of `value` is tested."""
+        if self.unobserved is not None:
+            self.stop("a condition is tested after a step that calls functions of the user")
         return self.contents(value)
 
     def slice(self, *parts: Any) -> slice:
@@ -154,6 +156,7 @@ class Observer(Guards):
     def element(self, value: Any, index: Any) -> Any:
         """`value[index]`."""
         sizes, self.parts = [*self.parts, *self.sizes_in([index])], []
+        self.operated("getitem", value)
         if isinstance(value, Tensor) and sizes:
             begin = len(self.tracer.program.instructions)
             result = value[without_symbols(index)]
@@ -173,7 +176,8 @@ class Observer(Guards):
             except LookupError:
                 self.contents(value)
                 raise
-            self.require(("element", id(value), index), "{0}[{1}]", found, value, index)
+            if ("elements", id(value)) not in self.guards:
+                self.require(("element", id(value), index), "{0}[{1}]", found, value, index)
             return found
         if isinstance(value, dict) and index not in value:
             self.stop("an element is read that a dictionary has not")
@@ -196,14 +200,15 @@ class Observer(Guards):
         if isinstance(value, torch.optim.Optimizer) and (
             name == "step" or (name == "zero_grad" and clears_as_usual(value))
         ):
-            method = functools.partial(self.host, value, name)
+            method = functools.partial(host, self, value, name)
             self.inside[id(method)] = method
             return method
         if isinstance(value, Tensor):
             return self.attribute_of_tensor(value, name)
         if kind is super:
             return self.attribute_of_super(value, name)
-        if kind in IMMUTABLE or kind in MUTABLE or kind is tuple or isinstance(value, BUILT_IN):
+        of_tuple = isinstance(value, tuple) and (kind is tuple or is_ours(kind))
+        if of_tuple or kind in IMMUTABLE or kind in MUTABLE or isinstance(value, BUILT_IN):
             return getattr(value, name)
         declared = inspect.getattr_static(kind, name, None)
         if is_changeable(kind) and not isinstance(value, type):
@@ -223,7 +228,9 @@ class Observer(Guards):
                 for table in ("_parameters", "_buffers", "_modules"):
                     if name in members.get(table, ()):
                         found = members[table][name]
-                        self.require((id(members[table]), name), "{0}[{1}]", found, members[table], name)
+                        self.guard((id(members), name, "absent"), "{1} not in {0}", members, name)
+                        if ("elements", id(members[table])) not in self.guards:
+                            self.require((id(members[table]), name), "{0}[{1}]", found, members[table], name)
                         return found
         self.keep_class(value)
         if isinstance(declared, property) and isinstance(declared.fget, types.FunctionType):
@@ -241,7 +248,7 @@ class Observer(Guards):
 
     def attribute_of_tensor(self, tensor: Tensor, name: str) -> Any:
         """Read an attribute of a tensor. Most attributes follow from the guarded properties."""
-        if name == "grad":
+        if name == "grad" and type(tensor._edge) is not tuple:
             return self.grad_of(tensor)
         if name in UNSEEN or inspect.getattr_static(type(tensor), name, None) is None:
             self.stop(f"the attribute {name} of a tensor is read")
@@ -249,7 +256,7 @@ class Observer(Guards):
             return tuple.__new__(Size, [self.tracer.size(tensor, dim) for dim in range(tensor.ndim)])
         found = getattr(tensor, name)
         if callable(found):
-            self.require(("method", id(type(tensor)), name), member(name), getattr(type(tensor), name), type(tensor))
+            self.methods.setdefault(type(tensor), {})[name] = getattr(type(tensor), name)
         if type(found) is int and name not in OF_NO_SIZE:
             self.fix_shape(tensor)
         return found
@@ -293,8 +300,8 @@ class Observer(Guards):
         """Call a Python function, unchanged if it belongs to this package, otherwise rewritten. `given`: it, or the method."""
         if function.__code__ in self.ours:
             return function(*args, **kwargs)
-        if function in (torch.nn.utils.clip_grad_norm_, torch.nn.utils.clip_grad_value_):
-            return self.clipped(function, args, kwargs)
+        if (followed_by := FOLLOWED.get(function)) is not None:
+            return followed_by(self, given, args, kwargs)
         if function is torch.nn.Module._call_impl:
             return self.module(args[0], args[1:], kwargs)
         if function.__code__ is IN_MODE:
@@ -385,7 +392,7 @@ class Observer(Guards):
         if is_method and name in SIZES and self.tracer.dims:
             return self.size_of(given if given is function else given.__func__, args, kwargs)
         if name == "zero_grad" and args and isinstance(args[0], (torch.nn.Module, torch.optim.Optimizer)):
-            return self.host(args[0], name, *args[1:], **kwargs)
+            return host(self, args[0], name, *args[1:], **kwargs)
         if self.tracer.dims:
             self.fix_for(name, args, kwargs)
         creates = name in CREATING and module in NAMESPACES
@@ -402,7 +409,7 @@ class Observer(Guards):
                 return self.created(given, args, kwargs, [*map(self.tracer.numbers, numbers)])
             self.fix(numbers if creates else ())
         if is_method:
-            if name in REFUSED_METHODS:
+            if name in REFUSED_METHODS and not (name == "requires_grad_" and self.tracer.makes_leaf(args[0])):
                 self.stop(f"{name}() of a tensor is called")
         elif module in ("adjoint.autograd", "adjoint.autograd.backward") and name in ("grad", "backward"):
             pass
@@ -423,85 +430,21 @@ class Observer(Guards):
 
     def created(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]) -> Any:
         """Call a function that creates a tensor from numbers. The program calls it again, with `operands`."""
-        tracer = self.tracer
+        tracer, draws = self.tracer, function.__name__.startswith(("rand", "normal"))
+        if draws:
+            tracer.draws(True)
         tracer.__exit__()
         try:
             result = function(*args, **kwargs)
         finally:
             tracer.__enter__()
-        if type(result) is not Tensor or result._edge is not None or not is_plain(result):
-            self.stop(f"{function.__name__}() makes a tensor that requires grad")
+        if type(result) is not Tensor or not is_plain(result):
+            self.stop(f"{function.__name__}() makes a tensor that is not plain")
             return result
-        made, draws = Made(function, kwargs), function.__name__.startswith(("rand", "normal"))
-        tracer.program.append(
-            function.__name__,
-            made,
-            operands,
-            [tracer.name(result._array)],
-            keeps=draws,
-        )
-        return result
-
-    def host(self, owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method that the program calls too: the step of an optimizer, with its schedules and hooks."""
-        tracer, method = self.tracer, getattr(owner, name)
-        if args or any(value is not None and type(value) is not bool for value in kwargs.values()):
-            self.stop("a step has a closure")
-        of_user = name == "step" and keep_step(self, owner)
-        if self.stopped:
-            return method(*args, **kwargs)
-        if isinstance(owner, torch.nn.Module):
-            self.tree(owner)
-            params: list[Any] = list(torch.nn.Module.parameters(owner))
-        else:
-            params = [*params_of(owner)]
-            if name == "zero_grad":
-                require_usual_clearing(self, owner, params)
-        sys.setprofile(None)
-        tracer.__exit__()
-        try:
-            result = method(**kwargs)
-            if of_user:
-                self.after_others()
-        finally:
-            tracer.__enter__()
-            sys.setprofile(self.entered)
-        if name == "zero_grad" and kwargs.get("set_to_none", True):
-            tracer.program.grads_known.update({id(param): param for param in params})
-        for param in params:
-            number = tracer.program.by_tensor.get(id(param))
-            if number is not None and name == "step":
-                tracer.program.changes.setdefault(number, 0)  # which it counts itself
-        if name == "zero_grad" and kwargs.get("set_to_none", True):
-            tracer.program.clear_grads(params)
-        else:
-            function = Step(owner) if name == "step" else Method(owner, name, kwargs)
-            tracer.program.append(name, function, [], [], keeps=True)
-        return result
-
-    def clipped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function that changes the gradients of parameters. The program calls it again."""
-        tracer = self.tracer
-        given, *numbers = args or (None,)
-        self.read(given)
-        if given is None or not all(is_constant(each) for each in (*numbers, *kwargs.values())):
-            self.stop(f"{function.__name__}() is called in an unusual way")
-            return function(*args, **kwargs)
-        params = [given] if isinstance(given, Tensor) else list(given)
-        for param in params:
-            self.seen(param)
-            grad = self.grad_of(param)
-            number = None if grad is None else tracer.values.get(id(grad._array))
-            if number in tracer.program.inputs:
-                tracer.program.changes.setdefault(number, 0)  # which the function counts itself
-        tracer.__exit__()
-        try:
-            result = function(params, *numbers, **kwargs)
-        finally:
-            tracer.__enter__()
-        results = [tracer.name(result._array)] if isinstance(result, Tensor) and not self.stopped else []
-        operands = [Constant(each) for each in (params, *numbers)]
-        tracer.program.append(function.__name__, Made(function, kwargs), operands, results, keeps=True)
+        if result._edge is not None:
+            tracer.leaves[id(result)] = result
+        made = Made(function, kwargs)
+        tracer.program.append(function.__name__, made, operands, [tracer.name(result._array)], keeps=draws)
         return result
 
     def constructed(self, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -522,6 +465,8 @@ class Observer(Guards):
     def built_in(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not written in Python."""
         owner = getattr(function, "__self__", None)
+        for each in args:
+            self.operated(function.__name__, each)
         if function is len and len(args) == 1 and isinstance(args[0], Tensor) and args[0].ndim:
             return self.tracer.size(args[0], 0)
         if any(isinstance(each, Symbol) for each in args):

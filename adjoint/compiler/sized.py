@@ -16,7 +16,7 @@ from ..dispatch.source import compile_source
 from ..dtypes import from_numpy
 from ..kernels.runtime.addresses import address
 from ..tensor import Tensor
-from .backward import tensors_of
+from .backward import Gradients, tensors_of, zeros_source
 from .blocks import order_of
 from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Made, Method
@@ -85,6 +85,7 @@ class Sized:
         self.tried: dict[Any, Folded] = {}
         self.origins: dict[Any, dict[int, tuple[str, int]]] = {}
         self.natives: list[Any] = []
+        self.loops: list[Instruction] = []
         self.draws = any(each.keeps and not is_of_host(each) for each in program.instructions)
         self.unplanned = self.body(program, False)
         self.differs = False
@@ -134,14 +135,10 @@ class Sized:
         try:
             for number in given:
                 run.see(number, values[number])
-            last, kept = last_uses(program.instructions), self.compared()
             for position, instruction in enumerate(program.instructions):
                 if position == program.boundary:
                     run.begin_backward(program)
                 run.take(instruction)
-                for number in last.get(position, ()):
-                    if number not in kept:
-                        values.pop(number, None)
             if program.boundary == len(program.instructions):
                 run.begin_backward(program)
             folded = Folded(program, shapes, memory, sizes, {*self.wanted, *self.saved}, planned=True)
@@ -154,11 +151,6 @@ class Sized:
             if state is not None:
                 torch.set_rng_state(state)
         return folded, run
-
-    def compared(self) -> set[int]:
-        """Return the values of a run that are compared with the values of the function."""
-        grads = [each.operands[1].number for each in self.program.instructions if each.name == "set_grad"]
-        return {*self.wanted, *self.gradients, *grads, *self.program.changes}
 
     def now(self, tensor: Any, given: dict[str, Any]) -> Any:
         """Return a tensor of the capture. If it was an argument, return the argument of this call."""
@@ -202,28 +194,20 @@ class Sized:
         source = Source(self.program.place_of)
         source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
         kept = program.used(self.wanted | {*self.saved, *self.gradients})
-        choose = functools.partial(fused, captured=False) if planned else unfused
+        choose = fused if planned else unfused
         boundary = program.boundary
         outside = {*program.inputs, *program.numbers}
-        if self.program.seeds:
-            lasting = {*self.gradients, *self.saved, *program.seeds}
-            source.run(
-                choose(program, program.instructions[boundary:], kept[boundary:], lasting), lasting, program.shapes
+        if program.seeds:
+            source.namespace["partial"] = functools.partial
+            source.namespace["backward"] = Gradients(
+                program,
+                self.saved,
+                source,
+                choose,
+                functools.partial(in_order, program),
+                functools.partial(zeros_source, program) if planned else self.zeros,
+                "sizes, saved, grads",
             )
-            lines = [
-                "def gradients(sizes, saved, grads):",
-                f"    [{', '.join(f'v{number}' for number in self.saved)}] = saved",
-                f"    [{', '.join(f'v{number}' for number in program.seeds)}] = grads",
-                *(
-                    f"    v{number} = {source.constant(InOrder(program, number))}(v{number})"
-                    for number in program.seeds
-                ),
-                *(f"    {line}" for line in source.lines),
-                f"    return ({''.join(f'v{number}, ' for number in self.gradients)})",
-            ]
-            namespace = dict(source.namespace)
-            compile_source("\n".join(lines) + "\n", "<adjoint compiled backward>", namespace)
-            source.namespace["backward"], source.namespace["partial"] = namespace["gradients"], functools.partial
         source.lines, source.origins = [], {}
         source.run(
             choose(program, program.instructions[:boundary], kept[:boundary], self.wanted),
@@ -234,7 +218,7 @@ class Sized:
         body = [
             *self.head,
             *source.lines,
-            *(["gradients = partial(backward, sizes)"] if self.program.seeds else []),
+            *(["gradients = partial(backward, sizes)"] if program.seeds else []),
             *self.tail,
         ]
         text = "\n".join([f"def body(sizes, args, kwargs{values}):", *(f"    {line}" for line in body)]) + "\n"
@@ -242,8 +226,12 @@ class Sized:
         compile_source(text, "<adjoint compiled function>", namespace)
         made: Any = namespace["body"]
         self.origins[made.__code__] = {position + 2 + len(self.head): line for position, line in source.origins.items()}
-        self.natives = program.natives or self.natives
+        self.natives, self.loops = program.natives or self.natives, program.loops or self.loops
         return made
+
+    def zeros(self, source: Source, number: int) -> str:
+        """Return the source of an array of zeros with the form of a value."""
+        return f"{source.constant(functools.partial(zeros_at, self.general.forms[number]))}(sizes)"
 
 
 MISSED: Any = object()
@@ -285,15 +273,6 @@ def is_of_host(instruction: Instruction) -> bool:
         or isinstance(function, (Step, Method))
         or (isinstance(function, Made) and function.function in CLIPPING)
     )
-
-
-def last_uses(instructions: list[Instruction]) -> dict[int, list[int]]:
-    """Return the values whose last use is in the instruction at each position."""
-    last = {number: position for position, each in enumerate(instructions) for number in (*each.reads(), *each.results)}
-    found: dict[int, list[int]] = {}
-    for number, position in last.items():
-        found.setdefault(position, []).append(number)  # type: ignore[arg-type]
-    return found
 
 
 class Trial:
@@ -356,6 +335,17 @@ class Trial:
         if isinstance(operand, Constant):
             return operand.value
         return operand(self.sizes) if isinstance(operand, Extent) else type(operand)(map(self.operand, operand))
+
+
+def zeros_at(form: Any, sizes: dict[int, int]) -> Any:
+    """Return an array of zeros of a form."""
+    shape = [size if size >= 0 else sizes[~size] for size in form.dims]
+    return numpy.zeros(shape, getattr(torch, form.dtype).numpy)
+
+
+def in_order(program: Program, source: Source, number: int) -> list[str]:
+    """Return the line that lays out a gradient as at the capture."""
+    return [f"v{number} = {source.constant(InOrder(program, number))}(v{number})"]
 
 
 class InOrder:

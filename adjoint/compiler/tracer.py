@@ -47,7 +47,10 @@ class Tracer(Handler):
     of symbols. `drawing`: whether the current instruction may draw random numbers. `dims`: the
     dimensions of arguments whose sizes may change in later calls. `extents`: the symbols for sizes, by their texts.
     `windows`: the symbols that were passed to a function as plain numbers, with the range of the instructions that this
-    function has appended. `differences`: why earlier programs are not the same program at other sizes.
+    function has appended. `differences`: why earlier programs are not the same program at other sizes. `leaves`: the
+    tensors that the function has made and that require grad. `aliases`: outside tensors with the array of another.
+    `rehearsing`: how many values there were before a function of the user in a backward that runs only to be captured, and
+    must have no effects. None elsewhere. `failed`: how many operators have raised errors.
     """
 
     def __init__(self, program: Program) -> None:
@@ -62,6 +65,10 @@ class Tracer(Handler):
         self.fixed: set[str] = set()
         self.outcomes: list[tuple[Any, list[Any], Any]] = []
         self.acting = self.drawing = self.computing = False
+        self.rehearsing: int | None = None
+        self.failed = 0
+        self.leaves: dict[int, Tensor] = {}
+        self.aliases: set[int] = set()
 
     def __enter__(self) -> Tracer:
         if self.reason is not None:
@@ -83,6 +90,8 @@ class Tracer(Handler):
             self.arrays.clear()
             if modes.STATE.capture is self:
                 self.__exit__()
+        if self.rehearsing is not None:
+            raise Stop(self.reason)
 
     def before_change(self, tensor: Tensor) -> None:
         """Record an in-place change that no plan makes."""
@@ -203,7 +212,11 @@ class Tracer(Handler):
 
     def handle(self, call: Call, proceed: Callable[[], Any]) -> Any:
         """Run the operator. No other handler follows."""
-        return run(call, plan_of(call.op, call.given, call.way), self.act)
+        try:
+            return run(call, plan_of(call.op, call.given, call.way), self.act)
+        except Exception:
+            self.failed += 1
+            raise
 
     def act(self, plan: Plan, call: Call) -> None:
         """Run the steps of `plan` after the arguments have been read, and append their computations."""
@@ -312,6 +325,10 @@ class Tracer(Handler):
         """Run the steps of a call that changes its first argument."""
         op, target = plan.op, call.args[0]
         array = target._array
+        number = self.values.get(id(array), -1)
+        own = self.rehearsing is None or (target._base is None and number >= self.rehearsing)
+        if not own or (self.rehearsing is not None and number in self.program.inputs):
+            self.stop("a backward changes a tensor that it has not made")
         kernel = DENSE.inplace_kernel(op) if call.arrays[0] is array else None
         plan.act(call)  # may copy the tensor first
         written = self.attempt(plan, self.known, array)
@@ -361,18 +378,28 @@ class Tracer(Handler):
                     self.program.changes.setdefault(each.number, 0)
         return result
 
-    def constant(self, array: Any, requires_grad: bool = False) -> None:
-        """Record a new array whose elements follow from numbers. The program creates it again."""
+    def constant(self, array: Any, leaf: Tensor | None = None) -> None:
+        """Record a new array whose elements follow from numbers. The program creates it again. `leaf`: its tensor if a leaf."""
         if self.reason is None and id(array) not in self.values:
-            if requires_grad or type(array) is not ndarray:
-                self.stop("a new tensor requires grad, or is not dense")
+            if type(array) is not ndarray:
+                self.stop("a new tensor is not dense")
             else:
                 self.program.append("constant", Copied(array), [], [self.name(array)])
+        if leaf is not None:
+            self.leaves[id(leaf)] = leaf
 
-    def draws(self) -> None:
-        """Record that random numbers are about to be drawn."""
-        if not self.drawing:
-            self.stop("random numbers are drawn outside of operators")
+    def makes_leaf(self, tensor: Tensor) -> bool:
+        """Record that `requires_grad` of a tensor is set. Return False if the tensor was not made inside."""
+        known = id(tensor) in self.program.by_tensor or id(tensor) in self.aliases
+        if known or tensor._base is not None or id(tensor._array) not in self.values:
+            return False
+        self.leaves[id(tensor)] = tensor
+        return True
+
+    def draws(self, repeated: bool = False) -> None:
+        """Record that random numbers are about to be drawn. `repeated`: whether the program will draw them too."""
+        if not (self.drawing or repeated) or self.rehearsing is not None:
+            self.stop("random numbers are drawn outside of operators, or in a backward")
 
     # --- what the engine does -----------------------------------------------------------------------------------------
 
@@ -384,16 +411,17 @@ class Tracer(Handler):
 
     def accumulate(self, leaf: Tensor, grad: Any) -> None:
         """Add `grad` to `leaf.grad`."""
-        held = leaf._grad
+        held, inside = leaf._grad, id(leaf) in self.leaves
         if type(grad._array) is not ndarray or (held is not None and type(held._array) is not ndarray):
             self.stop("a gradient is not dense")  # the capture ends
             accumulate(leaf, grad if grad._edge is not None else grad._array, grad._edge is not None)
         elif held is None:
-            self.program.expect_no_grad(leaf)
+            if not inside:
+                self.program.expect_no_grad(leaf)
             lies = grad._array.strides == leaf._array.strides
             new = grad.clone() if lies else self.function(laid_out_like, (grad, leaf))
             leaf._grad = new
-            if self.reason is None:
+            if self.reason is None and not inside:
                 self.program.set_grad(leaf, self.known(new._array))
         else:
             if self.reason is None and id(held._array) not in self.values:

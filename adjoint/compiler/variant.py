@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import time
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 from numpy import may_share_memory
@@ -21,7 +23,7 @@ from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting, shared_counter
 from ..tensor import LEAF, Tensor
-from .backward import again_source, attach, gradients_of, tensors_of
+from .backward import Gradients, again_source, attach, gradients_of, tensors_of, zeros_source
 from .conditions import (
     UNREADABLE,
     Check,
@@ -37,7 +39,7 @@ from .errors import Unsupported
 from .extents import Differs, Folded, General
 from .known import MUTABLE, is_constant, is_plain, is_undisturbed, is_usual, same_items, settings, shown, uncollected
 from .native import Empty, fused
-from .objects import Fits, way_of
+from .objects import Fits, identical, way_of
 from .observer import Observer
 from .program import Constant, Instruction, Program, Reference, Source, made
 from .program_text import literal
@@ -165,7 +167,7 @@ def captured(
             (place,) = each.roots
             given.numbers.discard(place)
             given.read(place, each.plain)
-    observer.check_inputs()
+    observer.check(result)
     observer.without_symbols()
     variant = None
     if tracer.reason is None:
@@ -175,7 +177,8 @@ def captured(
             variant = finished(function, tracer, observer, source, given, result, earlier)
         except Stop as error:
             tracer.reason = str(error)
-    return unwrapped(result), variant, tracer.reason
+    reason, tracer.reason = tracer.reason, tracer.reason or "the capture is over"  # for what the observer is still in
+    return unwrapped(result), variant, reason
 
 
 def finished(
@@ -198,6 +201,8 @@ def finished(
             continue
         if type(tensor) is not Tensor or id(tensor._array) not in tracer.values:
             raise Stop("a result was not made by an operator")
+        if id(tensor) in tracer.leaves:
+            raise Stop("a result is a leaf that the function has made")
         viewed = [each.tensor for each in program.inputs.values()] + [each for each, _ in results.values()]
         if tensor._base is not None and any(tensor._base is each or tensor._base is each._base for each in viewed):
             raise Stop("a result is a view of an argument or of another result")
@@ -208,7 +213,7 @@ def finished(
         results[id(tensor)] = tensor, number
         if edge_of(tensor) is not None:
             recorded[id(tensor)] = tensor
-    targets: list[tuple[str, Tensor, frozenset[int]]] = []
+    targets: list[tuple[str, Tensor]] = []
     freed = False
     if recorded:
         targets, freed = gradients_of(
@@ -232,7 +237,7 @@ class Written:
         result: Any,
         results: dict[int, tuple[Tensor, int]],
         roots: list[Tensor],
-        targets: list[tuple[str, Tensor, frozenset[int]]],
+        targets: list[tuple[str, Tensor]],
         freed: bool,
     ) -> None:
         self.function, self.tracer, self.observer, self.source, self.given = function, tracer, observer, source, given
@@ -272,7 +277,7 @@ class Written:
         if self.general is not None:
             around = self.effects(), self.returned(saved, "gradients" if program.seeds else None)
             outputs = [self.results.get(id(each), (None, None))[1] for each in tensors_of(self.result)]
-            targets = [target for _, target, _ in self.targets]
+            targets = [target for _, target in self.targets]
             sized = Sized(
                 self.general, program, source, wanted, saved, gradients, around, self.function, outputs, targets
             )
@@ -286,7 +291,7 @@ class Written:
             first += len(effects)
             origins = {first + position + 1: line for position, line in source.origins.items()}
             steps = {first + position: each for position, each in enumerate(forward, 1)}
-            body += self.returned(saved, self.gradient_function(kept, saved))
+            body += self.returned(saved, self.gradient_function(saved))
         text = "\n".join([*first_lines, *(f"    {line}" for line in body)]) + "\n"
         namespace = source.namespace
         compile_source(text, "<adjoint compiled function>", namespace)
@@ -373,6 +378,10 @@ class Written:
         for condition, objects in self.observer.guards.values():
             text, way = condition.format(*map(shown, objects)), way_of(condition, objects)
             checks.append(Check(condition.format(*map(constant, objects)), text, way=way))
+        for kind, found in self.observer.methods.items():
+            names, kept = constant(attrgetter(*found, "__class__")), constant(identical([*found.values(), type(kind)]))
+            text = f"methods of {kind.__name__} are unchanged: {', '.join(sorted(found))}"
+            checks.append(Check(f"{kept}(*{names}({constant(kind)}))", text))
         for function, operands, result in self.tracer.outcomes:
             if any(each.roots & self.tracer.extents.keys() for each in symbols_in(operands)):
                 continue  # it depends on sizes
@@ -454,34 +463,19 @@ class Written:
             lines += [f"counter = counting({place})", "if counter is not None:", f"    counter[0] += {count}"]
         return lines
 
-    def gradient_function(self, kept: list[bool], saved: list[int]) -> str | None:
+    def gradient_function(self, saved: list[int]) -> str | None:
         """Return the name of the function that computes the gradients from the saved values, or None if there is none."""
         program, source = self.program, self.source
         if not program.seeds:
             return None
-        gradients = [each.number for each in program.gradients]
-        source.lines = []
-        lasting = {*gradients, *saved, *program.seeds}
-        backward = fused(program, program.instructions[program.boundary :], kept[program.boundary :], lasting)
-        source.run(backward, lasting, program.shapes)
-        names = ", ".join(f"v{number}" for number in saved)
-        lines = [
-            "def gradients(saved, grads):",
-            f"    [{names}] = saved",
-            f"    [{', '.join(f'v{number}' for number in program.seeds)}] = grads",
-            *(f"    {line}" for number in program.seeds for line in self.laid_out(number)),
-            *(f"    {line}" for line in source.lines),
-            f"    return ({''.join(f'v{number}, ' for number in gradients)})",
-        ]
-        namespace = dict(source.namespace)
-        compile_source("\n".join(lines) + "\n", "<adjoint compiled backward>", namespace)
-        source.lines = []
-        return source.constant(namespace["gradients"])
+        return source.constant(
+            Gradients(program, saved, source, fused, self.laid_out, functools.partial(zeros_source, program))
+        )
 
-    def laid_out(self, number: int) -> list[str]:
+    def laid_out(self, source: Source, number: int) -> list[str]:
         """Return the lines that give a gradient the memory layout that it had at the capture."""
         strides, _ = self.program.memory[number]  # type: ignore[misc]
-        wanted, copied = self.source.constant(strides), self.source.constant(Empty(self.program, number).filled)
+        wanted, copied = source.constant(strides), source.constant(Empty(self.program, number).filled)
         return [f"if v{number}.strides != {wanted}:", f"    v{number} = {copied}(v{number})"]
 
     def returned(self, saved: list[int], gradients: str | None) -> list[str]:
@@ -503,7 +497,7 @@ class Written:
                 lines.append(f"shared_counter(r{number})[0] = {tensor._version}")
         if self.roots:
             roots = [f"r{self.results[id(root)][1]}" for root in self.roots]
-            places = [place or constant(target) for place, target, _ in self.targets]
+            places = [place or constant(target) for place, target in self.targets]
             # The memory of inputs and results must be unchanged when gradients are computed from it.
             watched = [
                 each.source if each.kind == "argument" else constant(each.source)
@@ -519,9 +513,8 @@ class Written:
             positions, precision = [found.index(id(root)) for root in self.roots], self.observer.modes[-1]
             given = inputs, watched, self.conditions, positions, precision
             again = again_source(self.function, self.source, *given) if pure else None
-            reach = constant([roots for _, _, roots in self.targets])
             values = ", ".join(f"v{number}" for number in saved)
-            kept = f", ([{values}], {gradients}, [{', '.join(places)}], [{', '.join(watched)}], {again}, {reach})"
+            kept = f", ([{values}], {gradients}, [{', '.join(places)}], [{', '.join(watched)}], {again})"
             node = edge_of(self.roots[0])[0]
             origin = constant((node._code, node._lasti))
             lines.append(f"attach([{', '.join(roots)}], {origin}{'' if self.freed else kept})")

@@ -225,7 +225,7 @@ def _eye(values: Values) -> Named:
     return "eye", _made(values, *(("n",) if values.get("m") is None else ("n", "m")))
 
 
-def _alone(name: str) -> Callable[[Values], Named]:
+def _first_as_self(name: str) -> Callable[[Values], Named]:
     return lambda values: (name, {"self": next(iter(values.values()))})
 
 
@@ -260,11 +260,11 @@ LEAVES: dict[str, Callable[[Values], Named]] = {
     "randperm": lambda values: ("randperm", _made({**values, "dtype": None}, "n")),
     "empty_strided": _listed("empty_strided", "size", "stride"),
     "scalar_tensor": _listed("scalar_tensor", "s"),
-    "detach": _alone("detach"),
-    "detach_": _alone("detach_"),
-    "item": _alone("_local_scalar_dense"),
-    "is_nonzero": _alone("_local_scalar_dense"),
-    "nonzero": _alone("nonzero"),
+    "detach": _first_as_self("detach"),
+    "detach_": _first_as_self("detach_"),
+    "item": _first_as_self("_local_scalar_dense"),
+    "is_nonzero": _first_as_self("_local_scalar_dense"),
+    "nonzero": _first_as_self("nonzero"),
     "uniform_": _drawn("uniform_", "from", "to"),
     "normal_": _drawn("normal_", "mean", "std"),
     "exponential_": _drawn("exponential_", "lambd"),

@@ -98,7 +98,7 @@ def _called(innermost: FrameType) -> _Called | None:
     if found is None:
         return None
     place, function = found
-    direct = all(map(hands_on, frames[:place]))
+    direct = all(map(passes_arguments_on, frames[:place]))
     handed = next(frame for frame in frames[place:] if frame.f_code.co_argcount)
     return _Called(function, frames[place], handed, user if direct else frames[place].f_back)
 
@@ -110,7 +110,7 @@ def _is_call_of(called: _Called, name: str) -> bool:
     return not own.startswith("__") and name.rstrip("_") in {each.rstrip("_") for each in (own, declared, in_namespace)}
 
 
-def hands_on(frame: FrameType) -> bool:
+def passes_arguments_on(frame: FrameType) -> bool:
     """Return whether a frame between the program and the function passes the arguments on unchanged: a stub or a wrapper."""
     return frame.f_code.co_filename.startswith(STANDS_IN) or frame.f_globals.get("__name__") in HAND_ON
 

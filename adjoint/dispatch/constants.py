@@ -98,10 +98,10 @@ def constant_tensor(number: Any, kind: Any) -> Tensor:
         array = kept(cast(array, kind.numpy)) if kind.roles else array
     except (OverflowError, TypeError):
         array = wrapped_integer(value, kind)
-    return _standing_for(number, array)
+    return _tensor_for_number(number, array)
 
 
-def _standing_for(number: Any, array: Any) -> Tensor:
+def _tensor_for_number(number: Any, array: Any) -> Tensor:
     """Return a tensor on `array` that represents a number."""
     tensor = wrap(array)
     tensor._own_extra().number = partial(of_its_own_dtype, number)
@@ -129,7 +129,7 @@ def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
         kind in _HALVES and float(array) != number
     ):  # not rounded yet: promotion rounds it unless the operator uses the number itself
         array = NUMPY.constant(number, _FLOAT32)
-    tensor = _standing_for(number, array)
+    tensor = _tensor_for_number(number, array)
     if number == number:
         if len(table) >= _LIMIT:
             table.clear()

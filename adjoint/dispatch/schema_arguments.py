@@ -98,7 +98,7 @@ def _converted(schema: FunctionSchema, place: int, argument: Argument, value: An
         return _cast(argument.type, value)
     except TypeError as error:
         raise RuntimeError(
-            f"{schema.name}() Expected a value of type '{_spoken(argument.type)}' for argument '{argument.name}' but instead "
+            f"{schema.name}() Expected a value of type '{_type_name(argument.type)}' for argument '{argument.name}' but instead "
             f"found type '{type(value).__name__}'.\nPosition: {place}\nValue: {value!r}\nDeclaration: {schema}\n"
             f"Cast error details: {error}"
         ) from None
@@ -172,10 +172,10 @@ def _refused(value: Any) -> TypeError:
     return TypeError(f"Unable to cast Python instance of type {type(value)} to C++ type '?'")
 
 
-def _spoken(kind: str) -> str:
+def _type_name(kind: str) -> str:
     """Return the name of a type in messages, such as `Optional[List[int]]` for `SymInt[]?`."""
     if kind.endswith("?"):
-        return f"Optional[{_spoken(kind[:-1])}]"
+        return f"Optional[{_type_name(kind[:-1])}]"
     if kind.endswith("]"):
-        return f"List[{_spoken(kind[: kind.rindex('[')])}]"
+        return f"List[{_type_name(kind[: kind.rindex('[')])}]"
     return _SPOKEN.get(kind, kind)

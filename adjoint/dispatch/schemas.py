@@ -170,7 +170,7 @@ def abridged(signatures: list[str]) -> list[str]:
 _RESULT = " -> Tensor"
 
 
-def _in_full(lines: list[str]) -> Iterator[str]:
+def _expanded_lines(lines: list[str]) -> Iterator[str]:
     packet = ""
     for line in lines:
         if line.startswith("."):
@@ -199,7 +199,7 @@ def _lines() -> dict[str, dict[str, str]]:
     """Return the text of each signature, by packet and overload."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     path = Path(__file__).with_name("aten_schemas.txt")
-    lines = list(_in_full(path.read_text(encoding="utf-8").splitlines()[1:]))
+    lines = list(_expanded_lines(path.read_text(encoding="utf-8").splitlines()[1:]))
     whole = {line.partition("(")[0]: line for line in lines if "(" in line}
     for line in lines:
         name = line.partition("(")[0]

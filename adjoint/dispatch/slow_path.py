@@ -49,7 +49,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTI
     except Exception:
         again = overridden(getframe(1))
         if again is None:
-            if way == IN_PLACE and is_left_to_others(args, getframe(1)):
+            if way == IN_PLACE and has_foreign_operand(args, getframe(1)):
                 return NotImplemented
             raise
     return again()
@@ -113,7 +113,7 @@ def applied(op: Operator, args: tuple[Any, ...]) -> Any:
     return op.function(*positional, **keywords)
 
 
-def is_left_to_others(args: tuple[Any, ...], frame: FrameType) -> bool:
+def has_foreign_operand(args: tuple[Any, ...], frame: FrameType) -> bool:
     """Return whether `frame` runs an augmented assignment such as `+=` whose second operand is neither a tensor nor a number."""
     if len(args) < 2 or isinstance(args[1], Tensor) or is_number(args[1]):
         return False

@@ -151,7 +151,7 @@ def taken_over(call: plan.Call) -> Any:
 def dispatched(call: plan.Call, mode: Any = None) -> Any:
     """Return the result of a call, computed by a mode, or by the first class of its tensors that overrides it."""
     op, args = call.op, call.given
-    result = _asked(call_of_operator(op, args, call.out), mode)
+    result = _call_override(call_of_operator(op, args, call.out), mode)
     if call.out is not None:
         return call.out
     call.several = several = isinstance(result, (tuple, list))
@@ -172,17 +172,17 @@ def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) ->
     target: Tensor = args[0]
     asked = call_of_operator(op, args, inplace=True)
     if target._base is None and not modes.is_recording():
-        _asked(asked, mode)
+        _call_override(asked, mode)
         return target
     # The inner change has already counted the change. The node is appended to the new history of the tensor.
     call = plan.Call(op, plan.IN_PLACE, args)
     call.args = with_constants(op, args)
     find_edges(op, call)
-    record_change(call, lambda: _asked(asked, mode))
+    record_change(call, lambda: _call_override(asked, mode))
     return target
 
 
-def _asked(call: Call, mode: Any) -> Any:
+def _call_override(call: Call, mode: Any) -> Any:
     """Return the result of the mode or class. Nothing is recorded during this time."""
     before = modes.STATE.grad_enabled
     modes.set_grad(False)
@@ -244,10 +244,10 @@ def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ..
     out, requires_grad = values.pop("out", None), values.pop("requires_grad", False)
     call = call_of_function(*form(values), out)
     if level is None:
-        result = _asked(call, None)
+        result = _call_override(call, None)
     else:
         with lower(level):
-            result = _asked(call, level.mode)
+            result = _call_override(call, level.mode)
     if requires_grad:
         result._edge = LEAF
     if name == "detach":

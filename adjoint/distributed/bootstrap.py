@@ -58,7 +58,7 @@ def await_all(seconds: float) -> None:
     end = time.monotonic() + seconds
     while missing := [rank for rank, file in files.items() if not file.exists()]:
         if time.monotonic() > end:
-            raise _too_late(seconds, count, missing)
+            raise _timeout_error(seconds, count, missing)
         time.sleep(1e-3)
 
 
@@ -224,10 +224,10 @@ def prepare(where: Place, timeout: float) -> None:
     if answer != "cmd=barrier_out":
         STATE.companions.give_up()
         STATE.companions = None
-        raise _too_late(timeout, where.size, answer.partition("ranks=")[2].split(","))
+        raise _timeout_error(timeout, where.size, answer.partition("ranks=")[2].split(","))
 
 
-def _too_late(seconds: float, size: int, missing: list[Any]) -> DistStoreError:
+def _timeout_error(seconds: float, size: int, missing: list[Any]) -> DistStoreError:
     return DistStoreError(
         f"Timed out after {seconds:g} seconds waiting for clients. {size - len(missing)}/{size} clients joined; missing ranks: "
         f"{', '.join(map(str, missing))}"

@@ -35,11 +35,11 @@ class Companions:
 
     def enter(self) -> None:
         """From now on, end all processes when this process ends."""
-        self._say(f"cmd=enter rank={self.rank}")
+        self._send(f"cmd=enter rank={self.rank}")
 
     def leave(self) -> None:
         """From now on, allow this process to end while others continue."""
-        self._say(f"cmd=leave rank={self.rank}")
+        self._send(f"cmd=leave rank={self.rank}")
 
     def give_up(self) -> None:
         """End this process alone, because the others have not arrived."""
@@ -48,10 +48,10 @@ class Companions:
 
     def end_all(self, status: int) -> NoReturn:
         """End all processes with an exit status, and this process immediately."""
-        self._say(f"cmd=fail rank={self.rank} status={status}")
+        self._send(f"cmd=fail rank={self.rank} status={status}")
         os._exit(status)
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         if os.getpid() == self._process:  # and not a fork
             with contextlib.suppress(OSError):
                 self._connection.sendall(f"{line}\n".encode())
@@ -68,7 +68,7 @@ class Companions:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code if isinstance(code, int) else 1)
-        self._say(f"cmd=end rank={self.rank}")
+        self._send(f"cmd=end rank={self.rank}")
         self._all_end.wait()
 
     def _listen(self) -> None:

@@ -70,7 +70,7 @@ class Manager:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for line in lines:
                 words = dict(re.findall(r"(\w+)=(\S*)", line))
-                self._hear(connection, words)
+                self._receive_report(connection, words)
                 answer = self._answer(words)
                 if answer:
                     lines.write(answer)
@@ -87,9 +87,9 @@ class Manager:
         rank = self.belonging.pop(connection, None)
         if rank is not None:
             time.sleep(GRACE)
-            self._tell_all(rank, DIED, said=False)
+            self._end_all(rank, DIED, said=False)
 
-    def _hear(self, connection: socket.socket, words: dict[str, str]) -> None:
+    def _receive_report(self, connection: socket.socket, words: dict[str, str]) -> None:
         """Record which ranks end together, and end them when one reports a failure.
 
         Ranks that wait for the common end may then end.
@@ -105,9 +105,9 @@ class Manager:
         elif command in ("leave", "end", "fail"):
             self.belonging.pop(connection, None)
         if command == "fail":
-            self._tell_all(rank, int(words["status"]), said=True)
+            self._end_all(rank, int(words["status"]), said=True)
         elif command == "abort":
-            self._tell_all(rank, int(words.get("exitcode", DIED)), said=True)
+            self._end_all(rank, int(words.get("exitcode", DIED)), said=True)
         elif command == "end":
             self._note_end(rank)
 
@@ -115,9 +115,9 @@ class Manager:
         """Record that a rank has reached its end. When all ranks have reached it, they may end."""
         self.gone.add(rank)
         if len(self.gone) == self.size:
-            self._tell_all(rank, 0, said=True)
+            self._end_all(rank, 0, said=True)
 
-    def _tell_all(self, rank: int, status: int, said: bool) -> None:
+    def _end_all(self, rank: int, status: int, said: bool) -> None:
         """Tell all ranks to end with an exit status, because a rank has failed. Status 0 permits them to end."""
         for connection in list(self.told):
             with contextlib.suppress(OSError):

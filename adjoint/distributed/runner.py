@@ -34,16 +34,16 @@ def set_variables() -> None:
             os.environ[name] = found
 
 
-def _tell_of_exits() -> None:
+def _report_exits() -> None:
     """Make `os._exit` inform the launcher. The launcher can then conclude that an unreported status is a signal."""
     own, leave = os.getpid(), os._exit
 
-    def leave_and_tell(status: int) -> NoReturn:
+    def report_and_exit(status: int) -> NoReturn:
         if status and os.getpid() == own:
             tell_launcher(status)
         leave(status)
 
-    os._exit = leave_and_tell
+    os._exit = report_and_exit
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -53,7 +53,7 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
 def main(arguments: list[str]) -> NoReturn:
     """Run the program in the arguments, and end with its exit status."""
     set_variables()
-    _tell_of_exits()
+    _report_exits()
     sys.excepthook = _show
     status = 0
     try:

@@ -275,13 +275,13 @@ class FileStore(Store):
         deadline = time.monotonic() + seconds
         while True:
             try:
-                return self._once(what, arguments)
+                return self._run_locked(what, arguments)
             except DistStoreError:
                 if time.monotonic() > deadline:
                     raise DistStoreError(f"wait timeout after {int(seconds * 1000)}ms, {arguments[0]}") from None
                 time.sleep(self.PAUSE)
 
-    def _once(self, what: str, arguments: Any) -> Any:
+    def _run_locked(self, what: str, arguments: Any) -> Any:
         """Run an operation on the contents of the file while no other process uses it."""
         import fcntl
 

@@ -68,7 +68,7 @@ def _found(objects: list[Any], frame: FrameType) -> Table:
         id(edge[0]) for node in nodes for edge in node._edges if type(edge) is tuple
     }
     wanted |= {id(node): node for node in nodes if id(node) in roots}
-    holders = _Holders(objects, wanted, frame, ignored={id(objects), id(nodes), id(tensors), id(graphs), id(wanted)})
+    holders = _Search(objects, wanted, frame, ignored={id(objects), id(nodes), id(tensors), id(graphs), id(wanted)})
     held: dict[int, list[str]] = {}
     for key, each in wanted.items():
         number = member[id(each._edge[0] if isinstance(each, Tensor) else each)]
@@ -150,7 +150,7 @@ def _line(node: Node) -> str:
 # --- which variables hold them ------------------------------------------------------------------------------------
 
 
-class _Holders:
+class _Search:
     """Finds the objects that refer to given objects, directly and indirectly, up to variables."""
 
     def __init__(self, objects: list[Any], wanted: dict[int, Any], frame: FrameType, ignored: set[int]) -> None:
@@ -168,7 +168,7 @@ class _Holders:
         known = set(wanted)
         for _ in range(DEPTH):
             found = self._refer_to(objects, frontier, ignored)
-            frontier = {id(each) for each in found if self._leads_on(each)} - known
+            frontier = {id(each) for each in found if self._continues_at(each)} - known
             known |= frontier
             if not frontier:
                 break
@@ -185,7 +185,7 @@ class _Holders:
                     found.append(each)
         return found
 
-    def _leads_on(self, holder: Any) -> bool:
+    def _continues_at(self, holder: Any) -> bool:
         """Return whether to continue the search at `holder`. Parts of graphs, and modules, end the search."""
         return not issubclass(type(holder), (Node, ModuleType, type)) and id(holder) not in self.modules
 
@@ -201,7 +201,7 @@ class _Holders:
                     found += [f"{name} in {module}" for name, value in list(holder.items()) if id(value) == key]
                 elif isinstance(holder, type):
                     found.append(f"{holder.__qualname__} in {holder.__module__}")
-                elif self._leads_on(holder):
+                elif self._continues_at(holder):
                     suffix = _suffix(holder, key, self._is_namespace(holder))
                     if suffix is not None:
                         inside = self.names(id(holder), depth + 1, seen | {key})

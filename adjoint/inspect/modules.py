@@ -58,7 +58,7 @@ def calls_of(following: Mapping[int, Sequence[int]]) -> list[Call]:
         while outer and outer[-1].last < first:
             outer.pop()
         if shared:
-            call.own = frozenset(numbers) if place is None else _behind(place[1], following, first, last)
+            call.own = frozenset(numbers) if place is None else _leading(place[1], following, first, last)
             if not call.own:
                 continue
         call.parent = outer[-1] if outer else None
@@ -72,7 +72,7 @@ def _recorded(numbers: Sequence[int], first: int, last: int) -> bool:
     return place < len(numbers) and numbers[place] < last
 
 
-def _behind(results: Iterable[int], following: Mapping[int, Sequence[int]], first: int, last: int) -> frozenset[int]:
+def _leading(results: Iterable[int], following: Mapping[int, Sequence[int]], first: int, last: int) -> frozenset[int]:
     """Return the nodes with numbers between `first` and `last` that lead to the results of a call."""
     waiting, found = [number for number in results if number in following], set()
     while waiting:

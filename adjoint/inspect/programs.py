@@ -92,7 +92,7 @@ def described(compiled: Any, source: bool, guards: bool, llvm: bool, times: dict
         lines += ["", f"program {number}, which has run {count} in place of the function:", *indented(variant.program)]
         if variant.sized is not None:
             lines.append(f"  for any sizes of {variant.sized}")
-        lines += [f"  one loop: {each}" for each in variant.program.loops]
+        lines += [f"  one loop: {each}" for each in variant.program.loops or getattr(variant.sized, "loops", ())]
         lines += [f"  {each}" for each in variant.program.natives or getattr(variant.sized, "natives", ())]
         lines += [f"  captured because an earlier program requires: {each}" for each in variant.because]
         if id(variant) in times:

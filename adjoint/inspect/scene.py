@@ -136,7 +136,7 @@ class Scene:
         self._shape_all()
         for frame in reversed(self.frames.values()):
             self._lay_out(frame)
-        self._settle()
+        self._place_all()
 
     # --- what is there --------------------------------------------------------------------------------------------
 
@@ -323,7 +323,7 @@ class Scene:
         assert group is not None
         return group.label + (f" ×{group.times}" if group.times > 1 else "")
 
-    def _settle(self) -> None:
+    def _place_all(self) -> None:
         """Place everything on the whole sheet, starting with the outermost frame, and then draw the lines."""
         for frame in self.frames.values():
             for item in frame.items.values():

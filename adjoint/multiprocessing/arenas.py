@@ -339,7 +339,7 @@ watch_forks(_live_readers)
 _own: Arena | None = None
 
 
-def work_in(arena: Arena) -> None:
+def set_own_arena(arena: Arena) -> None:
     """Make this arena the arena of this process."""
     global _own
     _own = arena

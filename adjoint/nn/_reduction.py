@@ -5,7 +5,7 @@ Libraries with their own losses use these functions.
 
 from __future__ import annotations
 
-from .functional.reduction import checked_reduction, legacy_reduction, meant_by
+from .functional.reduction import checked_reduction, legacy_reduction, selected_reduction
 
 __all__ = ["get_enum", "legacy_get_enum", "legacy_get_string"]
 
@@ -25,7 +25,7 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
     """Return the reduction that the deprecated arguments select."""
     if emit_warning:
         legacy_reduction(size_average is None or size_average, reduce is None or reduce, "mean")
-    return meant_by(size_average, reduce)
+    return selected_reduction(size_average, reduce)
 
 
 def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:

@@ -16,7 +16,7 @@ from .rules import RULES, axes, number, operand, reduced, rule
 # --- products -----------------------------------------------------------------------------------------------------
 
 
-def _untransposed(builder: Builder, value: Any) -> Any:
+def _constant_before_transpose(builder: Builder, value: Any) -> Any:
     """Return the name of a constant if a value was created as its transpose. Otherwise return None."""
     name = builder.value(value)
     for node in reversed(builder.nodes):
@@ -28,7 +28,7 @@ def _untransposed(builder: Builder, value: Any) -> Any:
 
 @rule("addmm")
 def _addmm(builder: Builder, call: Call, self: Any, mat1: Any, mat2: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-    weight = _untransposed(builder, mat2)
+    weight = _constant_before_transpose(builder, mat2)
     if weight is None:
         return builder.op("Gemm", mat1, mat2, self, alpha=float(alpha), beta=float(beta))
     if not any(weight in node.input for node in builder.nodes if node.output[0] != builder.value(mat2)):

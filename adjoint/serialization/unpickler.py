@@ -127,13 +127,13 @@ class Unpickler:
 
     def _append(self, items: list[Any]) -> None:
         target = self._top()
-        if type(target) not in _LISTS and not self._is_users(target):
+        if type(target) not in _LISTS and not self._has_user_type(target):
             raise pickle.UnpicklingError(f"Can only append to lists, but got {type(target)}")
         target.extend(items)
 
     def _set_items(self, items: list[Any]) -> None:
         target = self._top()
-        if type(target) not in _DICTS and not self._is_users(target):
+        if type(target) not in _DICTS and not self._has_user_type(target):
             raise pickle.UnpicklingError(
                 f"Can only SETITEM for dict, collections.OrderedDict, collections.Counter, but got {type(target)}"
             )
@@ -155,7 +155,7 @@ class Unpickler:
         check_keys(items)
         self._stack.append(frozenset(items))
 
-    def _is_users(self, target: object) -> bool:
+    def _has_user_type(self, target: object) -> bool:
         return bool(self._user_types) and isinstance(target, self._user_types)
 
     # --- objects --------------------------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ def note_end(node: Any, edge: Any) -> None:
         _add(CUTS_TO, leaf, cut)
 
 
-def noted_apart(forward: Callable[..., Any], edges: Any) -> Callable[..., Any]:
+def without_cuts(forward: Callable[..., Any], edges: Any) -> Callable[..., Any]:
     """Wrap the `forward` of a custom function. Cuts inside it are not recorded for the leaves of `edges`."""
     covered = {id(leaf) for leaf in leaves_of(edges)}
 

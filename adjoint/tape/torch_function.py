@@ -59,7 +59,7 @@ def disabled_torch_function_impl(
         return func(*args, **(kwargs or {}))
 
 
-def classes_are_asked() -> bool:
+def class_overrides_are_active() -> bool:
     """Return whether `__torch_function__` of classes is called in this thread."""
     return STATE.asks_classes
 

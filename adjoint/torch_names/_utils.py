@@ -193,7 +193,7 @@ def try_import(module_name: str) -> ModuleType | None:
 def render_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Return the call of `fn` as text. Tensors are shown without elements."""
     name = _qualified_name(fn)
-    given = [_in_short(arg) for arg in args] + [f"{key}={_in_short(value)}" for key, value in kwargs.items()]
+    given = [_short_text(arg) for arg in args] + [f"{key}={_short_text(value)}" for key, value in kwargs.items()]
     return f"{name}({', '.join(given)})"
 
 
@@ -203,7 +203,7 @@ def _qualified_name(function: Any) -> str:
     return f"torch.{function.__name__}" if named else str(function)
 
 
-def _in_short(value: Any) -> str:
+def _short_text(value: Any) -> str:
     if isinstance(value, Tensor):
         usual = (dtypes.get_default_dtype(), dtypes.complex64, dtypes.int64, dtypes.bool)
         start = "..., device='meta'" if value.is_meta else "[...]"
@@ -212,9 +212,9 @@ def _in_short(value: Any) -> str:
             f"tensor({start}, size={tuple(value.shape)}{kind}{', requires_grad=True' if value.requires_grad else ''})"
         )
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_in_short(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {_short_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
-        inner = ", ".join(map(_in_short, value))
+        inner = ", ".join(map(_short_text, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
     return repr(value)
 

@@ -23,6 +23,7 @@ from typing import Any
 from adjoint._runtime.tracebacks import end_public_at_caller
 from adjoint.dispatch.schemas import FunctionSchema
 
+from ._library import opcheck as tests
 from ._library.custom_ops import KERNELS, REGISTERED, CustomOpDef, Overload, Packet
 from .library_schemas import infer_schema
 from .ops import refused_libraries
@@ -36,6 +37,7 @@ __all__ = [
     "impl",
     "impl_abstract",
     "infer_schema",
+    "opcheck",
     "register_autocast",
     "register_autograd",
     "register_fake",
@@ -353,6 +355,41 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, **options: Any) -> Any:
     """Accept a rule for a dispatch mode. It is not called."""
     return func if func is not None else lambda function: function
+
+
+def opcheck(
+    op: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = tests.DEFAULT,
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> dict[str, Any]:
+    """Test an operator that a program has defined with these arguments, and return "SUCCESS" for each test.
+
+    The tests find arguments that change although the schema does not say so, results that share memory with
+    arguments, shapes of `register_fake` that differ from the kernel's, and derivatives that are missing. Without
+    `raise_exception`, return the errors of the tests that fail instead of raising the first one. `atol` and `rtol` have no
+    effect.
+
+    >>> import adjoint as torch
+    >>> @torch.library.custom_op("shop::doubled", mutates_args=())
+    ... def doubled(x: torch.Tensor) -> torch.Tensor:
+    ...     return x * 2
+    >>> torch.library.opcheck(doubled, (torch.ones(2),), test_utils="test_schema")
+    {'test_schema': 'SUCCESS'}
+
+    Raises:
+        OpCheckError: if a test fails.
+        ValueError: if there is no such test, or if `op` is not an operator that a program has defined.
+    """
+    if not isinstance(op, CustomOpDef | Packet | Overload):
+        raise ValueError(
+            f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. torch.ops.aten.sin.default, got {type(op)}"
+        )
+    return tests.run(_registered(op, "opcheck"), args, kwargs, test_utils, raise_exception)
 
 
 def get_ctx() -> Any:

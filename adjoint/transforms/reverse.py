@@ -112,7 +112,7 @@ class Reverse(Transform):
         """
         own = {id(edge_of(tensor)) for tensor in self.inputs}
         _, leaves = discover([edge_of(output) for output in outputs])
-        return any(id(leaf) not in own and not (_is_over(leaf) or self.has_created(leaf)) for leaf in leaves)
+        return any(id(leaf) not in own and not (_has_ended(leaf) or self.has_created(leaf)) for leaf in leaves)
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
         """Return the vector-Jacobian products of `outputs` for the inputs, and zeros for unused inputs."""
@@ -156,7 +156,7 @@ def _outside_of_batch(tensor: Tensor) -> Tensor:
     return copy
 
 
-def _is_over(leaf: Tensor) -> bool:
+def _has_ended(leaf: Tensor) -> bool:
     """Return whether `leaf` belongs to a transform that has ended, so that its gradient will never be requested."""
     serial = None if leaf._extra is None else leaf._extra.transform
     return serial is not None and all(transform.serial != serial for transform in modes.STATE.transforms)
@@ -478,7 +478,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             )
             found = {id(root): value for root, value in zip(roots, derivatives, strict=True) if value is not None}
         return tree_unflatten(
-            [found[id(leaf)] if id(leaf) in found else _nothing_like(leaf) for leaf in outputs], shape
+            [found[id(leaf)] if id(leaf) in found else _zeros_for_leaf(leaf) for leaf in outputs], shape
         )
 
     return released(output, outside), push
@@ -492,7 +492,7 @@ def _changeable(leaf: Tensor) -> Tensor:
     return result
 
 
-def _nothing_like(leaf: Any) -> Any:
+def _zeros_for_leaf(leaf: Any) -> Any:
     return operators.zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf
 
 

@@ -304,7 +304,7 @@ class CheckpointFunction(torch.autograd.Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = RandomState(preserve_rng_state)
-        ctx.surroundings = _surroundings()
+        ctx.surroundings = _current_conditions()
         ctx.inputs = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
         ctx.tensor_indices = [index for index, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
         ctx.save_for_backward(*(args[index] for index in ctx.tensor_indices))
@@ -412,7 +412,7 @@ class Frame:
     ) -> None:
         self.function, self.kwargs, self.random, self.context = function, kwargs, random, context
         self.early_stop, self.compare, self.debug = early_stop, compare, debug
-        self.surroundings = _surroundings()
+        self.surroundings = _current_conditions()
         # A node would save tensors of a transform without the transform's data.
         saved = () if self.surroundings.wraps(args) else args
         self.positions = [index for index, arg in enumerate(saved) if isinstance(arg, torch.Tensor)]
@@ -563,7 +563,7 @@ class Recomputation:
         return value
 
 
-def _surroundings() -> Any:
+def _current_conditions() -> Any:
     """Return the conditions under which this code runs, without the hooks of enclosing checkpoints, which belong to one run."""
     found, ours = torch.autograd.graph.surroundings(), (Frame, Recomputation)
     hooks = found.modes["saved_tensor_hooks"]

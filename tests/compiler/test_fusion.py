@@ -71,6 +71,10 @@ def steps_of(seed):
     return tuple(steps), tuple(sorted({draw.randrange(2, len(steps) + 2) for _ in range(2)} | {len(steps) + 1}))
 
 
+SIZES = [(200, 300)] * 2 + [(210, 300)] + [(220, 300)] * 3
+"""The sizes of calls: the third call is captured for any size, the fifth makes a plan, and the last runs it."""
+
+
 def operands(dtype, size=(200, 300)):
     """Two arrays."""
     torch.manual_seed(3)
@@ -89,8 +93,8 @@ def test_random_steps_have_the_same_bits(seed, dtype):
         return [values[position] for position in returned]
 
     compiled = torch.compile(run)
-    for number in range(3):
-        x, y = operands(dtype)
+    for number, size in enumerate(SIZES):
+        x, y = operands(dtype, size)
         x += number
         expected = run(x.clone(), y.clone())
         assert_same_bits(compiled(x, y), expected, steps)
@@ -115,9 +119,9 @@ def test_random_steps_have_the_same_gradients(seed):
         loss = sum((computed(steps, (x, y))[position].sum() for position in returned), (x * y).sum())
         return [each for each in torch.autograd.grad(loss, (x, y), allow_unused=True) if each is not None]
 
-    x, y = (each.requires_grad_() for each in operands(torch.float64))
     compiled = torch.compile(step)
-    for _ in range(3):
+    for size in SIZES:
+        x, y = (each.requires_grad_() for each in operands(torch.float64, size))
         assert_alike(compiled(x, y), step(x, y), str(steps))
     assert reason_of(compiled) is None
 
@@ -176,6 +180,14 @@ def test_the_text_of_a_program_shows_its_loops():
     x, y = operands(torch.float32)
     (loop,) = loops_of(lambda x, y: ((x * 2 + y).sin() - 1).sum(), x, y)
     assert loop.startswith("%5 = fused[mul, add, sin, sub](%0, %1)")
+
+
+def test_programs_for_any_size_have_loops_too():
+    compiled = torch.compile(lambda x, y: ((x * 2 + y).sin() - 1).sum())
+    for size in SIZES:
+        compiled(*operands(torch.float32, size))
+    (loop,) = [line for line in str(inspect.compiled(compiled)).splitlines() if "one loop" in line]
+    assert "fused[mul, add, sin, sub]" in loop
 
 
 def test_what_somebody_else_reads_is_a_result_too():

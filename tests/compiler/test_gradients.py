@@ -259,6 +259,12 @@ PARTS = {
     "an infinite derivative": lambda x, w: ((x - x.detach()).sqrt(), x * w),
     "an infinite derivative of what both use": lambda x, w: ((x * 0).sqrt() + w, (x * 0).exp() + x),
     "one result twice, and an argument": lambda x, w: [(y := x * w), y, x, w.sin()],
+    "an infinite derivative, and random numbers": lambda x, w: (
+        (y := torch.nn.functional.dropout(x, 0.5)).sub(y.detach()).sqrt(),
+        y * w,
+        w * 2,
+    ),
+    "an infinite derivative, and a change": lambda x, w: ((x - x.detach()).sqrt(), x.cumsum(0).add_(w)[1:] * 1),
     "of three": lambda x, w: (x.sin(), w.cos(), x * w),
 }
 """Functions whose results depend on different arguments."""

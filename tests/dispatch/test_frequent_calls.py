@@ -12,6 +12,7 @@ from adjoint.dispatch import slow_path
 from adjoint.dispatch.plan import FUNCTION
 from adjoint.dispatch.planning import plan_of
 from adjoint.operators import OPERATORS, SOURCES
+from adjoint.tape import refusals
 
 w = torch.ones(2, 3, requires_grad=True)
 d = torch.ones(2, 3, dtype=torch.float64)
@@ -104,3 +105,22 @@ def test_printed_code_leaves_refusals_to_the_steps(monkeypatch):
         torch.add(torch.ones(2, dtype=torch.int32), torch.ones(2, dtype=torch.int64), alpha=0.5)
     with pytest.raises(RuntimeError, match="can't be cast"):
         torch.ones(2, dtype=torch.int64).add_(torch.ones(2))
+
+
+ROWS, COLUMN = torch.rand(4, 5), torch.rand(4, 1)
+WITHOUT_REFUSALS = {
+    "sum over a list": lambda: ROWS.sum([0, 1]),
+    "mean over a list": lambda: ROWS.mean([0]),
+    "amax over a list": lambda: ROWS.amax([0, 1]),
+    "all over a list": lambda: ROWS.all([0, 1]),
+    "sum_to_size": lambda: ROWS.sum_to_size(1, 5),
+    "xlogy of a column": lambda: torch.xlogy(COLUMN, ROWS[0]),
+    "xlog1py of a column": lambda: torch.special.xlog1py(COLUMN, ROWS[0]),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_REFUSALS)
+def test_straight_line_code_computes(name, monkeypatch):
+    monkeypatch.setattr(refusals, "REFUSALS", ())  # what it refuses takes the slow path, ten times as long
+    for _ in range(3):
+        WITHOUT_REFUSALS[name]()

@@ -78,7 +78,7 @@ def explain(subject: BaseException | Tensor) -> Explanation:
     if has_nan(subject):
         return _of_nan(subject)
     if edge_of(subject) is None:
-        return _of_no_history(subject)
+        return _without_history(subject)
     if subject.is_leaf:
         return _of_leaf(subject)
     return _of_backward(subject)
@@ -94,7 +94,7 @@ def _of_error(error: BaseException) -> Explanation:
         return _of_nan_gradient(node, subject.grads, results)
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
     if isinstance(tensor, Tensor):
-        lines.append(_of_no_history(tensor) if edge_of(tensor) is None else _of_leaf(tensor))
+        lines.append(_without_history(tensor) if edge_of(tensor) is None else _of_leaf(tensor))
     return Explanation("\n".join(lines), node)
 
 
@@ -270,7 +270,7 @@ def _of_backward(root: Tensor) -> Explanation:
     token = WARNINGS[OFF]
     state.task = task
     try:
-        found = _tried(root, task.order)
+        found = _first_nan(root, task.order)
     finally:
         state.task = outer
         if task.stopped_recording:
@@ -285,7 +285,7 @@ def _of_backward(root: Tensor) -> Explanation:
     return found
 
 
-def _tried(root: Tensor, order: list[Node]) -> Explanation:
+def _first_nan(root: Tensor, order: list[Node]) -> Explanation:
     """Run the nodes in `order`, and explain the first NaN."""
     buffers: dict[Any, Any] = {}
     deliver(first_grad(root, False), edge_of(root), None, buffers)
@@ -319,7 +319,7 @@ def _tried(root: Tensor, order: list[Node]) -> Explanation:
 # --- no gradient ----------------------------------------------------------------------------------------------
 
 
-def _of_no_history(tensor: Tensor) -> Explanation:
+def _without_history(tensor: Tensor) -> Explanation:
     cut = _cut_before(tensor)
     if not cut:
         cut = (

@@ -67,12 +67,12 @@ class OperatorCalls:
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
-        self.recorder: _Teller | None = None
+        self.recorder: _CallReporter | None = None
 
     def __enter__(self) -> Self:
         if modes.STATE.recorder is not None:
             raise RuntimeError("A profiler, or another counter of operators, is already enabled on this thread")
-        self.recorder = _Teller(self.observer)
+        self.recorder = _CallReporter(self.observer)
         modes.switch("recorder", self.recorder)
         return self
 
@@ -97,7 +97,7 @@ def _given(op: Operator, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return inputs
 
 
-class _Teller(Recorder):
+class _CallReporter(Recorder):
     """A handler that takes the place of the profiler's recorder."""
 
     def __init__(self, observer: Observer) -> None:

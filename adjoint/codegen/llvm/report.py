@@ -26,10 +26,10 @@ def source(name: str) -> str:
     if not found:
         known = ", ".join(dict.fromkeys(function.kernel.name for function in KERNELS.functions)) or "none"
         raise LookupError(f"no kernel {name!r} has been compiled in this process (compiled: {known})")
-    return "\n".join(_told(function) for function in found)
+    return "\n".join(_description(function) for function in found)
 
 
-def _told(function: CompiledFunction) -> str:
+def _description(function: CompiledFunction) -> str:
     code = function.code
     parts = {
         "kernel": function.kernel.text,

@@ -81,7 +81,7 @@ def _given(value: Any, options: StateDictOptions) -> Any:
     return value.full_tensor().detach() if isinstance(value, DTensor) else value.detach().clone()
 
 
-def _leaves_out(options: StateDictOptions) -> bool:
+def _gets_no_tensors(options: StateDictOptions) -> bool:
     """Return whether this process gets no tensors."""
     return options.full_state_dict and options.cpu_offload and is_initialized() and get_rank() != 0
 
@@ -99,7 +99,7 @@ def get_model_state_dict(
         if (options.ignore_frozen_params and name in frozen) or (chosen and not name.startswith(inside)):
             continue
         state[_outside(name, wrappers)] = _given(value, options)
-    return {} if _leaves_out(options) else state
+    return {} if _gets_no_tensors(options) else state
 
 
 def set_model_state_dict(
@@ -166,7 +166,7 @@ def get_optimizer_state_dict(
         groups += [
             {**group, "params": [names[parameter] for parameter in group["params"]]} for group in optimizer.param_groups
         ]
-    if _leaves_out(options):
+    if _gets_no_tensors(options):
         return {}
     return (
         _flattened(state, groups) if options.flatten_optimizer_state_dict else {"state": state, "param_groups": groups}

@@ -168,7 +168,7 @@ class _State:
         if not order.running:
             for state in alive(order.last):
                 if state.group.whole is None:
-                    state.group.let_go()  # its next call did not happen
+                    state.group.drop_whole()  # its next call did not happen
         return self._converted(output)
 
     def _converted(self, output: Any) -> Any:
@@ -181,7 +181,7 @@ class _State:
             self._put([Parameter(whole, whole.is_floating_point()) for whole in self.group.gather()])
         else:
             self.unsharded = False
-            self.group.let_go()
+            self.group.drop_whole()
 
     def _put(self, whole: Any) -> None:
         self._parts = self.group.parts()
@@ -236,7 +236,7 @@ class _State:
         """Restore the parts, and release the whole parameters."""
         self._put_back()
         self.unsharded = False
-        self.group.let_go()
+        self.group.drop_whole()
 
 
 def _release_of(reference: weakref.ref[_State]) -> Callable[[], None]:

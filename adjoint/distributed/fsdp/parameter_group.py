@@ -81,7 +81,7 @@ class ParameterGroup:
         self._gathering: tuple[Work, list[Any]] | None = None
         self._reducing: list[tuple[Work, list[int], list[Any]]] = []
         self._called_back = False
-        self.release: Callable[[], None] = self.let_go
+        self.release: Callable[[], None] = self.drop_whole
         placements: list[Placement] = [*[Replicate()] * (mesh.ndim - 1), Shard(0)]
         self._known: list[Any] = []
         for shared in places:
@@ -152,7 +152,7 @@ class ParameterGroup:
             self.whole, self._gathering = whole, None
         return self.whole or []
 
-    def let_go(self) -> None:
+    def drop_whole(self) -> None:
         """Drop the whole parameters. Wait for parameters that are being gathered."""
         if self._gathering is not None:
             self._gathering[0].wait()

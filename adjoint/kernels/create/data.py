@@ -58,7 +58,7 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
     elements = _Elements(unwrap, kind)
     if elements.collect(data, shape):
         return elements.array(shape, kind)
-    error = _ragged(data, shape, kind or _inferred(data, unwrap))
+    error = _ragged_error(data, shape, kind or _inferred(data, unwrap))
     assert error is not None
     raise error
 
@@ -352,7 +352,7 @@ def _inferred(data: Any, unwrap: Unwrap) -> dtype:
     return elements.kind()
 
 
-def _ragged(data: Any, shape: tuple[int, ...], kind: dtype, dim: int = 0) -> Exception | None:
+def _ragged_error(data: Any, shape: tuple[int, ...], kind: dtype, dim: int = 0) -> Exception | None:
     """Return PyTorch's error for nested sequences of different lengths, or None if `data` is not ragged."""
     if not shape:
         if not is_sequence(data):
@@ -364,5 +364,5 @@ def _ragged(data: Any, shape: tuple[int, ...], kind: dtype, dim: int = 0) -> Exc
         return TypeError("not a sequence")
     if len(data) != shape[0]:
         return ValueError(f"expected sequence of length {shape[0]} at dim {dim} (got {len(data)})")
-    errors = (_ragged(item, shape[1:], kind, dim + 1) for item in data)
+    errors = (_ragged_error(item, shape[1:], kind, dim + 1) for item in data)
     return next((error for error in errors if error is not None), None)

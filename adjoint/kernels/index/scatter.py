@@ -145,7 +145,7 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
     if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
         return _scatter_slices(x, *slices, _source(x, index, src), _UFUNCS[reduce])
     require_in_bounds(index, x.shape, dim)
-    _combine(x, dim, index, _source(x, index, src), _UFUNCS[reduce])
+    combine(x, dim, index, _source(x, index, src), _UFUNCS[reduce])
     return x
 
 
@@ -275,15 +275,15 @@ def scatter_reduce_(
     require_in_bounds(index, x.shape, dim)
     counts = numpy.zeros(x.shape, numpy.int32) if reduce == "mean" else None
     if not include_self:
-        _combine(x, dim, index, asarray(_identity(ufunc, x.dtype)), None)
-    _combine(x, dim, index, values, ufunc)
+        combine(x, dim, index, asarray(_identity(ufunc, x.dtype)), None)
+    combine(x, dim, index, values, ufunc)
     if counts is not None:
-        _combine(counts, dim, index, numpy.ones((), counts.dtype), numpy.add)
+        combine(counts, dim, index, numpy.ones((), counts.dtype), numpy.add)
         _make_means(x, counts, include_self)
     return x
 
 
-def _combine(x: ndarray, dim: int, index: ndarray, values: ndarray, ufunc: Any) -> None:
+def combine(x: ndarray, dim: int, index: ndarray, values: ndarray, ufunc: Any) -> None:
     """Write values to the positions of `x` that `index` contains, or combine them with the elements there.
 
     Indices must be in bounds.
@@ -535,6 +535,8 @@ def index_reduce(
 
 def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc: Any) -> None:
     """Execute `x[index[k]] = ufunc(x[index[k]], source[k])` for slices along `dim` of a contiguous array, one after another."""
+    if not source.size:
+        return
     index = index.astype(_INT64, copy=False)
     if ufunc is numpy.add and dim == 0:
         inner = math.prod(x.shape[1:])

@@ -195,7 +195,7 @@ def inv_ex(self: Array, check_errors: bool = False) -> tuple[Array, Array]:
         if check_errors:
             raise LinAlgError(str(error).replace("linalg.inv", "linalg.inv_ex", 1)) from None
     unit = numpy.broadcast_to(numpy.eye(self.shape[-1], dtype=self.dtype), self.shape)
-    return _solved_anyway(self, unit)
+    return _solve_unchecked(self, unit)
 
 
 def solve_ex(a: Array, b: Array, left: bool = True, check_errors: bool = False) -> tuple[Array, Array]:
@@ -207,11 +207,11 @@ def solve_ex(a: Array, b: Array, left: bool = True, check_errors: bool = False) 
             raise LinAlgError(str(error).replace("linalg.solve", "linalg.solve_ex", 1)) from None
     vector = decompositions.is_vector(a, b)
     right = b[..., None] if vector else b if left else b.mT
-    result, info = _solved_anyway(a if left else a.mT, right)
+    result, info = _solve_unchecked(a if left else a.mT, right)
     return (result[..., 0] if vector else result if left else numpy.ascontiguousarray(result.mT)), info
 
 
-def _solved_anyway(a: Array, b: Array) -> tuple[Array, Array]:
+def _solve_unchecked(a: Array, b: Array) -> tuple[Array, Array]:
     factors, pivots, info = lu_factor_ex(a)
     return lu_solve(factors, pivots, b), info
 

@@ -102,7 +102,7 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
     n = array.shape[axis]
     if LOOPS.takes(array.size, LARGE):
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
-        lies, moved = _as_it_lies(array, axis)
+        lies, moved = _in_memory_order(array, axis)
         found = LOOPS.run("math.fourier.transform", lies, moved, forward, scale, onesided, moved != axis)
         if found is NotImplemented and array.size == n >= _SPLIT and not onesided:
             found = _split(array, forward, scale)
@@ -169,7 +169,7 @@ def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, 
     return result
 
 
-def _as_it_lies(array: Array, axis: int) -> tuple[Array, int]:
+def _in_memory_order(array: Array, axis: int) -> tuple[Array, int]:
     """Return a row-major array of the same numbers, and the index of `axis` in it.
 
     No copy is made if only the last axis has to move.

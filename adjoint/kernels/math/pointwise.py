@@ -221,7 +221,7 @@ def _sign_of_floats(self: Array) -> Any:
     return xp.where(self > 0, 1, xp.where(self < 0, -1, 0))
 
 
-def _few_signs(self: Array) -> Array:
+def _signs_of_small(self: Array) -> Array:
     """Return `numpy.sign` of a few floats, but 0 for NaN."""
     signs: Array = numpy.sign(self)
     if self.size and signs.item(signs.argmax()) != 1.0:  # the first nan counts as the largest
@@ -229,7 +229,7 @@ def _few_signs(self: Array) -> Array:
     return signs
 
 
-@by_expression(_sign_of_floats, small=_few_signs)
+@by_expression(_sign_of_floats, small=_signs_of_small)
 def sign(self: Array) -> Array:
     """Return -1, 0 or 1; the result is 0 for NaN."""
     if self.dtype.kind == "c":

@@ -27,7 +27,7 @@ def blocked_attention(
 ) -> tuple[Array, Array]:
     """Return `attention`, also for arrays without a batch dimension or a head dimension, and for a boolean mask."""
     q, k, v = (_with_heads(each) for each in (query, key, value))
-    out, statistics = attention(q, k, v, _added(mask, q), _by_batch(kept, q), share, causal, scale)
+    out, statistics = attention(q, k, v, _mask_to_add(mask, q), _by_batch(kept, q), share, causal, scale)
     return out.reshape((*query.shape[:-1], value.shape[-1])), statistics
 
 
@@ -37,7 +37,7 @@ def blocked_attention_gradients(
 ) -> tuple[Array, ...]:  # fmt: skip
     """Its gradients."""
     q, k, v = (_with_heads(each) for each in (query, key, value))
-    added, bits = _added(mask, q), _by_batch(kept, q)
+    added, bits = _mask_to_add(mask, q), _by_batch(kept, q)
     found = attention_gradients(
         _with_heads(grad), q, k, v, added, bits, share, causal, scale, _with_heads(out), statistics
     )
@@ -52,7 +52,7 @@ def _by_batch(kept: Array | None, query: Array) -> Array | None:
     return None if kept is None else kept.reshape((*query.shape[:2], *kept.shape[1:]))
 
 
-def _added(mask: Array | None, query: Array) -> Array | None:
+def _mask_to_add(mask: Array | None, query: Array) -> Array | None:
     """Return the mask with four dimensions, as numbers to add to the scores."""
     if mask is None:
         return None
@@ -153,7 +153,7 @@ def _of_keys(array: Array, heads: int) -> Array:
 
 
 @functools.lru_cache(64)
-def _later(length: int, keys: int) -> Array:
+def _later_keys(length: int, keys: int) -> Array:
     """Return which keys come after each query."""
     return numpy.logical_not(numpy.tri(length, keys, dtype=numpy.bool_))
 
@@ -169,7 +169,7 @@ def _exponentials(
     with unwarned():
         scores *= scale
         if causal:
-            later = _later if scores[0, 0].size <= AT_ONCE else _later.__wrapped__
+            later = _later_keys if scores[0, 0].size <= AT_ONCE else _later_keys.__wrapped__
             numpy.copyto(scores, -math.inf, where=later(*scores.shape[2:]))
         if mask is not None:
             scores += mask

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,10 +11,10 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import THREADED
-from ...codegen.plans import Memory, Plan, planned
-from ..index.scatter import combine_at
+from ..index.scatter import combine_slices, take_rows
 from ..memory.copying import copy_elements
-from ..runtime.floating import refuse
+from ..runtime.floating import refuse, widen
+from ..runtime.layout import row_major
 from ..runtime.scalar import typed
 from .windows import flat_places
 
@@ -65,60 +66,46 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
     def forward(self: Array, padding: Sequence[int]) -> Array:
         if self.dtype.kind == "b":
             raise refuse(f"{name}", self)
-        padded_array: Array = padded(self, tuple(padding), mode)
-        return padded_array
+        return padded(self, tuple(padding), mode)
 
     def backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
-        folded: Array = padded_backward(grad, self, tuple(padding), mode)
-        return folded
+        return padded_backward(grad, self, tuple(padding), mode)
 
     return forward, backward
 
 
-@planned("nn.padding.padded")
-def padded(self: Array, padding: tuple[int, ...], mode: str) -> Plan:
+def padded(self: Array, padding: tuple[int, ...], mode: str) -> Array:
     """Return the array with its last dimensions padded.
 
     `mode` is "reflect", "replicate", or "circular", as if the ends of a dimension met.
     """
-    lengths, origins = _origins_of(self.shape, padding, mode)
-    shape = (*self.shape[: self.ndim - len(lengths)], *map(len, origins))
-    places = flat_places([each[:, None] for each in origins], lengths)[0]
-    planes = math.prod(shape[: self.ndim - len(lengths)])
-
-    def run(self: Array, *_: Any) -> Array:
-        return self.reshape(planes, math.prod(lengths)).take(places, 1).reshape(shape)
-
-    return Plan([Memory(shape, self.dtype)], run=run)
+    planes, area, shape, places = _planes(self.shape, padding, mode)
+    return take_rows(self.reshape(planes, area), places, 1).reshape(shape)
 
 
-@planned("nn.padding.padded_backward")
-def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Plan:
+def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Array:
     """Return the gradient of the array that `padded` pads.
 
     The gradient of each element is added to the gradient of its source.
     """
-    lengths, origins = _origins_of(self.shape, padding, mode)
-    shape = (*self.shape[: self.ndim - len(lengths)], *map(len, origins))
+    planes, area, shape, places = _planes(self.shape, padding, mode)
     if grad.shape != shape:
         raise RuntimeError(f"grad_output width unexpected. Expected a shape of {list(shape)}, Got: {list(grad.shape)}")
-    places = flat_places([each[:, None] for each in origins], lengths)[0]
-    planes = numpy.arange(math.prod(self.shape[: self.ndim - len(lengths)]))
-
-    def run(grad: Array, self: Array, *_: Any) -> Array:
-        result = numpy.zeros(self.shape, self.dtype)
-        positions = planes[:, None] * math.prod(lengths) + places
-        return combine_at(result, numpy.add, positions.reshape(-1), grad.reshape(-1))
-
-    return Plan([Memory(self.shape, self.dtype)], run=run)
+    wide = widen(grad)
+    result = numpy.zeros((planes, area), wide.dtype)
+    combine_slices(result, 1, places, row_major(wide).reshape(planes, len(places)), numpy.add)
+    return result.reshape(self.shape).astype(grad.dtype, copy=False)
 
 
-def _origins_of(shape: tuple[int, ...], padding: tuple[int, ...], mode: str) -> tuple[tuple[int, ...], list[Array]]:
-    """Return the lengths of the padded dimensions, and for each dimension the source index of each padded index."""
+@functools.lru_cache(64)
+def _planes(shape: tuple[int, ...], padding: tuple[int, ...], mode: str) -> Any:
+    """Return the number of planes of the padded dimensions and their area, the padded shape, and the sources in a plane."""
     dims = len(padding) // 2
-    lengths = shape[len(shape) - dims :]
+    leading, lengths = shape[: len(shape) - dims], shape[len(shape) - dims :]
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in reversed(range(dims))]
-    return lengths, [origins(length, *pair, mode) for length, pair in zip(lengths, pairs, strict=True)]
+    along = [origins(length, *pair, mode) for length, pair in zip(lengths, pairs, strict=True)]
+    places = flat_places([each[:, None] for each in along], lengths)[0]
+    return math.prod(leading), math.prod(lengths), (*leading, *map(len, along)), places
 
 
 def origins(length: int, before: int, after: int, mode: str) -> Array:

@@ -18,7 +18,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.plans import Memory, Plan, planned
 from ..index.places import out_of_bounds
-from ..index.scatter import combine_at
+from ..index.scatter import combine, gather
 from ..reduce import reduction
 from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name, widen
 from ..runtime.layout import row_major
@@ -142,29 +142,23 @@ def _steps(count: int, step: int) -> ndarray:
     return numpy.arange(0, count * step, step)
 
 
-@planned("nn.pooling.max_pool_backward")
-def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Plan:
+def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> ndarray:
     """Return zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
     if grad.shape != indices.shape:
         raise RuntimeError(f"Expected a tensor of shape {list(indices.shape)} but got: {list(grad.shape)}")
-
-    def run(grad: ndarray, indices: ndarray, *_: Any) -> ndarray:
-        result = numpy.zeros(input_shape, grad.dtype)
-        return combine_at(result, numpy.add, _positions(indices, input_shape, dims).reshape(-1), grad.reshape(-1))
-
-    return Plan([Memory(tuple(input_shape), grad.dtype)], run=run)
+    result = numpy.zeros(input_shape, grad.dtype)
+    planes, places = _in_planes(result, indices, dims)
+    combine(planes, 1, places, grad.reshape(places.shape), numpy.add)
+    return result
 
 
-def _positions(indices: ndarray, shape: Sizes, dims: int) -> ndarray:
-    """Convert indices into the flattened `dims` spatial dimensions to flat positions in an array of `shape`.
-
-    The result is (planes, places).
-    """
-    planes, size = math.prod(shape[:-dims]), math.prod(shape[-dims:])
+def _in_planes(x: ndarray, indices: ndarray, dims: int) -> Pair:
+    """Return an array and indices into its flattened `dims` spatial dimensions as (planes, places)."""
+    planes, size = math.prod(x.shape[:-dims]), math.prod(x.shape[-dims:])
     wrong = out_of_bounds(indices, size)
     if wrong is not None:
         raise RuntimeError(f"max_pool: index {wrong} is out of bounds for {size} elements")
-    return indices.reshape(planes, math.prod(indices.shape[-dims:])) + numpy.arange(planes)[:, None] * size
+    return x.reshape(planes, size), indices.reshape(planes, math.prod(indices.shape[-dims:]))
 
 
 def max_pooling(dims: int) -> Callable[..., Pair]:
@@ -192,7 +186,8 @@ def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
 
     This is the transpose of `max_pool_backward`.
     """
-    return self.reshape(-1).take(_positions(indices, self.shape, dims)).reshape(indices.shape)
+    planes, places = _in_planes(self, indices, dims)
+    return gather(planes, 1, places).reshape(indices.shape)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

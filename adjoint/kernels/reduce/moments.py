@@ -92,7 +92,7 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
         found = _finished(numpy.sqrt(spread, out=spread) if root else spread, dims, keepdim, x.dtype)
         return found, mean if alone else _finished(mean, dims, keepdim, x.dtype)
     mean, spread = _mean_and_spread(x, dims)
-    if x.dtype.char not in "dD" and not _ordinary(spread):
+    if x.dtype.char not in "dD" and not _is_in_range(spread):
         mean, spread = _mean_and_spread(x.astype(numpy.result_type(widen(x), numpy.float64)), dims)
     spread /= typed(max(degrees, 0) if count else 0, spread.dtype)
     if root:
@@ -119,7 +119,7 @@ def _mean_and_spread(x: ndarray, dims: tuple[int, ...]) -> Pair:
     return mean, sum_of_squares(x, dims, mean)
 
 
-def _ordinary(spread: ndarray, least: float = _LEAST) -> bool:
+def _is_in_range(spread: ndarray, least: float = _LEAST) -> bool:
     """Return whether no sum of squares in float32 has overflowed, or underflowed to zero."""
     if spread.size == 1:
         return bool(least < spread.item() < math.inf)
@@ -168,7 +168,7 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
                 return asarray(numpy.sqrt(total))
         if len(dims) == 1 and x.shape[dims[0]] != 1:
             roots: ndarray = root_rows.run((x,), dims[0])
-            if _ordinary(roots, _LEAST_ROOT):
+            if _is_in_range(roots, _LEAST_ROOT):
                 return roots if keepdim else roots.squeeze(dims)
     _check_norm_types(x, dtype)
     if dtype is not None:
@@ -210,7 +210,7 @@ def unit(x: ndarray, dim: int, eps: float) -> ndarray | None:
     if x.dtype.char not in "fd" or not x.size:
         return None
     result, roots = unit_rows.run((x,), dim, (eps,))
-    return result if _ordinary(roots, _LEAST_ROOT) else None
+    return result if _is_in_range(roots, _LEAST_ROOT) else None
 
 
 def _are_single(x: ndarray, dims: tuple[int, ...]) -> bool:
@@ -230,7 +230,7 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
         if x.dtype.kind == "c" and numpy.isnan(squares).any():  # a part is NaN, but the magnitude may be infinite
             squares = sum_of_squares(numpy.abs(x), dims)
         result = asarray(numpy.sqrt(squares))
-        return _scaled_norm(widen(x), p, dims, result) if x.size and not _ordinary(squares) else result
+        return _scaled_norm(widen(x), p, dims, result) if x.size and not _is_in_range(squares) else result
     if p == 0:
         found = of_parts(lambda part: reduction.sum(part != 0, dims, True), x, dims)
         return found.astype(compute_dtype(_real(x.dtype)))
@@ -243,7 +243,7 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
         return of_parts(lambda part: extremum(numpy.abs(widen(part)), dims, True), x, dims)
     powers = _sum_of_powers(x, p, dims)
     result = asarray(powers ** (1.0 / p))
-    return _scaled_norm(widen(x), p, dims, result) if x.size and not _ordinary(powers) else result
+    return _scaled_norm(widen(x), p, dims, result) if x.size and not _is_in_range(powers) else result
 
 
 def _sum_of_powers(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:

@@ -131,7 +131,7 @@ def _wanted_order(
     """
     if 0 in shape:
         return None
-    dims = _fastest_first([_steps_over(shape, *window) for window in windows if window[0]], shape)
+    dims = _fastest_first([_broadcast_strides(shape, *window) for window in windows if window[0]], shape)
     step = itemsize
     for dim in dims:
         if shape[dim] != 1 and strides[dim] != step:
@@ -141,7 +141,7 @@ def _wanted_order(
     return None
 
 
-def _steps_over(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+def _broadcast_strides(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
     """Return the strides of an array of shape `own` broadcast to `shape`. They are 0 in repeated dimensions."""
     steps = [0] * (len(shape) - len(own))
     for size, step, wanted in zip(own, strides, shape[len(steps) :], strict=True):

@@ -13,7 +13,7 @@ import numpy
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, accelerated
-from ...codegen.costs import JOINED, MOVED
+from ...codegen.costs import JOINED, MOVED, THREADED
 from ...codegen.selection import choose
 from ...dtypes import C_NAMES, from_numpy
 from ..memory.bounds import check_addressable
@@ -25,15 +25,13 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
 
-_ROW = 8  # elements; shorter rows do not repay an iteration of a loop
-
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # skips other array types
 
 
 def cat(arrays: list[Array], dim: int) -> Array:
     """Return the concatenation of the arrays along `dim`. One-dimensional empty arrays are skipped."""
     try:
-        if arrays[0].size * len(arrays) >= JOINED and LOOPS.enabled:
+        if arrays[0].size >= THREADED and arrays[0].size * len(arrays) >= JOINED and LOOPS.enabled:
             result = _joined_by_loops(arrays, dim)
         else:
             result = _concatenate(arrays, dim) if dim else _concatenate(arrays)
@@ -76,10 +74,6 @@ def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
     ):
         return numpy.concatenate(arrays, dim)
     sizes = [array.shape[axis] for array in arrays]
-    if min(sizes) * math.prod(first.shape[axis + 1 :]) >= _ROW:
-        found = LOOPS.run("shape.joining.joined", arrays, axis)
-        if found is not NotImplemented:
-            return numpy.asarray(found)
     result = numpy.empty((*first.shape[:axis], sum(sizes), *first.shape[axis + 1 :]), first.dtype)
     stop = 0
     for array, size in zip(arrays, sizes, strict=True):
@@ -232,7 +226,7 @@ def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
 
 def _rolled(self: Array, shifts: list[int]) -> Array:
     """Return the elements shifted along each dimension. A shift exchanges two parts of the dimension."""
-    if self.size and _is_few_rows(self):
+    if self.size and _is_small_row_major(self):
         result = self
         for dim, shift in enumerate(shifts):
             if at := -shift % self.shape[dim]:
@@ -260,14 +254,14 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
     return _copied(self[tuple([slice(None, None, -1 if dim in wrapped else 1) for dim in range(self.ndim)])], self)
 
 
-def _is_few_rows(array: Array) -> bool:
+def _is_small_row_major(array: Array) -> bool:
     """Return whether the array is small and row-major, and no size is 1. NumPy then gives a new array the same strides."""
     return bool(array.size < MOVED and array.flags.c_contiguous and 1 not in array.shape)
 
 
 def _copied(array: Array, order: Array) -> Array:
     """Return a copy of `array` whose dimensions have the order in memory of the dimensions of `order`."""
-    if _is_few_rows(order):
+    if _is_small_row_major(order):
         return array.copy()
     result = empty_like(order)
     copy_elements(result, array)
@@ -388,7 +382,7 @@ def triu(self: Array, diagonal: int) -> Array:
 def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
     rows, columns = x.shape[-2:]
     if rows * columns < MOVED:
-        apart = _few_apart(rows, columns, diagonal, upper)
+        apart = _small_triangle(rows, columns, diagonal, upper)
         if x.ndim > 2:
             return row_major(numpy.where(apart, ZERO[x.dtype], x))
         result = x.copy()
@@ -399,7 +393,7 @@ def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
 
 
 @functools.lru_cache(32)
-def _few_apart(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
+def _small_triangle(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
     """Return which elements of a small matrix are not in its upper, or lower, triangle."""
     return numpy.tri(rows, columns, diagonal - 1, bool) if upper else ~numpy.tri(rows, columns, diagonal, bool)
 

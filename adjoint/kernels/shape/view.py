@@ -99,7 +99,7 @@ def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, stor
     _add_at(flat, size, stride, offset, grad)
     places = storage.strided(flat, geometry.shape, geometry.steps, start)
     return (
-        places / _sharers(flat, geometry, start) if storage.overlaps(geometry.shape, geometry.steps) else places.copy()
+        places / _sharing(flat, geometry, start) if storage.overlaps(geometry.shape, geometry.steps) else places.copy()
     )
 
 
@@ -107,7 +107,7 @@ def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storag
     """Return `as_strided` of `grad` in memory of this `geometry`. This is the transpose of `as_strided_backward`."""
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     if storage.overlaps(geometry.shape, geometry.steps):
-        grad = grad / _sharers(flat, geometry, start)
+        grad = grad / _sharing(flat, geometry, start)
     _add_at(flat, geometry.shape, geometry.steps, start, grad)
     return storage.strided(flat, tuple(size), tuple(stride), offset).copy()
 
@@ -121,7 +121,7 @@ def _add_at(flat: Array, size: Any, stride: Any, offset: int, values: Array) -> 
         flat[places] = values
 
 
-def _sharers(flat: Array, geometry: Any, start: int) -> Array:
+def _sharing(flat: Array, geometry: Any, start: int) -> Array:
     """Return the number of elements that share the position of each element, in the dtype of the memory `flat`."""
     counts = numpy.zeros_like(flat)
     _add_at(counts, geometry.shape, geometry.steps, start, counts.dtype.type(1))

@@ -365,7 +365,7 @@ def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> Spars
     return coo(indices, numpy.concatenate(values), shape)
 
 
-def only_sparse(*args: Any, **options: Any) -> Any:
+def not_dense(*args: Any, **options: Any) -> Any:
     """The kernel for dense arrays of an operator that has none."""
     raise NotImplementedError("this operator takes sparse tensors")
 

@@ -16,12 +16,12 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
     """Return the reduction that the two deprecated arguments select, if either is given. It may be invalid."""
     if size_average is None and reduce is None:
         return reduction
-    meant = meant_by(size_average, reduce)
+    meant = selected_reduction(size_average, reduce)
     warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
     return meant
 
 
-def meant_by(size_average: bool | None, reduce: bool | None) -> str:
+def selected_reduction(size_average: bool | None, reduce: bool | None) -> str:
     """Return the reduction that the two deprecated arguments select. None counts as true."""
     if reduce is False:
         return "none"

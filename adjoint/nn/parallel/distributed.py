@@ -218,7 +218,7 @@ class DistributedDataParallel(Module):
         if self._synchronizes_buffers():
             self._broadcast(self._broadcast_each_forward(), 0)
         if self._join_config.enable:
-            self._tell_whether(synchronizes)
+            self._announce_synchronization(synchronizes)
 
     def _synchronizes_buffers(self) -> bool:
         return bool(self.require_forward_param_sync and self.broadcast_buffers and self._broadcast_each_forward())
@@ -307,7 +307,7 @@ class DistributedDataParallel(Module):
         """Return the group over which gradients are averaged."""
         return self.process_group
 
-    def _tell_whether(self, synchronizes: bool) -> bool:
+    def _announce_synchronization(self, synchronizes: bool) -> bool:
         """In a `Join`, tell the processes that shadow this step whether its backward will average gradients."""
         flag = torch.tensor([int(synchronizes)])
         torch.distributed.all_reduce(flag, group=self.process_group)
@@ -330,7 +330,7 @@ def _shadow(module: DistributedDataParallel, divide_by_initial_world_size: bool)
             module.reducer.rebuild()
             if module._synchronizes_buffers():
                 module._broadcast(module._broadcast_each_forward(), 0)
-            synchronizes = module._tell_whether(False)
+            synchronizes = module._announce_synchronization(False)
             module.require_forward_param_sync = synchronizes
             if synchronizes:
                 module.reducer.shadow()

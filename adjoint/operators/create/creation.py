@@ -55,7 +55,7 @@ def leaf(
         tensor._edge = LEAF if requires_grad else None
     if modes.FLAGS.special:
         if modes.STATE.capture is not None:
-            modes.STATE.capture.constant(array, bool(requires_grad))
+            modes.STATE.capture.constant(array, tensor if requires_grad else None)
         if modes.STATE.inference:
             mark_inference(tensor)
         return within_batches(tensor)
@@ -262,7 +262,7 @@ def as_tensor(data, *, dtype=None, device=None):
         place = mode_switches.current_place() if device is None else device
         return data if place is None and dtype is None else data.to(place, dtype)
     if isinstance(data, numpy.ndarray) and (dtype is None or dtype.numpy == data.dtype):
-        return leaf(_adopted(data), False, device)
+        return leaf(_on_numpy_memory(data), False, device)
     if hasattr(data, "__dlpack__") and not isinstance(data, (numpy.ndarray, numpy.generic)):
         return from_dlpack(data).to(device or cpu, dtype)
     return leaf(array_from_data(data, dtype, tensor_array), False, device)
@@ -339,10 +339,10 @@ def from_numpy(ndarray, /):
         kind = type(ndarray)
         name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
         raise TypeError(f"expected np.ndarray (got {name})")
-    return leaf(_adopted(ndarray), device=cpu)
+    return leaf(_on_numpy_memory(ndarray), device=cpu)
 
 
-def _adopted(array):
+def _on_numpy_memory(array):
     """Use the memory of a NumPy array for a tensor. Warn if the memory is read-only."""
     check_array(array)
     if not array.flags.writeable:

@@ -140,7 +140,7 @@ def embedding_backward(op, batch, grad, indices, count, padding_idx, by_frequenc
 # --- `tensor[indices]` ----------------------------------------------------------------------------------------
 
 
-def _together(indices):
+def _are_adjacent(indices):
     """Return whether the given indices are adjacent, so that their dimensions stay in place."""
     places = [place for place, array in enumerate(indices) if array is not None]
     return places == list(range(places[0], places[-1] + 1)) if places else True
@@ -162,7 +162,7 @@ def index(op, batch, value, indices):
     rank = max(tensor._array.ndim for tensor in given)
     if not any(map(batch.has, given)):
         result = batch.first(value)[(slice(None), *keys)]
-        return result if _together(indices) else result.movedim(rank, 0)
+        return result if _are_adjacent(indices) else result.movedim(rank, 0)
     if _has_masks(given):
         raise RuntimeError(
             "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
@@ -170,7 +170,7 @@ def index(op, batch, value, indices):
         )
     aligned = [batch.aligned(key, rank) if isinstance(key, Tensor) else key for key in keys]
     first = next(place for place, key in enumerate(keys) if isinstance(key, Tensor))
-    inside = _together(indices) and first > 0
+    inside = _are_adjacent(indices) and first > 0
     if not batch.has(value):
         result = value[tuple(aligned)]
         return result.movedim(first, 0) if inside else result
@@ -184,7 +184,7 @@ def index(op, batch, value, indices):
 def index_backward(op, batch, grad, shape, indices):
     """The gradient for indices that the whole batch shares."""
     given = getattr(indices, "tensors", ())
-    if any(batch.has(tensor) for tensor, _ in given) or not _together(indices):
+    if any(batch.has(tensor) for tensor, _ in given) or not _are_adjacent(indices):
         return None
     first = batch.first(grad)
     moved = type(indices)((None, *indices))
@@ -195,7 +195,7 @@ def index_backward(op, batch, grad, shape, indices):
 def index_put(op, batch, value, indices, values, accumulate):
     """The position in the batch becomes one more index if the other indices are integers for the first dimensions."""
     keys = _keys(indices)
-    if not _together(indices) or not isinstance(keys[0], Tensor):
+    if not _are_adjacent(indices) or not isinstance(keys[0], Tensor):
         return None
     given = [key for key in keys if isinstance(key, Tensor)]
     if _has_masks(given):

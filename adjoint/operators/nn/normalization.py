@@ -117,7 +117,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     `cudnn_enabled` changes nothing. See Ioffe and Szegedy (2015), "Batch Normalization".
     """
     if input._array.size == 0:
-        return _of_nothing(input, weight, bias)
+        return _of_empty_batch(input, weight, bias)
     return batch_norm_with_statistics(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -203,7 +203,7 @@ def _in_dtype(input, weight, *statistics):
     return tuple(each.to(input.dtype) for each in statistics)
 
 
-def _of_nothing(input, weight, bias):
+def _of_empty_batch(input, weight, bias):
     """Handle an empty batch. There are no statistics, but weight and bias stay connected to the result, as in PyTorch."""
     output = input.clone()
     if weight is not None:

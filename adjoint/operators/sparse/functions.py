@@ -149,7 +149,7 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
 
 
 @internal(
-    kernels.only_sparse,
+    kernels.not_dense,
     sparse="products.sampled_addmm",
     out=False,
     node="SparseSampledAddmmBackward0",
@@ -175,7 +175,7 @@ class sampled_addmm:
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-@internal(kernels.only_sparse, sparse="reductions.sum_dims", out=False, tangent="linear")
+@internal(kernels.not_dense, sparse="reductions.sum_dims", out=False, tangent="linear")
 class _sparse_sum:
     """The sums over `dim`, with a gradient at the stored elements."""
 
@@ -185,7 +185,7 @@ class _sparse_sum:
         return xp._sparse_sum_backward(grad, self, dim)
 
 
-@internal(kernels.only_sparse, sparse="reductions.sum_backward", out=False, tangent="linear")
+@internal(kernels.not_dense, sparse="reductions.sum_backward", out=False, tangent="linear")
 class _sparse_sum_backward:
     """The gradient of `_sparse_sum`."""
 
@@ -222,7 +222,7 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
     """Declare the operators of a softmax over stored elements, and of its gradient."""
 
     @internal(
-        kernels.only_sparse,
+        kernels.not_dense,
         sparse=f"reductions.{function}",
         tangent="elementwise" if function == "softmax" else None,  # the Jacobian is symmetric
         name=f"_sparse_{function}",
@@ -238,7 +238,7 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
             return getattr(xp, f"_sparse_{function}_backward")(grad, result, dim)
 
     @internal(
-        kernels.only_sparse, sparse=f"reductions.{function}_backward", name=f"_sparse_{function}_backward", out=False
+        kernels.not_dense, sparse=f"reductions.{function}_backward", name=f"_sparse_{function}_backward", out=False
     )
     class backward_operator:
         """The gradient of the product. With `transposed`, compute the transpose of the gradient, which is the tangent."""

@@ -27,7 +27,7 @@ from adjoint.tape.torch_dispatch import DisableTorchDispatch as _DisableTorchDis
 from adjoint.tape.torch_dispatch import disabled_torch_dispatch_impl as _disabled_torch_dispatch_impl
 from adjoint.tape.torch_function import DisableTorchFunction as DisableTorchFunction
 from adjoint.tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-from adjoint.tape.torch_function import classes_are_asked as _is_torch_function_enabled
+from adjoint.tape.torch_function import class_overrides_are_active as _is_torch_function_enabled
 from adjoint.tape.torch_function import disabled_torch_function_impl as _disabled_torch_function_impl
 from adjoint.tape.torch_function import has_torch_function as _has_torch_function
 from adjoint.tape.torch_function import has_torch_function_unary as _has_torch_function_unary

@@ -303,7 +303,7 @@ class CustomOpDef:
             )
         raise RuntimeError(
             f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
-            f"Please use `{self._name}.register_fake` to add an fake impl."
+            f"Please use `{getattr(self.kernel(), '__name__', self._name)}.register_fake` to add an fake impl."
         )
 
     def _computed(self, arguments: Arguments) -> Any:

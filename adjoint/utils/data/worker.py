@@ -117,7 +117,7 @@ def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
     arena = torch.multiprocessing.arenas.Arena(
         os.dup(descriptor) if isinstance(descriptor, int) else descriptor.detach(), reader
     )
-    torch.multiprocessing.arenas.work_in(arena)
+    torch.multiprocessing.arenas.set_own_arena(arena)
     new_code = torch.multiprocessing.compiled.New()
     failure: WorkerError | None = None
     try:

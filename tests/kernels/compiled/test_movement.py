@@ -13,9 +13,10 @@ from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.kernels.compiled.index import lookup, masks, scattering
 from adjoint.kernels.compiled.memory.copying import convert, copy_into
-from adjoint.kernels.compiled.shape.joining import joined, triangle
+from adjoint.kernels.compiled.shape.joining import triangle
 from adjoint.kernels.index import scatter
 from adjoint.kernels.reduce import counting
+from adjoint.kernels.shape import joining
 
 SHAPES = [(50,), (37, 21), (5, 40, 33), (3, 700, 2), (1000, 1)]
 
@@ -265,7 +266,7 @@ def test_joined_arrays(dtype):
         ([(300, 300)] * 5, 0),
     ]:
         arrays = [sample(shape, dtype, number) for number, shape in enumerate(shapes)]
-        numpy.testing.assert_array_equal(joined(arrays, axis), numpy.concatenate(arrays, axis))
+        numpy.testing.assert_array_equal(joining._joined_by_loops(arrays, axis), numpy.concatenate(arrays, axis))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "u1", "f2", "f8"])

@@ -159,6 +159,34 @@ LIBRARY = {
         raises(lambda: library.impl("a::b::c", "cpu", lambda x: x))
         raises(lambda: library.define("without_namespace", "(Tensor x) -> Tensor"))
     """,
+    "tests of operators": """
+        def checked(op, *args, **options):
+            try:
+                found = library.opcheck(op, args, **options)
+            except Exception as error:
+                show(type(error).__name__, str(error).split(" (with implementation")[0])
+            else:
+                show({name: result if result == "SUCCESS" else str(result).split(" (with implementation")[0] for name, result in found.items()})
+        right = define("right", "(Tensor x, float k) -> Tensor", lambda x, k: x.detach().sin() * k)
+        library.register_fake(right, lambda x, k: torch.empty_like(x))
+        library.register_autograd(right, lambda ctx, grad: (grad * ctx.x.cos(), None), setup_context=lambda ctx, inputs, output: setattr(ctx, "x", inputs[0]))
+        shapeless = define("shapeless", "(Tensor x) -> Tensor", lambda x: x.detach().clone())
+        misshapen = define("misshapen", "(Tensor x) -> Tensor", lambda x: x.detach().sum(0))
+        changing = define("changing", "(Tensor x) -> Tensor", lambda x: x.detach().add_(1).clone())
+        marked = define("marked", "(Tensor(a!) x) -> Tensor", lambda x: x.detach().add_(1).clone(), mutates_args=["x"])
+        for op in (misshapen, changing, marked):
+            library.register_fake(op, lambda x: torch.empty_like(x))
+        for options in ({}, {"raise_exception": False}):
+            checked(right, leaf(), 2.0, **options)
+            for op in (shapeless, misshapen, changing, marked):
+                checked(op, x, **options)
+        checked(right, x, 2.0, test_utils="test_schema")
+        checked(right, x, 2.0, test_utils=["test_schema", "test_faketensor"])
+        checked(right, x, 2.0, test_utils="nothing")
+        checked(torch.ops.parts.right, x, 2.0)
+        checked(torch.ops.parts.right.default, x, 2.0)
+        checked(shapeless, leaf(), test_utils="test_aot_dispatch_static", raise_exception=False)
+    """,
 }
 
 test_library = program_test({name: dedent(SETUP) + dedent(program) for name, program in LIBRARY.items()})

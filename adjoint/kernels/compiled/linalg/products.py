@@ -264,7 +264,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
         return None
     always = always or kind.storage_only
     by_pieces = by_pieces and (
-        always or _repays_pieces(-(-rows // down), depth, -(-columns // across), PIECES_OF[kind])
+        always or _is_faster_in_pieces(-(-rows // down), depth, -(-columns // across), PIECES_OF[kind])
     )
     few = HOST.vector_bytes == 32 and not always
     by_blas = (few or filled < _FILLED) and not by_pieces and kind is not i32
@@ -276,7 +276,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
     tall, wide = _rounded(-(-rows // down), unit_down), _rounded(-(-columns // across), unit_across)
     across = -(-columns // wide)
     parts = -(-rows // tall) * across
-    lies_a, lies_b = _lies(*a, item), _lies(*b, item)
+    lies_a, lies_b = _matrix_layout(*a, item), _matrix_layout(*b, item)
     a_step, a_row, a_form = lies_a or (rows * depth, depth, PLAIN)
     b_step, b_row, b_form = lies_b or (depth * columns, columns, PLAIN)
     numbers = (
@@ -294,7 +294,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
     return _Plan(function, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas, by_pieces)
 
 
-def _repays_pieces(rows: int, depth: int, columns: int, pieces: int) -> bool:
+def _is_faster_in_pieces(rows: int, depth: int, columns: int, pieces: int) -> bool:
     """Return whether pieces compute a product of these sizes faster."""
     multiplied = _rounded(rows, SIDE) * _rounded(columns, SIDE) * _rounded(depth, STEP) * _BY_PIECES[pieces]
     around = (rows + columns) * depth * _TAKEN_APART + rows * columns * _WRITTEN
@@ -305,7 +305,7 @@ def _rounded(number: int, unit: int) -> int:
     return -(-number // unit) * unit
 
 
-def _lies(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int] | None:
+def _matrix_layout(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int] | None:
     """Return the distances between matrices and between rows, in elements, and whether the matrices are column-major.
 
     Return None if BLAS cannot read them.

@@ -95,7 +95,7 @@ def _planned(
             and key.dtype == value.dtype == query.dtype
             and max(query.shape[3], value.shape[3]) <= blocks.FEATURES
             and min(query.size, key.size, value.size) > 0
-            and _go_together(query, key, value, mask, kept)
+            and _shapes_match(query, key, value, mask, kept)
         )
         return _PLANS.keep(key_of_plan, _Plan(query, key, value, mask, kept, causal) if taken else None)
 
@@ -207,7 +207,7 @@ def _keep_scale(kept: Array | None, share: float) -> float:
     return 1.0 if kept is None else 1 / (1 - share)
 
 
-def _go_together(query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None) -> bool:
+def _shapes_match(query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None) -> bool:
     """Return whether the shapes match. The loops themselves check nothing."""
     batch, heads, length, width = query.shape
     scores = (batch, heads, length, key.shape[2])

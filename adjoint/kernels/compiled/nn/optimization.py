@@ -1,15 +1,15 @@
 """Steps of optimizers in compiled code: one pass over all parameters of a list, their gradients and their state.
 
-The formula of an optimizer is called once with cells in place of arrays. The operations of the formula are recorded as
-the body of a loop. Its conditions on options become conditions under which the same loop is reused. Its numbers are
-passed to the loop.
+The formula of an optimizer is traced with one cell in place of each list of arrays. The traced expression becomes the
+body of a loop. Conditions on options are decided, and become conditions under which the same loop is reused. The numbers
+of the formula are passed to the loop.
 
     def update(table, sizes, count, s0, s1, start, stop):
         ...
         for i in vectorized(first, last):
             v0 = C(p0[i])
             v1 = C(p1[i])
-            v2 = v1 * C(s0)
+            v2 = v1 * s0
             v3 = v0 + v2
             p0[i] = T(v3)
 """
@@ -19,134 +19,74 @@ from __future__ import annotations
 import itertools
 import operator
 
+from ....codegen.expression import (
+    CONSTANT,
+    ELEMENT,
+    INPUT,
+    NUMBER,
+    OPERATIONS,
+    PARAMETER,
+    SCALAR,
+    Expression,
+    Node,
+    scalar_source,
+)
 from ....codegen.llvm import language
 from ....codegen.llvm.calls import addresses
 from ....codegen.llvm.element_types import TypeVariable
 from ....codegen.llvm.kernels import *
+from ....codegen.tracing import Symbol, Trace, xp
 from ...nn.optimization import Methods, RoundingOnce
 
 Formula = Callable[..., None]
 
 
-class Recorder:
-    """Records the operations of a formula as lines of a loop."""
+class Decisions(Trace):
+    """A trace that decides conditions by the options of an optimizer."""
 
-    def __init__(self, options: Any, count: int) -> None:
+    def __init__(self, options: Any) -> None:
+        super().__init__({})
         self.options = options
         self.conditions: dict[str, Any] = {}
-        self.uniforms: dict[str, None] = {}
-        self.lines: list[str] = []
-        self._fresh = itertools.count()
-        self.cells = [Cell(self, self.line(f"C(p{number}[i])")) for number in range(count)]
 
-    def line(self, text: str) -> str:
-        """Add a line that computes a value, and return the value's name."""
-        name = f"v{next(self._fresh)}"
-        self.lines.append(f"{name} = {text}")
-        return name
-
-    def number(self, value: Any) -> str:
-        """Return a number of the formula in the loop, which is either a parameter or a constant."""
-        if isinstance(value, Number):
-            index = list(self.uniforms).index(value.source) if value.source in self.uniforms else len(self.uniforms)
-            self.uniforms.setdefault(value.source)
-            return f"s{index}"
-        return f"C({float(value)!r})"
-
-    def operand(self, value: Any) -> str:
-        """Return a cell or a number in the loop."""
-        return value.text if isinstance(value, Cell) else self.number(value)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return an option.
-
-        If it is a number, a condition of the loop is that it is not None. Otherwise its value is a condition.
-        """
-        value = getattr(self.options, name)
-        if value is None or isinstance(value, bool):
-            self.conditions[f"o.{name}"] = value
-            return value
-        self.conditions[f"o.{name} is None"] = False
-        return Number(self, value, f"o.{name}")
-
-
-def _source_of(value: Any) -> str:
-    return value.source if isinstance(value, Number) else repr(value)
-
-
-def _value_of(value: Any) -> Any:
-    return value.value if isinstance(value, Number) else value
-
-
-class Number:
-    """A number among the options, or the result of arithmetic on such numbers. A comparison of a number becomes a condition."""
-
-    def __init__(self, recorder: Recorder, value: Any, source: str) -> None:
-        self.recorder, self.value, self.source = recorder, value, source
-
-    def __bool__(self) -> bool:
-        return self.decide(bool(self.value), f"bool({self.source})")
-
-    def __neg__(self) -> Number:
-        return Number(self.recorder, -self.value, f"(-{self.source})")
-
-    def decide(self, answer: bool, source: str) -> bool:
-        """Record a condition and return its value."""
-        self.recorder.conditions[source] = answer
+    def decide(self, condition: Node) -> bool:
+        """Return the outcome of a condition on options, which is kept."""
+        source = scalar_source(condition)
+        answer: bool = eval(f"bool({source})", {"o": self.options})
+        self.conditions[f"bool({source})"] = answer
         return answer
 
 
-class Cell:
-    """One element of each parameter, gradient or state during the update. `text` is the name of its current value."""
+class Options:
+    """The options of a trace. The type of a number is a condition, and so is the value of any other option."""
 
-    __hash__ = None  # type: ignore[assignment]
+    def __init__(self, trace: Decisions) -> None:
+        self._trace = trace
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._trace.options, name)
+        if value is None or isinstance(value, bool):
+            self._trace.conditions[f"o.{name}"] = value
+            return value
+        self._trace.conditions[f"o.{name} is None"] = False
+        return Cell(self._trace.graph.node(PARAMETER, (), SCALAR, f"o.{name}"), self._trace)
+
+
+class Cell(Symbol):
+    """One element of each parameter, gradient or state during the update. Its node is its current value."""
+
+    __slots__ = ()
     shape = ()
-
-    def __init__(self, recorder: Recorder, text: str) -> None:
-        self.recorder, self.text = recorder, text
-
-    def new(self, text: str) -> Cell:
-        """Compute a value in a separate line."""
-        return Cell(self.recorder, self.recorder.line(text))
-
-    def __neg__(self) -> Cell:
-        return self.new(f"-{self.text}")
 
 
 def _install_operators() -> None:
-    symbols = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
-    comparisons = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-    for name, symbol in {**symbols, **comparisons}.items():
-        compute = getattr(operator, name)
+    for function in (operator.add, operator.sub, operator.mul, operator.truediv):
 
-        def of_numbers(self: Number, other: Any, compute: Any = compute, symbol: str = symbol) -> Any:
-            if isinstance(other, Cell):
-                return NotImplemented
-            source = f"({self.source} {symbol} {_source_of(other)})"
-            value = compute(self.value, _value_of(other))
-            return self.decide(value, source) if isinstance(value, bool) else Number(self.recorder, value, source)
+        def in_place(self: Cell, other: Any, compute: Any = function) -> Cell:
+            self.node = compute(self, other).node
+            return self
 
-        def of_cells(self: Cell, other: Any, symbol: str = symbol) -> Cell:
-            return self.new(f"{self.text} {symbol} {self.recorder.operand(other)}")
-
-        setattr(Number, f"__{name}__", of_numbers)
-        setattr(Cell, f"__{name}__", of_cells)
-        if name in symbols:
-
-            def number_last(self: Number, other: Any, compute: Any = compute, symbol: str = symbol) -> Number:
-                source = f"({_source_of(other)} {symbol} {self.source})"
-                return Number(self.recorder, compute(other, self.value), source)
-
-            def in_place(self: Cell, other: Any, symbol: str = symbol) -> Cell:
-                self.text = of_cells(self, other, symbol).text
-                return self
-
-            def cell_last(self: Cell, other: Any, symbol: str = symbol) -> Cell:
-                return self.new(f"{self.recorder.operand(other)} {symbol} {self.text}")
-
-            setattr(Number, f"__r{name}__", number_last)
-            setattr(Cell, f"__r{name}__", cell_last)
-            setattr(Cell, f"__i{name}__", in_place)
+        setattr(Cell, f"__i{function.__name__}__", in_place)
 
 
 _install_operators()
@@ -155,72 +95,83 @@ _install_operators()
 class CellMethods(Methods):
     """The `Methods` of cells."""
 
-    @staticmethod
-    def sqrt(cell: Cell) -> Cell:
-        """Return the square root."""
-        return cell.new(f"sqrt({cell.text})")
-
-    @staticmethod
-    def abs(cell: Cell) -> Cell:
-        """Return the magnitude."""
-        return cell.new(f"fabs({cell.text})")
-
-    @staticmethod
-    def maximum(cell: Cell, other: Any) -> Cell:
-        """Return the larger number, or NaN if one is NaN."""
-        return cell.new(f"maximum({cell.text}, {cell.recorder.operand(other)})")
-
-    @staticmethod
-    def minimum(cell: Cell, other: Any) -> Cell:
-        """Return the smaller number, or NaN if one is NaN."""
-        return cell.new(f"minimum({cell.text}, {cell.recorder.operand(other)})")
-
-    @staticmethod
-    def sign(cell: Cell) -> Cell:
-        """Return -1, 0 or 1; the result is 0 for NaN."""
-        return cell.new(f"(C(1) if {cell.text} > 0 else C(0)) - (C(1) if {cell.text} < 0 else C(0))")
+    sqrt, abs, maximum, minimum, sign = map(staticmethod, (xp.sqrt, xp.abs, xp.maximum, xp.minimum, xp.sign))
 
     @staticmethod
     def clone(cell: Cell) -> Cell:
         """Return a separate cell with the same value."""
-        return Cell(cell.recorder, cell.text)
+        return Cell(cell.node, cell.trace)
 
     @staticmethod
     def copy_(cell: Cell, other: Cell) -> None:
         """Replace the value with the value of `other`."""
-        cell.text = other.text
+        cell.node = other.node
 
     @staticmethod
     def new_ones(cell: Cell, shape: Any) -> Cell:
         """Return a cell that holds 1."""
         del shape
-        return Cell(cell.recorder, "C(1)")
+        return Cell(xp.ones_like(cell).node, cell.trace)
 
     @staticmethod
-    def masked_fill(cell: Cell, mask: Cell, value: Any) -> Cell:
+    def masked_fill(cell: Cell, mask: Cell, value: Any) -> Any:
         """Return `value` where `mask` is true."""
-        return cell.new(f"{cell.recorder.operand(value)} if {mask.text} else {cell.text}")
+        return xp.where(mask, value, cell)
 
 
 class FusedCellMethods(RoundingOnce, CellMethods):
     """`CellMethods` with the rounding of PyTorch's fused optimizers."""
 
 
+_TEXTS = {
+    "absolute": "fabs({})",
+    "where": "{1} if {0} else {2}",
+    "as_number": "C(1) if {} else C(0)",
+    "square": "{0} * {0}",
+}
+"""How the language of kernels writes operations that have no symbol and another name."""
+
+
+def _lines(cells: Sequence[Cell], before: Sequence[Node]) -> tuple[list[str], list[str]]:
+    """Return the lines that compute the cells that have changed, and the sources of the numbers in them."""
+    numbers: dict[str, int] = {}
+    names: dict[Node, str] = {}
+    lines: list[str] = []
+    changed = [number for number, cell in enumerate(cells) if number != 1 and cell.node is not before[number]]
+
+    def name(node: Node) -> str:
+        if node.operation == CONSTANT:
+            return f"C({float(node.value)!r})"
+        return f"s{numbers.setdefault(scalar_source(node), len(numbers))}" if node.kind == SCALAR else names[node]
+
+    for node in Expression((*before, *(cells[number].node for number in changed))).nodes():
+        if node.kind == SCALAR:
+            continue
+        operands = list(map(name, node.operands))
+        if node.operation == INPUT:
+            text = f"C({node.value}[i])"
+        elif symbol := OPERATIONS[node.operation].symbol:
+            text = f" {symbol} ".join(operands if len(operands) > 1 else ["", *operands])
+        else:
+            text = _TEXTS.get(node.operation, f"{node.operation}({', '.join(operands)})").format(*operands)
+        names[node] = f"v{len(lines)}"
+        lines.append(f"{names[node]} = {text}")
+    return [*lines, *(f"p{number}[i] = T({name(cells[number].node)})" for number in changed)], list(numbers)
+
+
 class Loop:
     """The loop of one formula under certain conditions on its options."""
 
     def __init__(self, formula: Formula, options: Any, count: int, fused: bool) -> None:
-        recorder = Recorder(options, count)
-        before = [cell.text for cell in recorder.cells]
-        formula(FusedCellMethods if fused else CellMethods, recorder, *recorder.cells)
-        for number, (cell, was) in enumerate(zip(recorder.cells, before, strict=True)):
-            if number != 1 and cell.text != was:
-                recorder.lines.append(f"p{number}[i] = T({cell.text})")
-        conditions, uniforms = recorder.conditions, recorder.uniforms
-        self._answers = tuple(conditions.values())
-        self._ask = eval(f"lambda o: ({''.join(f'{source}, ' for source in conditions)})")
-        self.numbers = eval(f"lambda o: ({''.join(f'{source}, ' for source in uniforms)})")
-        given = "".join(f"s{index}: C, " for index in range(len(uniforms)))
+        trace = Decisions(options)
+        before = [trace.graph.node(INPUT, (), NUMBER, f"p{number}", ELEMENT) for number in range(count)]
+        cells = [Cell(node, trace) for node in before]
+        formula(FusedCellMethods if fused else CellMethods, Options(trace), *cells)
+        lines, numbers = _lines(cells, before)
+        self._answers = tuple(trace.conditions.values())
+        self._ask = eval(f"lambda o: ({''.join(f'{source}, ' for source in trace.conditions)})")
+        self.numbers = eval(f"lambda o: ({''.join(f'{source}, ' for source in numbers)})")
+        given = "".join(f"s{index}: C, " for index in range(len(numbers)))
         pointers = [f"p{number} = cast_pointer(table[{number} * count + k], T)" for number in range(count)]
         source = "\n".join(
             [
@@ -231,7 +182,7 @@ class Loop:
                 "        if first < last:",
                 *(f"            {line}" for line in pointers),
                 "            for i in vectorized(first, last):",
-                *(f"                {line}" for line in recorder.lines),
+                *(f"                {line}" for line in lines),
                 "",
             ]
         )

@@ -5,7 +5,6 @@ The layout of the table describes the windows.
 
 from __future__ import annotations
 
-from ....codegen.llvm.calls import ARRAYS_AT
 from ....codegen.llvm.kernels import *
 from ...nn.windows import Windows
 from .adaptive_pooling import fits
@@ -14,7 +13,6 @@ from .convolution_kernels import dealt, store_first
 Sizes = tuple[int, ...]
 
 WINDOWS = Struct("length:3 count:3 kernel:3 stride:3 padding:3 dilation:3")
-PLANES = Struct("size count")
 
 
 @loops(explicit=True, plain=True, noalias=False)
@@ -67,25 +65,6 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
                         indices = array_at(table, 2, i64)
                         store_first(indices + (to + k), i64(chosen), count_w - k, W)
                 to += count_w
-
-
-@loops(explicit=True, noalias=False)
-def scatter_planes(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static) -> None:
-    """Write zeros, then add `grad` at the `indices` of each plane. Set `wrong` if an index is out of bounds."""
-    planes = fields(table[0], PLANES)
-    size, count = planes.size, planes.count
-    grad, indices = array_at(table, 0, T), array_at(table, 1, i64)
-    result, wrong = array_at(table, 2, T), as_pointer(table[ARRAYS_AT + 3], i64)
-    for p in range(start, stop):
-        plane = result + p * size
-        for i in range(0, size, W):
-            store_first(plane + i, vector(T, W)(0), size - i, W)
-        for i in range(p * count, (p + 1) * count):
-            at = indices[i]
-            if at < 0 or at >= size:
-                wrong[0] = 1
-            else:
-                plane[at] += grad[i]
 
 
 @loops(explicit=True, noalias=False)
@@ -162,25 +141,3 @@ def avg_pool(input: ndarray, windows: Windows, divisors: ndarray, result: Memory
         call.arrays = ["input", "divisors"]
         call.constants = {"divisors": numpy.broadcast_to(divisors, windows.sizes).astype(input.dtype, order="C")}
     return call
-
-
-def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims: int) -> Any:
-    """Return the plan of zeros of `input_shape` to which `grad` is added at `indices` into the flattened spatial dimensions."""
-    planes, size = math.prod(input_shape[:-dims]), math.prod(input_shape[-dims:])
-    if not fits(grad) or indices.dtype != numpy.int64 or not indices.flags.c_contiguous or indices.size != grad.size:
-        return NotImplemented
-    if not planes or grad.size % planes:
-        return NotImplemented
-    count = grad.size // planes
-    plan = NativeCall(
-        scatter_planes.compiled(**_statics(grad)), planes, (size + 8 * count) * grad.itemsize,
-        PLANES.pack(size=size, count=count), ["grad", "indices"],
-        [Memory(tuple(input_shape), grad.dtype)], ["wrong"], "q",
-    ).plan(["grad", "indices", "wrong"])  # fmt: skip
-
-    def into(out: Any, grad: ndarray, indices: ndarray, *_: Any) -> Any:
-        wrong = numpy.zeros(1, numpy.int64)
-        plan.into(out, grad, indices, address(wrong))
-        return NotImplemented if wrong[0] else None  # NumPy's form raises the error
-
-    return Plan(plan.results, into=into)

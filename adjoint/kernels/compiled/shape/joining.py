@@ -1,65 +1,9 @@
-"""Join arrays along one dimension. Several threads write the result from its first element to its last.
-
-The triangles of matrices are written row by row.
-"""
+"""The triangles of matrices, which are written row by row."""
 
 from __future__ import annotations
 
-import itertools
-
-from ....codegen.llvm.calls import addresses
 from ....codegen.llvm.kernels import *
 from ..memory.copying import WORDS, copy_row
-
-
-@loops(plain=True)
-def join_rows(
-    out: Pointer[T], table: Pointer[Pointer[u8]], ends: Pointer[i64], parts: Int, W: Static, start: Int, stop: Int
-) -> None:
-    """Write the elements from `start` to `stop` of rows.
-
-    Each row consists of a row of each part, which ends at `ends[part + 1]`.
-    """
-    total = ends[parts]
-    row = start // total
-    column = start - row * total
-    part = i64(0)
-    while ends[part + 1] <= column:
-        part += 1
-    position = start + 0
-    while position < stop:
-        length = ends[part + 1] - ends[part]
-        count = minimum(stop - position, ends[part + 1] - column)
-        source = cast_pointer(table[part], T) + (row * length + column - ends[part])
-        copy_row(out + position, source, count, 1, 1, "rows", W)
-        position += count
-        column += count
-        part += 1
-        if part == parts:
-            part = i64(0)
-            column = i64(0)
-            row += 1
-
-
-def joined(arrays: list[ndarray], axis: int) -> Any:
-    """Return the arrays joined along `axis`.
-
-    They are equal in the other dimensions. Return NotImplemented if there is no loop for them.
-    """
-    first = arrays[0]
-    word = WORDS.get(first.itemsize)
-    if word is None or not all(array.flags.c_contiguous for array in arrays):
-        return NotImplemented
-    sizes = [array.shape[axis] for array in arrays]
-    result = numpy.empty((*first.shape[:axis], sum(sizes), *first.shape[axis + 1 :]), first.dtype)
-    if result.size:
-        inner = math.prod(first.shape[axis + 1 :])
-        ends = numpy.array([0, *itertools.accumulate([size * inner for size in sizes])])
-        launch(
-            join_rows.compiled(T=word, W=HOST.vector_bytes // first.itemsize), result.size, 2 * first.itemsize,
-            address(result), address(addresses(arrays)), address(ends), len(arrays),
-        )  # fmt: skip
-    return result
 
 
 @loops

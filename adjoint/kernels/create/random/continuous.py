@@ -65,9 +65,9 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
         RuntimeError: if `std` is negative or nan.
         TypeError: if `mean` or `std` is not a real number.
     """
-    if type(mean) is float is type(std) and std >= 0.0 and out.size and is_filled_at_once(out):
+    if {type(mean), type(std)} <= _NUMBERS and std >= 0.0 and out.size and is_filled_at_once(out):
         with stream.lock:
-            if _DRAW.run(out.size, out, stream, mean, std) is not NotImplemented:
+            if _DRAW.run(out.size, out, stream, float(mean), float(std)) is not NotImplemented:
                 return out
     _require_numbers(mean, std)
     if not std >= 0.0:
@@ -85,7 +85,8 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     return out
 
 
-_DRAW = RepeatedForm("create.normals.draw", elements=SORTED)
+_DRAW = RepeatedForm("create.normals.draw", elements=SORTED, cost=20)
+_NUMBERS = {int, float}
 
 
 def check_deviations(std: ndarray) -> None:

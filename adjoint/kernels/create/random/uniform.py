@@ -198,7 +198,7 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
         if is_narrow(dtype):
             raise refuse("random_update_from_to", dtype)
         if is_floating(dtype):
-            from_, to = _within_precision(from_, to, dtype)
+            from_, to = _limits_within_precision(from_, to, dtype)
         _check_limits(from_, to, dtype)
     return _fill(stream, out, from_, to - from_, wide=to - from_ >= WIDE_RANGE)
 
@@ -248,7 +248,7 @@ def _largest(dtype: "numpy.dtype[Any]") -> int:
     return 1 if dtype.kind == "b" else min(int(numpy.iinfo(dtype).max), 2**63 - 1)
 
 
-def _within_precision(from_: int, to: int, dtype: "numpy.dtype[Any]") -> tuple[int, int]:
+def _limits_within_precision(from_: int, to: int, dtype: "numpy.dtype[Any]") -> tuple[int, int]:
     """Return the limits, moved inwards if rounding an integer between them to `dtype` could leave the interval."""
     start, stop = _lower_limit_within_precision(from_, dtype), to
     last = _rounded(to - 1, dtype)

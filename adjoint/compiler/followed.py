@@ -1,0 +1,194 @@
+"""Functions of this package that a capture follows in their own way.
+
+They call functions of the user, or change objects that the function has not made. A program calls some of them again.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import adjoint as torch
+from adjoint.utils.checkpoint import checkpoint, checkpoint_sequential
+
+from ..autograd.function import Function, FunctionCtx
+from ..func.modules import _merged, replaced
+from ..tensor import Tensor
+from .known import Made, Method, is_constant, is_plain
+from .program import Constant
+from .steps import Step, keep_step, params_of, require_usual_clearing
+from .transforms import inner
+
+if TYPE_CHECKING:
+    from .observer import Observer
+
+
+def host(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call a method that the program calls too: the step of an optimizer, with its schedules and hooks."""
+    tracer, method = observer.tracer, getattr(owner, name)
+    if args or any(value is not None and type(value) is not bool for value in kwargs.values()):
+        observer.stop("a step has a closure")
+    of_user = name == "step" and keep_step(observer, owner)
+    if observer.stopped:
+        return method(*args, **kwargs)
+    if isinstance(owner, torch.nn.Module):
+        observer.tree(owner)
+        params: list[Any] = list(torch.nn.Module.parameters(owner))
+    else:
+        params = [*params_of(owner)]
+        if name == "zero_grad":
+            require_usual_clearing(observer, owner, params)
+    sys.setprofile(None)
+    tracer.__exit__()
+    try:
+        result = method(**kwargs)
+        if of_user:
+            observer.after_others()
+    finally:
+        tracer.__enter__()
+        sys.setprofile(observer.entered)
+    if name == "zero_grad" and kwargs.get("set_to_none", True):
+        tracer.program.grads_known.update({id(param): param for param in params})
+    for param in params:
+        number = tracer.program.by_tensor.get(id(param))
+        if number is not None and name == "step":
+            tracer.program.changes.setdefault(number, 0)  # which it counts itself
+    if name == "zero_grad" and kwargs.get("set_to_none", True):
+        tracer.program.clear_grads(params)
+    else:
+        function = Step(owner) if name == "step" else Method(owner, name, kwargs)
+        tracer.program.append(name, function, [], [], keeps=True)
+    return result
+
+
+def clipped(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function that changes the gradients of parameters. The program calls it again."""
+    tracer = observer.tracer
+    first, *numbers = args or (None,)
+    observer.read(first)
+    if first is None or not all(is_constant(each) for each in (*numbers, *kwargs.values())):
+        observer.stop(f"{given.__name__}() is called in an unusual way")
+        return given(*args, **kwargs)
+    params = [first] if isinstance(first, Tensor) else list(first)
+    for param in params:
+        observer.seen(param)
+        grad = observer.grad_of(param)
+        number = None if grad is None else tracer.values.get(id(grad._array))
+        if number in tracer.program.inputs:
+            tracer.program.changes.setdefault(number, 0)  # which the function counts itself
+    tracer.__exit__()
+    try:
+        result = given(params, *numbers, **kwargs)
+    finally:
+        tracer.__enter__()
+    results = [tracer.name(result._array)] if isinstance(result, Tensor) and not observer.stopped else []
+    operands = [Constant(each) for each in (params, *numbers)]
+    tracer.program.append(given.__name__, Made(given, kwargs), operands, results, keeps=True)
+    return result
+
+
+def functional(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a module with other parameters and buffers. Its own must stay the same objects."""
+    bound = inspect.signature(inner(given)).bind(*args, **kwargs)
+    bound.apply_defaults()
+    module, dicts, positional, keywords, tie, strict = bound.arguments.values()
+    positional = () if positional is None else positional if isinstance(positional, tuple) else (positional,)
+    for each in [dicts] if isinstance(dicts, dict) else dicts:
+        if not all(isinstance(value, Tensor) and is_plain(value) for value in each.values()):
+            observer.made(each)  # by a transform
+    observer.contents(dicts)
+    observer.contents(positional)
+    observer.contents(keywords)
+    observer.tree(module)
+    replacement = replaced(module, _merged(dicts), tie, strict)
+    if any(holder is vars(module) or name not in holder for holder, name, _ in replacement.places):
+        observer.stop("a tensor that is neither parameter nor buffer is replaced")
+    with replacement:
+        return observer.call(module, *positional, **(keywords or {}))
+
+
+def checkpointed(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function without saving values. The passes of a program choose which values it saves."""
+    if kwargs.get("use_reentrant") is not False or not kwargs.keys().isdisjoint(("context_fn", "debug")):
+        observer.stop("checkpoint() is reentrant, or has unusual options")
+        return given(*args, **kwargs)
+    options = ("use_reentrant", "preserve_rng_state", "determinism_check", "early_stop")
+    return observer.call(*args, **{name: value for name, value in kwargs.items() if name not in options})
+
+
+def checkpointed_in_parts(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call functions one after another."""
+    if (
+        len(args) != 3
+        or kwargs.get("use_reentrant") is not False
+        or not kwargs.keys() <= {"use_reentrant", "preserve_rng_state"}
+    ):
+        observer.stop("checkpoint_sequential() is reentrant, or has unusual options")
+        return given(*args, **kwargs)
+    functions, _, value = args
+    observer.contents(functions)
+    for function in functions.children() if isinstance(functions, torch.nn.Module) else functions:
+        value = observer.call(function, value)
+    return value
+
+
+def applied(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Apply a function with its own derivative. The methods of the user are followed, also in the backward."""
+    kind, *values = args
+    observer.fix(values)
+    methods: dict[str, Any] = {}
+    for name in ("forward", "setup_context", "backward", "vjp", "jvp", "vmap"):
+        declared = inspect.getattr_static(kind, name)
+        observer.of_class(kind, name, declared)
+        if declared is not vars(Function)[name]:
+            methods[name] = staticmethod(following(observer, getattr(kind, name)))
+    if kwargs or kind.boxed_grads_call or kind.clear_saved_tensors_on_access or type(kind) is not type(Function):
+        observer.stop("a custom function has unusual options")
+    if observer.stopped:
+        return given(*args[1:], **kwargs)
+    own: Any = type(kind.__name__, (kind,), methods)
+    own._argument_count = kind._argument_count
+    return own.apply(*values)
+
+
+def following(observer: Observer, function: Any) -> Any:
+    """Return a method of a custom function that is followed when the engine calls it."""
+
+    @functools.wraps(function)
+    def method(*args: Any) -> Any:
+        if args and isinstance(args[0], FunctionCtx):
+            observer.made(args[0])
+        if observer.stopped or sys.getprofile() is not None:
+            return observer.call(function, *args)
+        tracer = observer.tracer
+        tracer.rehearsing = len(tracer.program.shapes)
+        sys.setprofile(observer.entered)
+        try:
+            return observer.call(function, *args)
+        finally:
+            sys.setprofile(None)
+            tracer.rehearsing = None
+
+    return method
+
+
+def noted(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a method of the context of a custom function."""
+    return given(*args[1:], **kwargs)
+
+
+FOLLOWED: dict[Any, Callable[..., Any]] = {
+    torch.nn.utils.clip_grad_norm_: clipped,
+    torch.nn.utils.clip_grad_value_: clipped,
+    torch.func.functional_call: functional,
+    checkpoint: checkpointed,
+    checkpoint_sequential: checkpointed_in_parts,
+    vars(Function)["apply"].__func__: applied,
+    FunctionCtx.save_for_backward: noted,
+    FunctionCtx.mark_non_differentiable: noted,
+    FunctionCtx.set_materialize_grads: noted,
+}
+"""How the observer calls these functions."""
