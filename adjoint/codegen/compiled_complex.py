@@ -51,7 +51,7 @@ def by_parts(tree: Tree, bits: dict[str, int], functions: dict[str, Any]) -> Tre
                 return Refusal(TracingError(f"{node.operation} of complex numbers"))
             found[node] = function(*[part for pair in operands for part in pair])
     if any(output.kind == SCALAR for output in tree.outputs):
-        return Refusal(TracingError("a scalar is no complex number"))
+        return Refusal(TracingError("a scalar is not a complex number"))
     return Expression(tuple([part.node for output in tree.outputs for part in found[output]]))
 
 

@@ -285,14 +285,14 @@ class Returned(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """A literal."""
         if not (isinstance(node.func, ast.Name) and node.func.id in LITERALS):
-            raise ValueError(f"a program returns {ast.unparse(node)}, which is no value")
+            raise ValueError(f"a program returns {ast.unparse(node)}, which is not a value")
         node.args = [self.visit(each) for each in node.args]
         return node
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Return tuples, lists, dictionaries and constants."""
         if not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Constant, ast.UnaryOp, ast.USub, ast.Load)):
-            raise ValueError(f"a program returns {ast.unparse(node)}, which is no value")
+            raise ValueError(f"a program returns {ast.unparse(node)}, which is not a value")
         return super().generic_visit(node)
 
 
@@ -302,7 +302,7 @@ def argument(node: ast.expr) -> ast.expr:
     while isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant):
         inner = inner.value
     if not (isinstance(inner, ast.Name) and inner.id in ("args", "kwargs")):
-        raise ValueError(f"a program reads {ast.unparse(node)}, which is no argument")
+        raise ValueError(f"a program reads {ast.unparse(node)}, which is not an argument")
     return node
 
 
@@ -538,7 +538,7 @@ def load(path: Any) -> Any:
     """
     given = torch.load(path)
     if not (isinstance(given, dict) and given.get("format") == FORMAT):
-        raise RuntimeError("the file holds no exported program")
+        raise RuntimeError("the file does not contain an exported program")
     programs = [ExportedProgram(*each) for each in given["programs"]]
     return programs[0] if len(programs) == 1 else Programs(programs)
 

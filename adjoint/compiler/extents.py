@@ -339,10 +339,10 @@ class General:
             if one.shape != other.shape:
                 both = numpy.concatenate([one.reshape(-1), other.reshape(-1)])
                 if not (one.dtype == other.dtype and one.ndim == other.ndim and (both == both[:1]).all()):
-                    raise Differs("an array that is made of numbers has other elements")
+                    raise Differs("an array of numbers has other elements")
                 function, operands = Filled(other), [self.number(one.shape, other.shape)]
             elif one.dtype != other.dtype or not numpy.array_equal(one, other, equal_nan=other.dtype.kind in "fc"):
-                raise Differs("an array that is made of numbers has other elements")
+                raise Differs("an array of numbers has other elements")
         elif not are_alike(first.function, function):
             raise Differs(f"{second.name}() is another function")
         for earlier, result in zip(first.results, second.results, strict=True):
@@ -354,13 +354,13 @@ class General:
         if isinstance(second, Reference):
             if second.number in self.known[1]:
                 if not (isinstance(first, Constant) and are_equal(first.value, self.known[0][second.number])):
-                    raise Differs("a number is not what follows from sizes")
+                    raise Differs("a number does not follow from sizes")
             elif not isinstance(first, Reference) or self.same.get(second.number) != first.number:
                 raise Differs("an operand is another value")
             return second
         if isinstance(second, Constant):
             if not isinstance(first, Constant):
-                raise Differs("an operand is no constant")
+                raise Differs("an operand is not a constant")
             return self.number(first.value, second.value)
         if isinstance(first, (Constant, Reference)) or len(first) != len(second):
             raise Differs("an operand is of another length")

@@ -141,7 +141,7 @@ class Guards:
             tracer.aliases.add(id(tensor))
             return
         if not is_plain(tensor):
-            self.stop("a tensor is of a class, or has hooks or properties, that programs do not know")
+            self.stop("a tensor has a class, hooks or properties that programs do not support")
             return
         number = tracer.register(tracer.program.add_input(kind, source, tensor), tensor._array)
         self.digests[number] = digest(tensor._array)
@@ -203,7 +203,7 @@ class Guards:
         elif kind in (dict, set):
             self.contents(value)
         elif kind in FOREIGN or (hasattr(value, "__array__") and not isinstance(value, Tensor)):
-            self.stop("an array is read that is no tensor")
+            self.stop("an array that is not a tensor is read")
 
     def elements(self, value: Any) -> None:
         """Require that a list, dictionary or set has the same elements."""
@@ -301,7 +301,7 @@ class Guards:
         elif is_plain(grad):
             self.tracer.register(program.grad_of(tensor), grad._array)
         else:
-            self.stop("a gradient is of a class that programs do not know")
+            self.stop("a gradient has a class that programs do not support")
         return grad
 
     def store_grad(self, leaf: Tensor, grad: Any) -> None:
@@ -347,7 +347,7 @@ class Guards:
                 self.stop(f"the attribute {name} of a tensor is set")
         elif not self.is_inside(target) or (self.tracer.rehearsing is not None and isinstance(target, Node)):
             what = "an object" if name is None else f"the attribute {name} of an object"
-            self.stop(f"{what} that the function has not made is changed")
+            self.stop(f"{what} that the function did not create is changed")
         return target
 
     def without_symbols(self) -> None:

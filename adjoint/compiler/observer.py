@@ -89,7 +89,7 @@ class Observer(Guards):
         """Call the rewritten `function`, and follow it."""
         self.profile = sys.getprofile()
         if self.profile is not None:
-            self.stop("a profile is taken")
+            self.stop("a profile is recorded")
             return function(*args, **kwargs)
         casts, modes.STATE.casts = modes.STATE.casts, None  # the casts of autocast, which the program performs itself
         with self.tracer:
@@ -108,7 +108,7 @@ class Observer(Guards):
         program = self.tracer.program
         for number, before in self.digests.items():
             if number not in program.changes and digest(program.inputs[number].tensor._array) != before:
-                self.stop("memory is changed that no operator has changed")
+                self.stop("memory is changed outside of operators")
 
     def entered(self, frame: types.FrameType, event: str, argument: Any) -> None:
         """Record which functions run. Functions outside of this package that are not rewritten may have any effect."""
@@ -180,7 +180,7 @@ class Observer(Guards):
                 self.require(("element", id(value), index), "{0}[{1}]", found, value, index)
             return found
         if isinstance(value, dict) and index not in value:
-            self.stop("an element is read that a dictionary has not")
+            self.stop("an element that a dictionary lacks is read")
         return self.contents(value)[index]
 
     def attribute(self, value: Any, name: str) -> Any:
@@ -459,7 +459,7 @@ class Observer(Guards):
             return self.made(kind(*args, **kwargs))
         if issubclass(kind, BaseException) or self.has_fields(kind):
             return kind(*args, **kwargs)
-        self.stop(f"an object of class {kind.__name__} is made")
+        self.stop(f"an object of class {kind.__name__} is created")
         return kind(*args, **kwargs)
 
     def built_in(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -508,7 +508,7 @@ class Observer(Guards):
                 and not self.is_inside(args[0])
                 and type(args[0]) not in (tuple, list, dict, range)
             ):
-                self.stop("an iterator that the function has not made is advanced")
+                self.stop("an iterator that the function did not create is advanced")
         elif owner is math or getattr(function, "__module__", None) == "math":
             for each in args:
                 self.contents(each)
@@ -517,14 +517,14 @@ class Observer(Guards):
                 if function.__name__ in LOOKING_UP:
                     self.contents(owner)
                 else:
-                    self.stop(f"{function.__name__}() of an object that the function has not made is called")
+                    self.stop(f"{function.__name__}() of an object that the function did not create is called")
             for each in args:
                 self.contents(each)
         elif type(owner) in IMMUTABLE or type(owner) is tuple:
             for each in (*args, *kwargs.values()):
                 self.contents(each)
                 if type(owner) is str and function.__name__ == "format" and not is_data(each):
-                    self.stop("an object is formatted, of which an attribute may be read")
+                    self.stop("an object is formatted, which may read its attributes")
         elif isinstance(owner, Tensor):
             if function.__name__ in REFUSED_METHODS:
                 self.stop(f"{function.__name__}() of a tensor is called")

@@ -300,7 +300,7 @@ class Trial:
             ):
                 raise Differs("a value has another size")
         if is_contiguous(shape, strides, value.itemsize) != form.contiguous:
-            raise Differs("a value lies in memory in another way")
+            raise Differs("a value has another memory layout")
         self.shapes[number], self.memory[number] = (shape, form.dtype), (strides, address(value))
 
     def begin_backward(self, program: Program) -> None:
@@ -316,7 +316,7 @@ class Trial:
             if instruction.name == "set_grad":
                 leaf, value = instruction.operands
                 if self.values[value.number].strides != leaf.value._array.strides:
-                    raise Differs("a gradient does not lie in memory as its leaf does")
+                    raise Differs("a gradient has another memory layout than its leaf")
             for number in instruction.results:
                 form = self.general.forms.get(number)  # type: ignore[arg-type]
                 value = None if form is None else numpy.zeros(form.dims, getattr(torch, form.dtype).numpy)

@@ -115,7 +115,7 @@ class Tracer(Handler):
         try:
             return Reference(self.values[id(array)])
         except KeyError:
-            raise Stop("an operand was not made by an operator") from None
+            raise Stop("no operator created an operand") from None
 
     def mapped(self, value: Any) -> Any:
         """Return an argument with references in place of arrays."""

@@ -372,7 +372,7 @@ class Written:
                 continue
             for earlier, other in given.tensors:
                 if earlier in first.values() and other._array is tensor._array:
-                    raise Stop("two arguments have one memory")
+                    raise Stop("two arguments share memory")
             first[id(tensor)] = place
             checks += checks_of(source, place, tensor, self.fits(tensor), place)
         for condition, objects in self.observer.guards.values():
@@ -534,7 +534,7 @@ class Written:
                 return f"{prefix}{self.results[id(value)][1]}"
             given = next((place for place, tensor in self.given.tensors if tensor is value), None)
             if given is None and id(value) not in self.program.by_tensor:
-                raise Stop("a result was not made by an operator")
+                raise Stop("no operator created a result")
             return given or constant(value)
         if id(value) in self.given.containers:
             return self.given.containers[id(value)]
@@ -561,7 +561,7 @@ class Written:
         if isinstance(value, tuple) and (hasattr(value, "_make") or hasattr(value, "n_fields")):
             make = getattr(value, "_make", type(value))
             return f"{constant(make)}(({''.join(f'{self.built(each, constant, prefix)}, ' for each in value)}))"
-        raise Stop("the result is an object that the function has made")
+        raise Stop("the result is an object that the function created")
 
 
 NAMES = {

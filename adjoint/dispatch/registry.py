@@ -156,7 +156,7 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         family = self._families.get(name)
         if family is None:
-            raise AttributeError(f"no operator is called {name!r}")
+            raise AttributeError(f"no operator has the name {name!r}")
         load(family)
         return vars(self)[name]
 

@@ -97,7 +97,7 @@ class _StorageReader:
         if key not in self._storages:
             self._left -= count * kind.itemsize
             if self._left < 0:
-                raise RuntimeError("the storages that are named are larger than the file")
+                raise RuntimeError("the named storages are larger than the file")
             content = numpy.empty(count * kind.itemsize, numpy.uint8)
             self._contents[key] = content, kind
             self._storages[key] = self._restore(as_storage(content, kind), location)

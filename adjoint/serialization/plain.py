@@ -28,7 +28,7 @@ _NUMBERS = "biufc"
 
 def _require(condition: bool, what: str) -> None:
     if not condition:
-        raise TypeError(f"not what a pickled {what} is made of")
+        raise TypeError(f"these are not the contents of a pickled {what}")
 
 
 def make_ordered_dict(items: Any = ()) -> OrderedDict[Any, Any]:

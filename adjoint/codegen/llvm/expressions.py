@@ -105,7 +105,7 @@ class ExpressionWriter:
         """One operation."""
         name, lowering = node.operation, self.lowering
         if any(item is None for item in operands):
-            raise CompilationError(f"{name} of what is no number")
+            raise CompilationError(f"{name} of a value that is not a number")
         if name in _LOGICAL:
             return lowering.binary(_LOGICAL[name], operands[0], operands[1])
         if name == "logical_not":
@@ -147,7 +147,7 @@ class ExpressionWriter:
         condition, first, second = operands
         values = [self.number(first), self.number(second)]
         if condition.type.element is not boolean:
-            raise CompilationError("a condition is a truth value")
+            raise CompilationError("a condition must be a truth value")
         return self.lowering.select(condition, *self._alike(values))
 
     def compare(self, operation: type[ast.cmpop], first: Any, second: Any) -> Value:

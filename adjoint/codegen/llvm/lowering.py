@@ -157,7 +157,7 @@ class Lowering:
         if is_number(index):
             return constant(index, i64)
         if not isinstance(index, Value) or not isinstance(index.type, NumberType) or index.type.kind not in "iu":
-            raise CompilationError("an index is an integer")
+            raise CompilationError("an index must be an integer")
         return index if index.type.bits == 64 else self.convert(index, i64)
 
     # -- types ------------------------------------------------------------------------------------------------------------
@@ -166,15 +166,15 @@ class Lowering:
         """Convert a number to this type, or repeat it in a vector. Other values must already have this type."""
         if is_number(value):
             if isinstance(type_, PointerType):
-                raise CompilationError(f"a number stands where {type_} is expected")
+                raise CompilationError(f"a number was given where {type_} is expected")
             return constant(value, type_)
         if not isinstance(value, Value):
-            raise CompilationError(f"{value!r} stands where {type_} is expected")
+            raise CompilationError(f"{value!r} was given where {type_} is expected")
         if value.type is type_ or value.type == type_:
             return value
         if isinstance(type_, VectorType) and value.type == type_.element:
             return self.broadcast(value, type_.width)
-        raise CompilationError(f"{value.type} stands where {type_} is expected; convert it")
+        raise CompilationError(f"{value.type} was given where {type_} is expected; convert it")
 
     def broadcast(self, value: Value, width: int) -> Value:
         """Return a vector that contains the number in each element."""
@@ -326,7 +326,7 @@ class Lowering:
                 return self.offset(left, right)
             if operation is ast.Sub:
                 return self.offset(left, self.binary(ast.Sub, 0, right))
-            raise CompilationError("a pointer is moved with + and - alone")
+            raise CompilationError("only + and - move a pointer")
         left, right = self.unify(left, right)
         kind, flags, type_ = left.type.kind, self.frame.kernel.flags, left.type
         if left.type.element.storage_only:
@@ -476,7 +476,7 @@ class Lowering:
         for position, parameter in enumerate(parameters):
             if parameter.arg not in given:
                 if position < missing:
-                    raise CompilationError(f"{kernel.name} misses its argument {parameter.arg!r}")
+                    raise CompilationError(f"{kernel.name} lacks its argument {parameter.arg!r}")
                 with self._within(frame):
                     given[parameter.arg] = self.expression(kernel.tree.args.defaults[position - missing])
         if len(arguments) > len(parameters) or len(given) > len(parameters):
