@@ -336,7 +336,7 @@ class Guards:
         if type(target) in IMMUTABLE or type(target) is tuple or isinstance(target, Symbol):
             return target
         self.operated("setitem", target)
-        if self.tracer.program.numbers or self.tracer.dims:
+        if self.tracer.program.numbers or self.tracer.dims or self.tracer.elements:
             self.stores.append(target)
         if self.stopped:
             return target
@@ -358,7 +358,7 @@ class Guards:
     def augmenting(self, name: str, target: Any, value: Any) -> Any:
         """Record that an operation such as `+=` with `value` may change `target`."""
         self.operated(name, target, value)
-        if not isinstance(target, Tensor):
+        if not isinstance(target, (Tensor, int, float)):
             self.fix([target, value])
         self.changed(target, None)
         return self.contents(value)
@@ -392,7 +392,7 @@ class Guards:
 
     def fix(self, values: Any) -> None:
         """Require that the numbers among the arguments have not changed, because their uses are not recorded."""
-        if self.tracer.program.numbers or self.tracer.dims:
+        if self.tracer.program.numbers or self.tracer.dims or self.tracer.elements:
             for each in symbols_in(values):
                 each.fix()
 

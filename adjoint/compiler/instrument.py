@@ -423,11 +423,12 @@ def lines_by_source(code: CodeType) -> list[str]:
 
 
 def is_definition(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
-    """Return whether `code` was compiled from a definition: it begins in its line, and its instructions are in its body."""
+    """Return whether `code` was compiled from a definition: it begins in its line, and its instructions fill its body."""
     if isinstance(node, ast.FunctionDef):
         first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         return node.name == code.co_name and first == code.co_firstlineno
     body = node.body
-    places = [place for place in code.co_positions() if place[0] is not None and place[2] is not None]
-    whole = (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset)
-    return node.lineno == code.co_firstlineno and whole in places
+    places = [(place[0::2], place[1::2]) for place in code.co_positions() if None not in place and any(place[2:])]
+    begin, end = min(each for each, _ in places), max(each for _, each in places)
+    same = begin == (body.lineno, body.col_offset) and end == (body.end_lineno, body.end_col_offset)
+    return same and node.lineno == code.co_firstlineno

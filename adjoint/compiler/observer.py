@@ -67,7 +67,7 @@ from .known import (
     own_name,
 )
 from .steps import clears_as_usual
-from .symbols import Symbol, plain, symbols_in, without_symbols
+from .symbols import Symbol, SymbolicFloat, plain, symbols_in, without_symbols
 from .tracer import Tracer
 from .transforms import followed, inner, is_transform
 
@@ -393,6 +393,8 @@ class Observer(Guards):
             return self.size_of(given if given is function else given.__func__, args, kwargs)
         if name == "zero_grad" and args and isinstance(args[0], (torch.nn.Module, torch.optim.Optimizer)):
             return host(self, args[0], name, *args[1:], **kwargs)
+        if is_method and name == "item" and len(args) == 1 and (found := self.element_of(args[0])) is not None:
+            return found
         if self.tracer.dims:
             self.fix_for(name, args, kwargs)
         creates = name in CREATING and module in NAMESPACES
@@ -427,6 +429,11 @@ class Observer(Guards):
             for each in (*args, *kwargs.values()):
                 self.fix_shape(each)
         return result
+
+    def element_of(self, tensor: Tensor) -> Any:
+        """Return the symbol for the only element of a tensor, or None."""
+        known = is_plain(tensor) and tensor.numel() == 1 and self.unobserved is None and not self.stopped
+        return self.tracer.element(tensor) if known else None
 
     def created(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]) -> Any:
         """Call a function that creates a tensor from numbers. The program calls it again, with `operands`."""
@@ -467,6 +474,9 @@ class Observer(Guards):
         owner = getattr(function, "__self__", None)
         for each in args:
             self.operated(function.__name__, each)
+        of_element = function is float and len(args) == 1 and isinstance(args[0], Tensor) and not args[0].requires_grad
+        if of_element and type(found := self.element_of(args[0])) is SymbolicFloat:
+            return found
         if function is len and len(args) == 1 and isinstance(args[0], Tensor) and args[0].ndim:
             return self.tracer.size(args[0], 0)
         if any(isinstance(each, Symbol) for each in args):

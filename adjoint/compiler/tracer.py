@@ -51,6 +51,7 @@ class Tracer(Handler):
     tensors that the function has made and that require grad. `aliases`: outside tensors with the array of another.
     `rehearsing`: how many values there were before a function of the user in a backward that runs only to be captured, and
     must have no effects. None elsewhere. `failed`: how many operators have raised errors.
+    `elements`: the roots of symbols for elements of tensors.
     """
 
     def __init__(self, program: Program) -> None:
@@ -67,6 +68,7 @@ class Tracer(Handler):
         self.acting = self.drawing = self.computing = False
         self.rehearsing: int | None = None
         self.failed = 0
+        self.elements: set[str] = set()
         self.leaves: dict[int, Tensor] = {}
         self.aliases: set[int] = set()
 
@@ -166,16 +168,30 @@ class Tracer(Handler):
             self.extents[root] = symbol(extent, self, value, frozenset({root}))
         return self.extents[root]
 
+    def element(self, tensor: Tensor) -> Any:
+        """Return the symbol for the only element of a tensor. A capture in which it is fixed ends."""
+        number, result = self.values.get(id(tensor._array)), item_of(tensor._array)
+        if number is None or type(result) not in KINDS:
+            return None
+        value, root = self.program.new_value(None), f"%{number}.item()"
+        self.program.append("item", item_of, [Reference(number)], [value])
+        self.elements.add(root)
+        return symbol(result, self, value, frozenset({root}))
+
     def is_of_sizes(self, symbols: list[Symbol]) -> bool:
         """Return whether symbols depend only on sizes."""
         return bool(symbols) and all(each.roots <= self.extents.keys() for each in symbols)
 
     def fix_mixed(self) -> None:
-        """Fix the numbers and the sizes that are compared with each other."""
+        """Fix the numbers and the sizes that are compared with each other, and end the capture if elements are fixed."""
         for _, operands, _ in self.outcomes:
             roots = frozenset().union(*[each.roots for each in symbols_in(operands)])
             if roots & self.extents.keys() and not roots <= self.extents.keys():
                 self.fixed.update(roots)
+            if roots & self.elements:
+                self.fixed.update(roots)
+        if self.fixed & self.elements:
+            self.stop("a condition depends on an element of a tensor, or a function takes it as a number")
 
     def outcome(self, function: Any, operands: list[Any], result: Any) -> None:
         """Record the result of a comparison of numbers. The program is valid for this result."""
@@ -496,6 +512,11 @@ class SizeOf:
     def __call__(self, array: Any) -> Any:
         """The size."""
         return array.shape[self.dim]
+
+
+def item_of(array: Any) -> Any:
+    """Return the only element of an array as a number."""
+    return array.item()
 
 
 def rounded(array: Any, dtype: Any) -> Any:
