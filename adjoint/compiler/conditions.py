@@ -113,11 +113,20 @@ class Group:
         self.identities = {id(each) for each in tensors}
 
     def is_apart(self, tensor: Tensor, *others: Tensor) -> bool:
-        """Whether a tensor is not in the group or in `others`, and shares memory with none of these tensors."""
+        """Return whether a tensor is not in the group or in `others`, and shares memory with none of these tensors."""
         counter = tensor._counter
-        if counter is None:  # no other tensor uses its memory
-            return id(tensor) not in self.identities and id(tensor) not in map(id, others)
-        return all(tensor is not each and counter is not each._counter for each in (*self.tensors, *others))
+        tensors = (*self.tensors, *others)
+        return all(tensor is not each and (counter is None or counter is not each._counter) for each in tensors)
+
+    def condition(self, source: Source, places: list[str]) -> str:
+        """Return the condition that the tensor at the first place is apart from the group and from the other places.
+
+        It is tested quickly for a tensor without a counter, because nothing else has its memory.
+        """
+        first, *others = places
+        parts = [f"{first}._counter is None", f"id({first}) not in {source.constant(self.identities)}"]
+        quick = " and ".join([*parts, *(f"{first} is not {other}" for other in others)])
+        return f"({quick} or {source.constant(self)}.is_apart({', '.join(places)}))"
 
     def is_alone(self, tensor: Tensor) -> bool:
         """Whether one tensor of the group shares memory with none of the others."""

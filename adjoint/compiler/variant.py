@@ -443,11 +443,12 @@ class Written:
         for number, each in arguments.items():
             places = [other.source for key, other in arguments.items() if key < number and {key, number} & {*changed}]
             tensors = [tensor for other, tensor in outside.items() if number in changed or other in changed]
-            condition = f"{self.source.constant(Group(tensors))}.is_apart({', '.join([each.source, *places])})"
-            if not Group(tensors).is_apart(
+            apart = Group(tensors)
+            if not apart.is_apart(
                 each.tensor, *(self.program.inputs[key].tensor for key in arguments if inputs[key].source in places)
             ):
                 raise Stop("an argument shares memory with a tensor that is changed")
+            condition = apart.condition(self.source, [each.source, *places])
             checks.append(Check(condition, f"{each.source} shares no memory with changed tensors"))
         return checks
 
