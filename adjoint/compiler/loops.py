@@ -114,7 +114,6 @@ class Rows:
     def write(self) -> None:
         """Append them."""
         writer, out = self.writer, self.out
-        length = out.shape[-1]
         for node in self.expression.nodes():
             known = node.operation in ("row_sum", "row_max", "row_min") or not node.operation.startswith(
                 ("row_", "column_")
@@ -130,36 +129,87 @@ class Rows:
             indices.append(index)
         rows: dict[Any, str] = {}
         for node in self.expression.nodes():
-            if node.operation not in ("row_sum", "row_max", "row_min"):
-                continue
-            name, index, value = writer.fresh("r"), writer.fresh("i"), writer.fresh("x")
-            part = self.computed(node.operands[0], rows, indices, index)
-            start = "f64(0)" if node.operation == "row_sum" else self.computed(node.operands[0], rows, indices, 0)
-            writer.lines.append(f"{indent}{name} = {start}")
-            writer.lines.append(f"{indent}for {index} in range({length}):")
-            writer.lines.append(f"{indent}    {value} = {part}")
-            sign = {"row_max": ">", "row_min": "<"}.get(node.operation)
-            update = (
-                f"{name} + f64({value})"
-                if sign is None
-                else f"{value} if (({value} {sign} {name}) | ({value} != {value})) else {name}"
-            )
-            writer.lines.append(f"{indent}    {name} = {update}")
-            rows[node] = f"E({name})" if sign is None else name
-        index = writer.fresh("i")
-        writer.lines.append(f"{indent}for {index} in range({length}):")
-        result = self.computed(self.expression.outputs[0], rows, indices, index)
-        writer.lines.append(f"{indent}    ({writer.element(out, [*indices, index])})[0] = {result}")
+            if node.operation in ("row_sum", "row_max", "row_min"):
+                rows[node] = self.reduced(node, rows, indices, indent)
+            elif node.extent == ROW and node.operands and node.kind == NUMBER:
+                rows[node], number = writer.fresh("r"), self.computed(node, rows, indices, 0)
+                writer.lines.append(f"{indent}{rows[node]} = {number}")
+        for head, index, width in self.parts(indent):
+            place = writer.element(out, [*indices, index])
+            result = self.computed(self.expression.outputs[0], rows, indices, index, width)
+            stored = f"store({place}, {result})" if width > 1 else f"({place})[0] = {result}"
+            writer.lines += [head, f"{indent}    {stored}"]
 
-    def computed(self, node: Any, rows: dict[Any, str], indices: list[str | int], index: str | int) -> str:
-        """Return the source of an element of a node."""
+    def parts(self, indent: str) -> list[tuple[str, str, int]]:
+        """Return the heads of loops over a row, the first element of an iteration, and the number of its elements.
+
+        The first loop uses vectors if the elements of a row are adjacent in memory.
+        """
+        writer, length = self.writer, self.out.shape[-1]
+        adjacent = self.out.strides[-1] == 1 and all(place.strides[-1] == 1 for place in self.given.values())
+        vectors = length // writer.width if adjacent else 0
+        whole, index, found = vectors * writer.width, writer.fresh("i"), []
+        if may_be(vectors):
+            head = f"{indent}for {index} in range({vectors}):"
+            found.append((head, f"{index} * {writer.width}", writer.width))
+        if may_be(length - whole):
+            found.append((f"{indent}for {index} in range({whole}, {length}):", index, 1))
+        return found
+
+    def reduced(self, node: Any, rows: dict[Any, str], indices: list[str | int], indent: str) -> str:
+        """Append the reduction of a row to a number, and return the source of the number. Sums are accumulated in float64."""
+        writer = self.writer
+        total, value, lane = writer.fresh("r"), writer.fresh("x"), writer.fresh("k")
+        sign = {"row_max": ">", "row_min": "<"}.get(node.operation)
+        kind = "E" if sign else "f64"
+        start = self.computed(node.operands[0], rows, indices, 0) if sign else "f64(0)"
+        writer.lines.append(f"{indent}{total} = {start}")
+
+        def updated(total: str, value: str, of: str) -> str:
+            """Return the line that adds values to a total. An extreme value is NaN if a value is NaN."""
+            if sign is None:
+                return f"{total} = {total} + {of}({value})"
+            return f"{total} = where(({value} {sign} {total}) | ({value} != {value}), {value}, {total})"
+
+        for head, index, width in self.parts(indent):
+            found = self.computed(node.operands[0], rows, indices, index, width)
+            if width == 1:
+                writer.lines += [head, f"{indent}    {value} = {found}", f"{indent}    {updated(total, value, kind)}"]
+                continue
+            of, totals, values, place = f"vector({kind}, {width})", f"{total}s", f"{value}s", f"{total}p"
+            writer.lines += [
+                f"{indent}{totals} = {of}({total})",
+                head,
+                f"{indent}    {values} = {found}",
+                f"{indent}    {updated(totals, values, of)}",
+            ]
+            if sign is None:
+                writer.lines.append(f"{indent}{total} = reduce_add({totals})")
+            else:
+                writer.lines += [
+                    f"{indent}{place} = local(E, {width})",
+                    f"{indent}store({place}, {totals})",
+                    f"{indent}for {lane} in range({width}):",
+                    f"{indent}    {value} = {place}[{lane}]",
+                    f"{indent}    {updated(total, value, kind)}",
+                ]
+        return total if sign else f"E({total})"
+
+    def computed(
+        self, node: Any, rows: dict[Any, str], indices: list[str | int], index: str | int, width: int = 1
+    ) -> str:
+        """Return the source of an element of a node, or of some adjacent elements."""
         if node in rows:
             return rows[node]
         needed = [each for each in Expression((node,)).nodes() if each.operation == INPUT]
         reduced = [each for each in rows if each in Expression((node,)).nodes()]
-        inputs = [*needed, *reduced]
-        arguments = [self.writer.read(self.given[each.value], [*indices, index]) for each in needed]
-        arguments += [rows[each] for each in reduced]
+        inputs, places = [*needed, *reduced], [self.given[each.value] for each in needed]
+        numbers = [rows[each] for each in reduced]
+        if width > 1:
+            arguments = [f"load({self.writer.element(place, [*indices, index])}, {width})" for place in places]
+            arguments += [f"vector(E, {width})({number})" for number in numbers]
+        else:
+            arguments = [*(self.writer.read(place, [*indices, index]) for place in places), *numbers]
         if not arguments:
             raise Foreign
         cut, length = Expression((node,)), self.out.shape[-1]

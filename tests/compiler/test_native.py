@@ -206,3 +206,43 @@ def test_no_two_values_in_use_share_memory(seed):
             apart = begin + sizes[one] <= start or start + sizes[other] <= begin
             later = spans[one][-1] < spans[other][0] or spans[other][-1] < spans[one][0]
             assert one == other or apart or later
+
+
+ROWS = {
+    "softmax": lambda x: F.softmax(x, -1) * 2,
+    "log_softmax": lambda x: F.log_softmax(x, -1) * 2,
+    "logsumexp": lambda x: torch.logsumexp(x, -1) * 2,
+    "softmin": lambda x: F.softmin(x, -1) * 2,
+}
+
+
+@pytest.mark.long_cases
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("length", [1, 3, 4, 7, 8, 9, 16, 33])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_any_length_with_special_values_in_any_place(name, length, dtype):
+    """Rows are reduced in vectors and a rest. A NaN in any place makes its row NaN, and no other row."""
+    torch.manual_seed(length)
+    rows = 4 * length + 1
+    x = torch.randn(rows, length, dtype=dtype)
+    for place in range(length):
+        for number, value in enumerate((float("nan"), float("inf"), float("-inf"), -0.0)):
+            x[number * length + place, place] = value
+    x[-1] = float("-inf")
+    upstream = torch.randn_like(ROWS[name](x))
+
+    def run(x):
+        y = ROWS[name](x)
+        return [y, *torch.autograd.grad(y, x, upstream)]
+
+    compiled = torch.compile(run)
+    given = x.requires_grad_()
+    expected = run(given)
+    for _ in range(2):
+        for one, other in zip(compiled(given), expected, strict=True):
+            assert one.dtype is dtype and one.stride() == other.stride()
+            assert torch.equal(one.isnan(), other.isnan()) and torch.equal(one.isinf(), other.isinf())
+            finite = other.isfinite()
+            assert (one[finite] - other[finite]).abs().max() <= 8 * torch.finfo(dtype).eps * (
+                1 + other[finite].abs().max()
+            )
