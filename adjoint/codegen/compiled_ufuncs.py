@@ -89,7 +89,7 @@ class LargeUfunc:
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """Return the result of the ufunc."""
         first, *others = operands
-        if (type(first) is ndarray or lazy_bits_of(first)) and self._takes(
+        if (type(first) is ndarray or lazy_bits_of(first)) and self._is_large_enough(
             first.size if self.with_number or not others else numpy.broadcast(first, *others).size, first.dtype
         ):
             result = self._compute(operands, out)
@@ -101,7 +101,7 @@ class LargeUfunc:
         finally:
             restore(token)
 
-    def _takes(self, size: int, dtype: numpy.dtype[Any]) -> bool:
+    def _is_large_enough(self, size: int, dtype: numpy.dtype[Any]) -> bool:
         if dtype in HALVES:
             return LOOPS.takes(size, CONVERTED)
         if dtype.kind == "c":

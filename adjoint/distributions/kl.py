@@ -430,21 +430,21 @@ def _any_normal(p: Any, q: Normal) -> Tensor:
     return torch.where(p.variance == torch.inf, torch.inf, kl)
 
 
-def _below(p: Any, bound: float | Tensor) -> Any:
+def _is_below(p: Any, bound: float | Tensor) -> Any:
     """Return where a uniform distribution has values below a bound. The other distributions here give False."""
     return p.low < bound if isinstance(p, Uniform) else torch.zeros_like(p.mean, dtype=torch.bool)
 
 
 @_each(Exponential, Beta, ContinuousBernoulli, Gamma, Pareto, Uniform)
 def _any_exponential(p: Any, q: Exponential) -> Tensor:
-    return torch.where(_below(p, 0), torch.inf, q.rate * p.mean - q.rate.log() - p.entropy())
+    return torch.where(_is_below(p, 0), torch.inf, q.rate * p.mean - q.rate.log() - p.entropy())
 
 
 @_each(Gamma, Beta, Exponential, Pareto, Uniform)
 def _any_gamma(p: Any, q: Gamma) -> Tensor:
     norm = q.concentration.lgamma() - q.concentration * q.rate.log()
     kl = norm - (q.concentration - 1) * _mean_log(p) + q.rate * p.mean - p.entropy()
-    return torch.where(_below(p, 0), torch.inf, kl)
+    return torch.where(_is_below(p, 0), torch.inf, kl)
 
 
 @_each(Gumbel, Exponential, Gamma, Normal, Uniform)

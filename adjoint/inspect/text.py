@@ -94,7 +94,7 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
             continue
         seen.add(node.id)
         yield _node(first, node, tensor, outputs)
-        for line in _about(node, tensors):
+        for line in _detail_rows(node, tensors):
             yield [Piece(f"{rest}│ ", "dim"), *line]
         branches: list[tuple[NodeBox, int]] = []
         for target, index in node.next:
@@ -117,7 +117,7 @@ def _tree(snapshot: Snapshot) -> Iterator[Row]:
             stack.append((*branch, f"{rest}{'╰─ ' if last else '├─ '}", f"{rest}{'   ' if last else '│  '}"))
 
 
-def _about(node: NodeBox, tensors: dict[str, TensorBox]) -> Iterator[Row]:
+def _detail_rows(node: NodeBox, tensors: dict[str, TensorBox]) -> Iterator[Row]:
     """Return the line that created a node, its saved values, and its hooks."""
     if node.line is not None and node.line.number:
         yield [Piece(f"{node.line.place}  {node.line.text}".rstrip(), "dim")]

@@ -116,7 +116,7 @@ class ExpressionWriter:
             return self._as_number(operands[0])
         values = [self.number(item) for item in operands]
         if name in _COMPARISONS:
-            return lowering.compare(_COMPARISONS[name], *self._alike(values))
+            return lowering.compare(_COMPARISONS[name], *self._as_numbers(values))
         if name in _ARITHMETIC:
             return lowering.binary(_ARITHMETIC[name], *values)
         if name in _BITS and self.type.kind != "f":
@@ -127,7 +127,7 @@ class ExpressionWriter:
             return lowering.call(FUNCTIONS[name], list(values), {})
         raise CompilationError(f"{name} has no compiled form for {self.type}")
 
-    def _alike(self, values: list[Value]) -> list[Value]:
+    def _as_numbers(self, values: list[Value]) -> list[Value]:
         """Convert truth values to numbers if other operands are numbers."""
         kinds = {value.type.element for value in values}
         return values if len(kinds) == 1 else [self._as_number(value) for value in values]
@@ -148,7 +148,7 @@ class ExpressionWriter:
         values = [self.number(first), self.number(second)]
         if condition.type.element is not boolean:
             raise CompilationError("a condition must be a truth value")
-        return self.lowering.select(condition, *self._alike(values))
+        return self.lowering.select(condition, *self._as_numbers(values))
 
     def compare(self, operation: type[ast.cmpop], first: Any, second: Any) -> Value:
         """Compare two numbers of this type."""

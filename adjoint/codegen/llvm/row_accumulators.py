@@ -77,10 +77,10 @@ class Extreme(Sum):
         self._take(lowering, places, lowering.load(others[0]), lowering.load(others[1]))
 
     def _take(self, lowering: Lowering, places: Places, value: Value, unordered: Value) -> None:
-        lowering.store(places[0], self._farther(lowering, value, lowering.load(places[0])))
+        lowering.store(places[0], self._extreme(lowering, value, lowering.load(places[0])))
         lowering.store(places[1], lowering.binary(ast.BitOr, lowering.load(places[1]), unordered))
 
-    def _farther(self, lowering: Lowering, value: Value, total: Value) -> Value:
+    def _extreme(self, lowering: Lowering, value: Value, total: Value) -> Value:
         """Return the greater (or smaller) of both; ignore a value that is NaN."""
         return lowering.select(lowering.compare(self.order, value, total), value, total)
 
@@ -93,7 +93,7 @@ class Extreme(Sum):
             while width > 1:
                 width //= 2
                 halves = [shuffle.lower(lowering, total, total, range(start, start + width)) for start in (0, width)]
-                total = self._farther(lowering, *halves)
+                total = self._extreme(lowering, *halves)
             total = lowering.value(f"extractelement {total}, i64 0", self.vector.element)
         return lowering.select(unordered, constant(math.nan, total.type), total)
 

@@ -77,12 +77,12 @@ def _gamma_scale(a: ndarray, x: ndarray) -> ndarray:
     return 1.0 / (numpy.abs(a - x) + numpy.sqrt(x))
 
 
-def _below(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
+def _integral_below(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
     """Return the integral over t < x of (t / x)**a * exp(x - t) * factor(log(x / t)) / t."""
     return _integral(lambda v: numpy.exp(-a * v - x * numpy.expm1(-v)) * factor(v), _gamma_scale(a, x))
 
 
-def _above(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
+def _integral_above(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
     """Return the integral over t > x of (t / x)**a * exp(x - t) * factor(log(t / x)) / t."""
     return _integral(lambda v: numpy.exp(a * v - x * numpy.expm1(v)) * factor(v), _gamma_scale(a, x))
 
@@ -115,8 +115,8 @@ def _gamma_moves(a: ndarray, x: ndarray) -> ndarray:
     excess = numpy.log(x) - digamma(a)
     moves = x * _by_parts(
         excess < 0,
-        lambda a, x, excess: _below(a, x, lambda v: v - excess),
-        lambda a, x, excess: _above(a, x, lambda v: v + excess),
+        lambda a, x, excess: _integral_below(a, x, lambda v: v - excess),
+        lambda a, x, excess: _integral_above(a, x, lambda v: v + excess),
         a,
         x,
         excess,

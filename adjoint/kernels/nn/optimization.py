@@ -122,7 +122,7 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
     shapes, dtypes = [param.shape for param in params], [param.dtype for param in params]
     kind = dtypes[0]
     uniform = dtypes.count(kind) == len(dtypes)
-    if not (_takes(kind, fused) if uniform else all(_takes(dtype, fused) for dtype in dtypes)):
+    if not (_supports(kind, fused) if uniform else all(_supports(dtype, fused) for dtype in dtypes)):
         return False
     for arrays in lists[1:]:
         if [array.shape for array in arrays] != shapes or [array.dtype for array in arrays] != dtypes:
@@ -143,7 +143,7 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
     return True
 
 
-def _takes(dtype: numpy.dtype[Any], fused: bool) -> bool:
+def _supports(dtype: numpy.dtype[Any], fused: bool) -> bool:
     return fused if dtype in HALVES else dtype.kind == "f"
 
 

@@ -198,8 +198,7 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
 def reduced(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool) -> ndarray:
     """Return `ufunc.reduce(x, dims, keepdims=keepdim)`. Large arrays are reduced in two passes, so that float32 remains accurate.
 
-    NumPy reduces short rows, and columns of short rows, one element at a time. These loops run along columns or long
-    rows instead.
+    NumPy reduces short rows, and columns of short rows, one element at a time. These loops avoid both.
     """
     if x.size < THREADED:
         return asarray(ufunc.reduce(x, dims, None, None, keepdim))  # type: ignore[call-arg]
@@ -516,9 +515,7 @@ def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 @gives_positions()
 def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """Return the index of the first maximum along `dim`, or in the flattened array.
-
-    If an element is NaN, return the index of the first NaN.
+    """Return the index of the first maximum along `dim`, or in the flattened array; of the first NaN if there is one.
 
     Raises:
         RuntimeError: for complex numbers and bool.
@@ -529,9 +526,7 @@ def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray
 
 @gives_positions()
 def argmin(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """Return the index of the first minimum along `dim`, or in the flattened array.
-
-    If an element is NaN, return the index of the first NaN.
+    """Return the index of the first minimum along `dim`, or in the flattened array; of the first NaN if there is one.
 
     Raises:
         RuntimeError: for complex numbers and bool.
@@ -571,15 +566,15 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
 
 def all(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
     """Return whether all elements over `dim` are nonzero: uint8 for uint8, else bool. An empty tuple reduces nothing."""
-    return _truth(numpy.logical_and, x, dim, keepdim)
+    return _all_or_any(numpy.logical_and, x, dim, keepdim)
 
 
 def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
     """Return whether any element over `dim` is nonzero: uint8 for uint8, else bool. An empty tuple reduces nothing."""
-    return _truth(numpy.logical_or, x, dim, keepdim)
+    return _all_or_any(numpy.logical_or, x, dim, keepdim)
 
 
-def _truth(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+def _all_or_any(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     if dim.__class__ is list:
         dim = tuple(dim)
     if dim != ():

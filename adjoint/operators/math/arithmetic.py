@@ -273,7 +273,7 @@ class addcmul:
         return grad * (tensor1 if value == 1 else tensor1 * value).conj()
 
 
-def _not_only_integers(self, tensor1, tensor2, value=1):
+def _refuse_integers(self, tensor1, tensor2, value=1):
     if not any(tensor.is_floating_point() or tensor.is_complex() for tensor in (tensor1, tensor2)):
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
@@ -289,7 +289,7 @@ def _not_only_integers(self, tensor1, tensor2, value=1):
     kernel=kernels.addcdiv,
     inplace=True,
     numbers=False,
-    check=_not_only_integers,
+    check=_refuse_integers,
     deprecated_order=("value",),
     tangent="elementwise",
 )

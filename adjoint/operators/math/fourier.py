@@ -307,7 +307,7 @@ def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
     return _stored("ihfftn", _onesided("ihfftn", input, dim, sizes, norm, False), out)
 
 
-def _over_two(name, over_several):
+def _two_dimensional(name, over_several):
     """Return the two-dimensional form of a transform over several dimensions."""
 
     def transform(input, s=None, dim=(-2, -1), norm=None, *, out=None):
@@ -318,9 +318,9 @@ def _over_two(name, over_several):
     return public(namespace="fft", numpy_names=True)(transform)
 
 
-fft2, ifft2 = _over_two("fft", fftn), _over_two("ifft", ifftn)
-rfft2, irfft2 = _over_two("rfft", rfftn), _over_two("irfft", irfftn)
-hfft2, ihfft2 = _over_two("hfft", hfftn), _over_two("ihfft", ihfftn)
+fft2, ifft2 = _two_dimensional("fft", fftn), _two_dimensional("ifft", ifftn)
+rfft2, irfft2 = _two_dimensional("rfft", rfftn), _two_dimensional("irfft", irfftn)
+hfft2, ihfft2 = _two_dimensional("hfft", hfftn), _two_dimensional("ihfft", ihfftn)
 
 
 def _frequencies(name, n, d, onesided, dtype, out, **options):

@@ -24,7 +24,7 @@ def _variance_gradient(grad, self, dim, correction, keepdim, xp):
     return (factor * xp.kept(grad, shape, dim, keepdim)) * deviation
 
 
-def _over_twice(grad, deviation, xp):
+def _divided_by_twice(grad, deviation, xp):
     """Return `grad / (2 * deviation)`, the derivative of the square root times `grad`.
 
     Where `deviation` is 0, the result is 0 to any order.
@@ -66,7 +66,7 @@ class std:
     def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False): ...
 
     def grad_self(grad, self, result, dim, correction, keepdim, xp):
-        return _variance_gradient(_over_twice(grad, result, xp), self, dim, correction, keepdim, xp)
+        return _variance_gradient(_divided_by_twice(grad, result, xp), self, dim, correction, keepdim, xp)
 
 
 @reduction(moments.var_mean, method=False, overloaded=True, outputs=("var", "mean"), aten="correction", narrow="halves")
@@ -93,7 +93,7 @@ class std_mean:
     def grad_self(grads, self, std, dim, correction, keepdim, xp):
         total = None
         if grads[0] is not None:
-            scaled = _over_twice(grads[0], std, xp)
+            scaled = _divided_by_twice(grads[0], std, xp)
             total = _variance_gradient(scaled, self, dim, correction, keepdim, xp)
         return _plus_mean(total, grads[1], self, dim, keepdim, xp)
 

@@ -71,7 +71,7 @@ def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> tup
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError(f"Expect carried_inputs to be a tuple of tensors or numbers, but got {carried_inputs}.")
     values = tuple(carried_inputs)
-    while _holds(cond_fn(*values)):
+    while _truth_value(cond_fn(*values)):
         found = body_fn(*values)
         if not isinstance(found, (tuple, list)) or len(found) != len(values):
             raise RuntimeError(f"body_fn should return a tuple of {len(values)} values, as many as it takes")
@@ -79,7 +79,7 @@ def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> tup
     return values
 
 
-def _holds(pred: Any) -> bool:
+def _truth_value(pred: Any) -> bool:
     if not isinstance(pred, bool) and not (
         isinstance(pred, torch.Tensor) and pred.dtype is torch.bool and pred.numel() == 1
     ):

@@ -43,13 +43,13 @@ MODULES = frozenset(
 _ABSENT = absent("torch.cuda.jiterator.kernel", "there is only the CPU")
 
 
-def _as_it_is(value: Any, *rest: Any) -> Any:
+def _unchanged(value: Any, *rest: Any) -> Any:
     return value
 
 
 def _undecorated(*args: Any, **names: Any) -> Callable[[Any], Any]:
     """Return a decorator that changes nothing."""
-    return _as_it_is
+    return _unchanged
 
 
 def _nothing(*args: Any, **names: Any) -> None:
@@ -101,7 +101,7 @@ OF_VALUE: list[tuple[Any, str]] = [
         ),
     ),
     (
-        _as_it_is,
+        _unchanged,
         (
             "_export.wrappers.mark_subclass_constructor_exportable_experimental _utils_internal.get_writable_path "
             "_higher_order_ops.invoke_subgraph.mark_compile_region"

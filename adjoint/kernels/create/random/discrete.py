@@ -19,7 +19,7 @@ from ...runtime.narrow_array import is_narrow
 from ...runtime.parallel import parallel_rows
 from ..mt19937 import UINT32, Stream
 from .continuous import exponential_
-from .gamma import drawn_in_python
+from .gamma import run_in_python
 from .libm import each
 from .targets import memory_order, require_floating, round_to
 from .uniform import (
@@ -264,7 +264,7 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
 @accelerated("create.rejection.poisson", elements=REJECTED)
 def _poisson_counts(rates: ndarray, stream: Stream) -> ndarray:
     """Return numbers of events for rates in float64."""
-    return drawn_in_python("poisson_kernel", stream, rates)
+    return run_in_python("poisson_kernel", stream, rates)
 
 
 def dropout_backward(grad_output: ndarray, mask: ndarray, scale: float) -> ndarray:

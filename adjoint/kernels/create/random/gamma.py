@@ -44,7 +44,7 @@ def _in_python(name: str) -> Any:
     return on_arrays(getattr(import_late("adjoint.kernels.compiled.create.rejection"), name), _MEANINGS)
 
 
-def drawn_in_python(kernel: str, stream: Stream, values: ndarray, *others: Any) -> ndarray:
+def run_in_python(kernel: str, stream: Stream, values: ndarray, *others: Any) -> ndarray:
     """Return the result of a kernel of `kernels.compiled.create.rejection`, run in Python, for values in float64."""
     numbers = values.ravel().tolist()
     _in_python(kernel)(stream, numbers, *others, len(numbers))
@@ -80,7 +80,7 @@ def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
     `single`: whether the concentrations were float32; intermediate numbers are then float32 too.
     """
     waiting, has_waiting = [stream.normal or 0.0], [stream.normal is not None]
-    drawn = drawn_in_python("gamma_kernel", stream, concentrations, waiting, has_waiting, single)
+    drawn = run_in_python("gamma_kernel", stream, concentrations, waiting, has_waiting, single)
     stream.normal = waiting[0] if has_waiting[0] else None
     return drawn
 
@@ -125,4 +125,4 @@ def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) ->
 
     `single`: whether the trials were float32; products are then rounded to float32.
     """
-    return drawn_in_python("binomial_kernel", stream, counts, probs.ravel().tolist(), single)
+    return run_in_python("binomial_kernel", stream, counts, probs.ravel().tolist(), single)
