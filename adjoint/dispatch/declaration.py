@@ -51,7 +51,8 @@ from . import registry
 from .registry import Declared
 from .return_types import return_type
 
-ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE = "Array", "Array | None", "Arrays", ""
+TENSORS = ARRAY, OPTIONAL_ARRAY, ARRAYS = "Array", "Array | None", "Arrays"
+VALUE = ""
 
 OPERATORS: Declared = Declared(registry.operators())
 """Every declared operator, by name. The test matrix iterates over it."""
@@ -197,25 +198,15 @@ class Operator:
         self.defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
         self.defaults.update(self.forward.__kwdefaults__ or {})
         annotations = self.forward.__annotations__
-        self.kinds = {name: annotations.get(name, VALUE) for name in self.names}
+        kinds = {name: annotations.get(name, VALUE) for name in self.names}
         self.draws = "generator" in self.names  # the operator draws random numbers
         self.random = self.draws or "random" in self.declaration.__dict__
-        self.types = {
-            name: kind for name, kind in self.kinds.items() if kind not in (ARRAY, OPTIONAL_ARRAY, ARRAYS, VALUE)
-        }
+        self.types = {name: kind for name, kind in kinds.items() if kind not in (*TENSORS, VALUE)}
         self.typed = tuple((position, name) for position, name in enumerate(self.names) if name in self.types)
-        self.tensor_positions = tuple(
-            [
-                position
-                for position, name in enumerate(self.names)
-                if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY, ARRAYS)
-            ]
-        )
+        self.kinds = {name: kind if kind in TENSORS else VALUE for name, kind in kinds.items()}
+        self.tensor_positions = tuple([k for k, name in enumerate(self.names) if self.kinds[name] != VALUE])
         self.tensors = [name for name in self.names if self.kinds[name] in (ARRAY, OPTIONAL_ARRAY)]
         self.sequence = next((name for name in self.names if self.kinds[name] == ARRAYS), None)
-        self.kinds = {
-            name: kind if kind in (ARRAY, OPTIONAL_ARRAY, ARRAYS) else VALUE for name, kind in self.kinds.items()
-        }
         elementwise = self.elementwise
         if elementwise is None:
             elementwise = self.promote is not None and self.sequence is None
@@ -254,9 +245,8 @@ class Operator:
                 self.saved.setdefault(item, []).append(name)
         self.saved_results = [item for item in self.saved if item in result_names]
         self.saved_inputs = sorted(item for item in self.saved if item in self.kinds and self.kinds[item] != VALUE)
-        self.saved_values = [
-            item for item in self.saved if item not in self.saved_results and item not in self.saved_inputs
-        ]
+        others = (*self.saved_results, *self.saved_inputs)
+        self.saved_values = [item for item in self.saved if item not in others]
         self.lists = tuple(name for name in members.get("lists", ()) if name in self.saved_values)
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
         self.constants: dict[str, str] = members.get("constants", {})

@@ -14,7 +14,7 @@ from .._runtime.tracebacks import end_functions_at_caller
 from ..tensor import Tensor
 from . import checks
 from .arguments import check_for_root, check_list, check_same_dtype, check_tensor, check_tensors
-from .groups import resolve, resolve_or_warn
+from .groups import for_members, resolve, resolve_or_warn
 from .node_memory import LEAST, SharedBuffer, all_reduce_buffer, buffer_steps, call_text
 from .process_group import ProcessGroup
 from .progress import watch
@@ -66,6 +66,7 @@ def _all_reduce_steps(group: ProcessGroup, tensor: Any, op: Any) -> Steps:
     return all_reduce_steps(group, target(tensor), op)
 
 
+@for_members
 def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Reduce the tensors of all ranks in place.
 
@@ -79,24 +80,19 @@ def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op:
         async_op: whether to return a handle immediately. Its `wait()` returns when the result is complete.
     """
     check_tensor(tensor, "tensor")
-    found = resolve_or_warn(group, "all_reduce")
-    if found is None:
-        return None
-    steps = _all_reduce_steps(found, tensor, op)
-    return _start(found, "all_reduce", steps, async_op, tensor, ((tensor,), op, None))
+    steps = _all_reduce_steps(group, tensor, op)
+    return _start(group, "all_reduce", steps, async_op, tensor, ((tensor,), op, None))
 
 
+@for_members
 def all_reduce_coalesced(
     tensors: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Reduce several tensors of all ranks, each in place."""
     tensors = check_tensors([tensors] if isinstance(tensors, Tensor) else tensors, "tensor")
     check_same_dtype(*tensors)
-    found = resolve_or_warn(group, "all_reduce_coalesced")
-    if found is None:
-        return None
-    each = [_all_reduce_steps(found, tensor, op) for tensor in tensors]
-    return _start(found, "all_reduce_coalesced", chain.from_iterable(each), async_op, tensors, (tensors, op, None))
+    each = [_all_reduce_steps(group, tensor, op) for tensor in tensors]
+    return _start(group, "all_reduce_coalesced", chain.from_iterable(each), async_op, tensors, (tensors, op, None))
 
 
 def shared_buffer(count: int, dtype: Any, group: Any = None) -> SharedBuffer | None:
@@ -130,6 +126,7 @@ def broadcast(
     return _start(found, "broadcast", steps, async_op, tensor, ((tensor,), None, root))
 
 
+@for_members
 def reduce(
     tensor: Any,
     dst: int | None = None,
@@ -140,65 +137,57 @@ def reduce(
 ) -> Work | None:
     """Reduce the tensors of all ranks into the tensor of rank `dst`. The other tensors do not change."""
     check_tensor(tensor, "tensor")
-    found = resolve_or_warn(group, "reduce")
-    if found is None:
-        return None
     check(op, tensor.dtype, "reduce")
-    root = found.own(dst, group_dst)
-    steps = reduce_steps(found.comm, target(tensor), op, found.size(), root)
-    return _start(found, "reduce", steps, async_op, tensor, ((tensor,), op, root))
+    root = group.own(dst, group_dst)
+    steps = reduce_steps(group.comm, target(tensor), op, group.size(), root)
+    return _start(group, "reduce", steps, async_op, tensor, ((tensor,), op, root))
 
 
+@for_members
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Work | None:
     """Fill `tensor_list` with the tensors of all ranks, which have the same shape."""
     outputs = check_tensors(tensor_list, "tensor_list")
     check_tensor(tensor, "tensor")
     check_same_dtype(*outputs, tensor)
-    found = resolve_or_warn(group, "all_gather")
-    if found is None:
-        return None
-    check_list(outputs, tensor, found.size(), "allgather", "output")
+    check_list(outputs, tensor, group.size(), "allgather", "output")
     gathered = numpy.empty((len(outputs), *tensor.shape), tensor.dtype.numpy)
-    steps = all_gather_steps(found.comm, gathered, source(tensor), [target(each) for each in outputs])
-    return _start(found, "all_gather", steps, async_op, outputs, ((tensor,), None, None))
+    steps = all_gather_steps(group.comm, gathered, source(tensor), [target(each) for each in outputs])
+    return _start(group, "all_gather", steps, async_op, outputs, ((tensor,), None, None))
 
 
+@for_members
 def all_gather_coalesced(
     output_tensor_lists: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Fill the lists with several tensors of all ranks. The list of a rank contains the tensors of that rank."""
-    found = resolve_or_warn(group, "all_gather_coalesced")
-    if found is None:
-        return None
     given = check_tensors(input_tensor_list, "tensor_list")
     each = []
     for number, tensor in enumerate(given):
         outputs = [check_tensors(of_rank, "output_tensor_list")[number] for of_rank in output_tensor_lists]
-        check_list(outputs, tensor, found.size(), "allgather", "output")
+        check_list(outputs, tensor, group.size(), "allgather", "output")
         gathered = numpy.empty((len(outputs), *tensor.shape), tensor.dtype.numpy)
-        each.append(all_gather_steps(found.comm, gathered, source(tensor), [target(output) for output in outputs]))
+        each.append(all_gather_steps(group.comm, gathered, source(tensor), [target(output) for output in outputs]))
     steps = chain.from_iterable(each)
-    return _start(found, "all_gather_coalesced", steps, async_op, output_tensor_lists, (given, None, None))
+    return _start(group, "all_gather_coalesced", steps, async_op, output_tensor_lists, (given, None, None))
 
 
+@for_members
 def all_gather_into_tensor(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Fill `output_tensor` with the tensors of all ranks, concatenated along its first dimension, or stacked."""
     check_tensor(output_tensor, "output_tensor"), check_tensor(input_tensor, "input_tensor")
     check_same_dtype(input_tensor, output_tensor)
-    found = resolve_or_warn(group, "all_gather_into_tensor")
-    if found is None:
-        return None
-    if output_tensor.numel() != found.size() * input_tensor.numel():
+    if output_tensor.numel() != group.size() * input_tensor.numel():
         raise RuntimeError(
-            f"all_gather_into_tensor: the output of shape {list(output_tensor.shape)} does not hold {found.size()} tensors of "
+            f"all_gather_into_tensor: the output of shape {list(output_tensor.shape)} does not hold {group.size()} tensors of "
             f"shape {list(input_tensor.shape)}"
         )
-    steps = all_gather_steps(found.comm, target(output_tensor), source(input_tensor), [])
-    return _start(found, "all_gather_into_tensor", steps, async_op, output_tensor, ((input_tensor,), None, None))
+    steps = all_gather_steps(group.comm, target(output_tensor), source(input_tensor), [])
+    return _start(group, "all_gather_into_tensor", steps, async_op, output_tensor, ((input_tensor,), None, None))
 
 
+@for_members
 def gather(
     tensor: Any,
     gather_list: Any = None,
@@ -211,17 +200,15 @@ def gather(
     check_tensor(tensor, "tensor")
     outputs = check_tensors(gather_list, "gather_list") if gather_list else []
     check_same_dtype(tensor, *outputs)
-    found = resolve_or_warn(group, "gather")
-    if found is None:
-        return None
-    root = found.own(0 if dst is None and group_dst is None else dst, group_dst)
-    check_for_root(outputs, root == found.rank(), "gather_list", "destination")
+    root = group.own(0 if dst is None and group_dst is None else dst, group_dst)
+    check_for_root(outputs, root == group.rank(), "gather_list", "destination")
     if outputs:
-        check_list(outputs, tensor, found.size(), "gather", "output")
-    steps = gather_steps(found.comm, [target(each) for each in outputs], source(tensor), root)
-    return _start(found, "gather", steps, async_op, outputs, ((tensor,), None, root))
+        check_list(outputs, tensor, group.size(), "gather", "output")
+    steps = gather_steps(group.comm, [target(each) for each in outputs], source(tensor), root)
+    return _start(group, "gather", steps, async_op, outputs, ((tensor,), None, root))
 
 
+@for_members
 def scatter(
     tensor: Any,
     scatter_list: Any = None,
@@ -234,17 +221,15 @@ def scatter(
     check_tensor(tensor, "tensor")
     inputs = check_tensors(scatter_list, "scatter_list") if scatter_list else []
     check_same_dtype(tensor, *inputs)
-    found = resolve_or_warn(group, "scatter")
-    if found is None:
-        return None
-    root = found.own(0 if src is None and group_src is None else src, group_src)
-    check_for_root(inputs, root == found.rank(), "scatter_list", "source")
+    root = group.own(0 if src is None and group_src is None else src, group_src)
+    check_for_root(inputs, root == group.rank(), "scatter_list", "source")
     if inputs:
-        check_list(inputs, tensor, found.size(), "scatter", "input")
-    steps = scatter_steps(found.comm, target(tensor), [source(each) for each in inputs], root)
-    return _start(found, "scatter", steps, async_op, tensor, ((tensor,), None, root))
+        check_list(inputs, tensor, group.size(), "scatter", "input")
+    steps = scatter_steps(group.comm, target(tensor), [source(each) for each in inputs], root)
+    return _start(group, "scatter", steps, async_op, tensor, ((tensor,), None, root))
 
 
+@for_members
 def reduce_scatter(
     output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -252,37 +237,33 @@ def reduce_scatter(
     check_tensor(output, "output")
     inputs = check_tensors(input_list, "input_list")
     check_same_dtype(output, *inputs)
-    found = resolve_or_warn(group, "reduce_scatter")
-    if found is None:
-        return None
     check(op, output.dtype, "reduce_scatter")
-    if len(inputs) != found.size():
+    if len(inputs) != group.size():
         raise RuntimeError("invalid input tensor list size, must be world size")
-    check_list(inputs, output, found.size(), "reduce_scatter", "input")
+    check_list(inputs, output, group.size(), "reduce_scatter", "input")
     joined = numpy.stack([source(each) for each in inputs])
-    steps = reduce_scatter_steps(found.comm, target(output), joined, op, found.size())
-    return _start(found, "reduce_scatter", steps, async_op, output, (inputs, op, None))
+    steps = reduce_scatter_steps(group.comm, target(output), joined, op, group.size())
+    return _start(group, "reduce_scatter", steps, async_op, output, (inputs, op, None))
 
 
+@for_members
 def reduce_scatter_tensor(
     output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Reduce the `input` tensors of all ranks, which have a part for each rank, and put this rank's part into `output`."""
     check_tensor(output, "output"), check_tensor(input, "input")
     check_same_dtype(output, input)
-    found = resolve_or_warn(group, "reduce_scatter_tensor")
-    if found is None:
-        return None
     check(op, output.dtype, "reduce_scatter_tensor")
-    if input.numel() != found.size() * output.numel():
+    if input.numel() != group.size() * output.numel():
         raise RuntimeError(
-            f"reduce_scatter_tensor: the input of shape {list(input.shape)} does not hold {found.size()} tensors of shape "
+            f"reduce_scatter_tensor: the input of shape {list(input.shape)} does not hold {group.size()} tensors of shape "
             f"{list(output.shape)}"
         )
-    steps = reduce_scatter_steps(found.comm, target(output), source(input), op, found.size())
-    return _start(found, "reduce_scatter_tensor", steps, async_op, output, ((input,), op, None))
+    steps = reduce_scatter_steps(group.comm, target(output), source(input), op, group.size())
+    return _start(group, "reduce_scatter_tensor", steps, async_op, output, ((input,), op, None))
 
 
+@for_members
 def all_to_all(
     output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -292,15 +273,13 @@ def all_to_all(
         check_tensors(input_tensor_list, "input_tensor_list"),
     )
     check_same_dtype(*outputs, *inputs)
-    found = resolve_or_warn(group, "all_to_all")
-    if found is None:
-        return None
-    if len(outputs) != found.size() or len(inputs) != found.size():
+    if len(outputs) != group.size() or len(inputs) != group.size():
         raise RuntimeError("all_to_all: the lists must have one tensor for each rank of the group")
-    steps = all_to_all_steps(found.comm, [target(each) for each in outputs], [source(each) for each in inputs])
-    return _start(found, "all_to_all", steps, async_op, outputs, ((), None, None))
+    steps = all_to_all_steps(group.comm, [target(each) for each in outputs], [source(each) for each in inputs])
+    return _start(group, "all_to_all", steps, async_op, outputs, ((), None, None))
 
 
+@for_members
 def all_to_all_single(
     output: Any,
     input: Any,
@@ -315,19 +294,16 @@ def all_to_all_single(
     """
     check_tensor(output, "output"), check_tensor(input, "input")
     check_same_dtype(output, input)
-    found = resolve_or_warn(group, "all_to_all_single")
-    if found is None:
-        return None
     received, sent = target(output), source(input)
     whole = contiguous(received)
-    outputs = _cut(whole, output_split_sizes, found.size())
-    inputs = _cut(sent, input_split_sizes, found.size())
+    outputs = _cut(whole, output_split_sizes, group.size())
+    inputs = _cut(sent, input_split_sizes, group.size())
 
     def steps() -> Steps:
-        yield from all_to_all_steps(found.comm, outputs, inputs)
+        yield from all_to_all_steps(group.comm, outputs, inputs)
         put(received, whole)
 
-    return _start(found, "all_to_all_single", steps(), async_op, output, ((), None, None))
+    return _start(group, "all_to_all_single", steps(), async_op, output, ((), None, None))
 
 
 def _cut(array: Array, sizes: Any, count: int) -> list[Array]:
@@ -343,16 +319,14 @@ def _cut(array: Array, sizes: Any, count: int) -> list[Array]:
     return numpy.split(array, numpy.cumsum(sizes)[:-1])
 
 
+@for_members
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Work | None:
     """Wait until all ranks of the group have reached this call."""
-    found = resolve_or_warn(group, "barrier")
-    if found is None:
-        return None
 
     def steps() -> Steps:
-        yield found.comm.Ibarrier()
+        yield group.comm.Ibarrier()
 
-    return _start(found, "barrier", steps(), async_op, [], ((), None, None))
+    return _start(group, "barrier", steps(), async_op, [], ((), None, None))
 
 
 end_functions_at_caller(globals())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import time
 import traceback
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -292,6 +293,23 @@ def resolve_or_warn(group: Any, name: str) -> ProcessGroup | None:
             UserWarning,
         )
     return found
+
+
+def for_members(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a collective so that its argument `group` is the group itself. Other processes are warned, and get None."""
+    position = function.__code__.co_varnames.index("group")
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        group = args[position] if len(args) > position else kwargs.pop("group", None)
+        found = resolve_or_warn(group, function.__name__)
+        if found is None:
+            return None
+        if len(args) > position:
+            return function(*args[:position], found, *args[position + 1 :], **kwargs)
+        return function(*args, group=found, **kwargs)
+
+    return call
 
 
 def get_rank(group: Any = None) -> int:

@@ -6,34 +6,30 @@ from typing import Any
 
 from .._runtime.tracebacks import end_at_caller, end_functions_at_caller
 from .arguments import check_tensor
-from .groups import resolve, resolve_or_warn
+from .groups import for_members, resolve
 from .steps import receive_steps, send_steps, source, target
 from .work import Work
 
 
+@for_members
 def isend(
     tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> Work | None:
     """Start to send the tensor to a rank. The tensor must not be changed until `wait()` of the handle has returned."""
     check_tensor(tensor, "tensor")
-    found = resolve_or_warn(group, "isend")
-    if found is None:
-        return None
-    peer = found.own(dst, group_dst)
-    return Work(found, "send", send_steps(found.comm, source(tensor), peer, tag), tensor, in_order=False)
+    peer = group.own(dst, group_dst)
+    return Work(group, "send", send_steps(group.comm, source(tensor), peer, tag), tensor, in_order=False)
 
 
+@for_members
 def irecv(
     tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> Work | None:
     """Start to receive a tensor from a rank, or from any rank if no source is given."""
     check_tensor(tensor, "tensor")
-    found = resolve_or_warn(group, "irecv")
-    if found is None:
-        return None
-    peer = None if src is None and group_src is None else found.own(src, group_src)
+    peer = None if src is None and group_src is None else group.own(src, group_src)
     sender = [-1]
-    work = Work(found, "recv", receive_steps(found.comm, target(tensor), peer, tag, sender, found.ranks), tensor, False)
+    work = Work(group, "recv", receive_steps(group.comm, target(tensor), peer, tag, sender, group.ranks), tensor, False)
     work.sender = sender
     return work
 

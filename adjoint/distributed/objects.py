@@ -18,7 +18,7 @@ import adjoint as torch
 
 from .._runtime.tracebacks import end_functions_at_caller
 from . import mpi
-from .groups import resolve, resolve_or_warn
+from .groups import for_members, resolve, resolve_or_warn
 from .process_group import ProcessGroup
 from .reductions import Array
 from .steps import Steps
@@ -78,6 +78,7 @@ def _run(group: ProcessGroup, name: str, steps: Iterator[Any], given: Any, in_or
     Work(group, name, steps, None, in_order, given).wait()
 
 
+@for_members
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None, *, pickle: bool = False) -> None:
     """Fill `object_list` with the objects of all ranks.
 
@@ -88,23 +89,21 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None, *, pi
         group: the participating processes; all if None.
         pickle: whether any object may be sent, as a pickle. Use this only if you trust all ranks.
     """
-    found = resolve_or_warn(group, "all_gather_object")
-    if found is None:
-        return
     own = encode(obj, "all_gather_object", pickle)
-    sizes = numpy.empty(found.size(), numpy.int64)
+    sizes = numpy.empty(group.size(), numpy.int64)
     data = [own]
 
     def steps() -> Steps:
-        yield found.comm.Iallgather(numpy.array([own.size]), sizes)
+        yield group.comm.Iallgather(numpy.array([own.size]), sizes)
         data[0] = numpy.empty(int(sizes.sum()), numpy.uint8)
-        yield found.comm.Iallgatherv([own, mpi.load().BYTE], _counted(data[0], sizes.tolist()))
+        yield group.comm.Iallgatherv([own, mpi.load().BYTE], _counted(data[0], sizes.tolist()))
 
-    _run(found, "all_gather_object", steps(), own)
+    _run(group, "all_gather_object", steps(), own)
     for number, part in enumerate(numpy.split(data[0], numpy.cumsum(sizes)[:-1])):
         object_list[number] = decode(part, pickle)
 
 
+@for_members
 def broadcast_object_list(
     object_list: list[Any],
     src: int | None = None,
@@ -118,25 +117,23 @@ def broadcast_object_list(
 
     `pickle`: as in `all_gather_object`.
     """
-    found = resolve_or_warn(group, "broadcast_object_list")
-    if found is None:
-        return
-    root = found.own(0 if src is None and group_src is None else src, group_src)
-    own = encode(list(object_list), "broadcast_object_list", pickle) if root == found.rank() else None
+    root = group.own(0 if src is None and group_src is None else src, group_src)
+    own = encode(list(object_list), "broadcast_object_list", pickle) if root == group.rank() else None
     size = numpy.array([0 if own is None else own.size])
     data: list[Any] = [own]
 
     def steps() -> Steps:
-        yield found.comm.Ibcast(size, root)
+        yield group.comm.Ibcast(size, root)
         if own is None:
             data[0] = numpy.empty(int(size[0]), numpy.uint8)
-        yield found.comm.Ibcast([data[0], mpi.load().BYTE], root)
+        yield group.comm.Ibcast([data[0], mpi.load().BYTE], root)
 
-    _run(found, "broadcast_object_list", steps(), own)
+    _run(group, "broadcast_object_list", steps(), own)
     if own is None:
         object_list[:] = decode(data[0], pickle)
 
 
+@for_members
 def gather_object(
     obj: Any,
     object_gather_list: list[Any] | None = None,
@@ -147,32 +144,30 @@ def gather_object(
     pickle: bool = False,
 ) -> None:
     """Fill the list of rank `dst` (0 by default) with the objects of all ranks. `pickle`: as in `all_gather_object`."""
-    found = resolve_or_warn(group, "gather_object")
-    if found is None:
-        return
-    root = found.own(0 if dst is None and group_dst is None else dst, group_dst)
-    is_root = root == found.rank()
+    root = group.own(0 if dst is None and group_dst is None else dst, group_dst)
+    is_root = root == group.rank()
     if is_root and not object_gather_list:
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
     if object_gather_list and not is_root:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
     own = encode(obj, "gather_object", pickle)
-    sizes = numpy.zeros(found.size(), numpy.int64)
+    sizes = numpy.zeros(group.size(), numpy.int64)
     data: list[Any] = [None]
 
     def steps() -> Steps:
-        yield found.comm.Igather(numpy.array([own.size]), sizes if is_root else None, root)
+        yield group.comm.Igather(numpy.array([own.size]), sizes if is_root else None, root)
         if is_root:
             data[0] = numpy.empty(int(sizes.sum()), numpy.uint8)
         received = _counted(data[0], sizes.tolist()) if is_root else None
-        yield found.comm.Igatherv([own, mpi.load().BYTE], received, root)
+        yield group.comm.Igatherv([own, mpi.load().BYTE], received, root)
 
-    _run(found, "gather_object", steps(), own)
+    _run(group, "gather_object", steps(), own)
     if object_gather_list:
         for number, part in enumerate(numpy.split(data[0], numpy.cumsum(sizes)[:-1])):
             object_gather_list[number] = decode(part, pickle)
 
 
+@for_members
 def scatter_object_list(
     scatter_object_output_list: Any,
     scatter_object_input_list: list[Any] | None = None,
@@ -183,18 +178,15 @@ def scatter_object_list(
     pickle: bool = False,
 ) -> None:
     """Put this rank's object in the list of rank `src` (0 by default) into the first element of the output list."""
-    found = resolve_or_warn(group, "scatter_object_list")
-    if found is None:
-        return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
-    root = found.own(0 if src is None and group_src is None else src, group_src)
-    is_root = root == found.rank()
+    root = group.own(0 if src is None and group_src is None else src, group_src)
+    is_root = root == group.rank()
     parts: list[Array] = []
     if is_root:
         if scatter_object_input_list is None:
             raise ValueError("source rank must provide non-None scatter_object_input_list")
-        if len(scatter_object_input_list) != found.size():
+        if len(scatter_object_input_list) != group.size():
             raise ValueError("scatter_object_input_list must have one object for each rank of the group")
         parts = [encode(each, "scatter_object_list", pickle) for each in scatter_object_input_list]
     size = numpy.zeros(1, numpy.int64)
@@ -202,12 +194,12 @@ def scatter_object_list(
 
     def steps() -> Steps:
         counts = [part.size for part in parts]
-        yield found.comm.Iscatter(numpy.array(counts) if is_root else None, size, root)
+        yield group.comm.Iscatter(numpy.array(counts) if is_root else None, size, root)
         data[0] = numpy.empty(int(size[0]), numpy.uint8)
         sent = _counted(numpy.concatenate(parts), counts) if is_root else None
-        yield found.comm.Iscatterv(sent, [data[0], mpi.load().BYTE], root)
+        yield group.comm.Iscatterv(sent, [data[0], mpi.load().BYTE], root)
 
-    _run(found, "scatter_object_list", steps(), parts)
+    _run(group, "scatter_object_list", steps(), parts)
     scatter_object_output_list[0] = decode(data[0], pickle)
 
 
