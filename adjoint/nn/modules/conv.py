@@ -36,17 +36,19 @@ class _ConvNd(Module):
     """The base of convolutions of all dimensions: parameters, their initialization, and printing."""
 
     bias: torch.Tensor | None
+    _dims: ClassVar[int]
+    _convolve: ClassVar[str]  # the name of its function, which a call looks up: a program may have replaced it
 
     def _setup(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: tuple[int, ...],
-        stride: tuple[int, ...],
-        padding: str | tuple[int, ...],
-        dilation: tuple[int, ...],
+        kernel_size: Size,
+        stride: Size,
+        padding: str | Size,
+        dilation: Size,
         transposed: bool,
-        output_padding: tuple[int, ...],
+        output_padding: Size,
         groups: int,
         bias: bool,
         padding_mode: str,
@@ -62,7 +64,7 @@ class _ConvNd(Module):
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}")
-            if padding == "same" and any(step != 1 for step in stride):
+            if padding == "same" and any(step != 1 for step in _repeated(stride, self._dims)):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
             raise ValueError(
@@ -70,17 +72,17 @@ class _ConvNd(Module):
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
+        self.kernel_size = _repeated(kernel_size, self._dims)
+        self.stride = _repeated(stride, self._dims)
+        self.padding: Any = padding if isinstance(padding, str) else _repeated(padding, self._dims)
+        self.dilation = _repeated(dilation, self._dims)
         self.transposed = transposed
-        self.output_padding = output_padding
+        self.output_padding = _repeated(output_padding, self._dims)
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._padding_for_pad()
         channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
-        self.weight = Parameter(torch.empty((*channels, *kernel_size), device=device, dtype=dtype))
+        self.weight = Parameter(torch.empty((*channels, *self.kernel_size), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(torch.empty(out_channels, device=device, dtype=dtype))
         else:
@@ -131,9 +133,6 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
-    _dims: ClassVar[int]
-    _convolve: ClassVar[str]  # the name of its function, which a call looks up: a program may have replaced it
-
     def __init__(
         self,
         in_channels: int,
@@ -149,22 +148,8 @@ class _Conv(_ConvNd):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        n = self._dims
-        self._setup(
-            in_channels,
-            out_channels,
-            _repeated(kernel_size, n),
-            _repeated(stride, n),
-            padding if isinstance(padding, str) else _repeated(padding, n),
-            _repeated(dilation, n),
-            False,
-            (0,) * n,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        made = (groups, bias, padding_mode, device, dtype)
+        self._setup(in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, *made)
 
     def _conv_forward(self, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         padding = self.padding
@@ -212,10 +197,6 @@ class Conv3d(_Conv):
 
 
 class _ConvTransposeNd(_ConvNd):
-    padding: tuple[int, ...]
-    _dims: ClassVar[int]
-    _convolve: ClassVar[str]  # the name of its function, which a call looks up: a program may have replaced it
-
     def __init__(
         self,
         in_channels: int,
@@ -234,22 +215,8 @@ class _ConvTransposeNd(_ConvNd):
         super().__init__()
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        n = self._dims
-        self._setup(
-            in_channels,
-            out_channels,
-            _repeated(kernel_size, n),
-            _repeated(stride, n),
-            _repeated(padding, n),
-            _repeated(dilation, n),
-            True,
-            _repeated(output_padding, n),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        made = (groups, bias, padding_mode, device, dtype)
+        self._setup(in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding, *made)
 
     def _output_padding(self, input: torch.Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
         """Return the additional size on one side that gives the output the requested size."""

@@ -107,23 +107,39 @@ class LazyModuleMixin:
         )
 
 
-class LazyLinear(LazyModuleMixin, Linear):
-    """A `Linear` that takes `in_features` from the last size of its first input."""
+class _Lazy(LazyModuleMixin):
+    """The lazy form of the class that is the next base."""
 
-    cls_to_become = Linear
+    _derived: ClassVar[str]  # the name of the size that the first input determines
     weight: Any
     bias: Any
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(0, 0, False, device, dtype)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.cls_to_become is None and len(cls.__bases__) == 2:
+            cls.cls_to_become = cls.__bases__[1]
+
+    def _create_lazily(self, bias: bool, device: Any, dtype: Any) -> None:
+        """Create placeholders instead of the parameters of a module without inputs."""
         self.weight = UninitializedParameter(device=device, dtype=dtype)
-        self.out_features = out_features
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        if not self.has_uninitialized_params() and self.in_features != 0:
-            super().reset_parameters()
+        """Set the initial values if the shapes are known."""
+        if not self.has_uninitialized_params() and getattr(self, self._derived) != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+
+class LazyLinear(_Lazy, Linear):
+    """A `Linear` that takes `in_features` from the last size of its first input."""
+
+    _derived = "in_features"
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False, device, dtype)
+        self.out_features = out_features
+        self._create_lazily(bias, device, dtype)
 
     def initialize_parameters(self, input: torch.Tensor) -> None:
         if self.has_uninitialized_params():
@@ -142,28 +158,15 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.in_features = input.shape[-1]
 
 
-class _LazyConvXdMixin(LazyModuleMixin):
+class _LazyConvXdMixin(_Lazy):
     """A convolution that takes `in_channels` from the number of channels of its first input."""
 
+    _derived = "in_channels"
     in_channels: int
     out_channels: int
     kernel_size: tuple[int, ...]
     groups: int
     transposed: bool
-    weight: Any
-    bias: Any
-
-    def _create_lazily(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
-        """Create placeholders instead of the parameters of a convolution without channels."""
-        self.weight = UninitializedParameter(device=device, dtype=dtype)
-        self.out_channels = out_channels
-        if bias:
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters if their shapes are known."""
-        if not self.has_uninitialized_params() and self.in_channels != 0:
-            super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: torch.Tensor, *args: Any, **kwargs: Any) -> None:
         """Materialize the weight and the bias for the channels of `input`."""
@@ -210,25 +213,20 @@ class _LazyConv(_LazyConvXdMixin):
     ) -> None:
         # The bias of a convolution of no channels is not needed.
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
-        self._create_lazily(out_channels, bias, device, dtype)
+        self.out_channels = out_channels
+        self._create_lazily(bias, device, dtype)
 
 
 class LazyConv1d(_LazyConv, Conv1d):
     """A `Conv1d` that takes `in_channels` from its first input."""
 
-    cls_to_become = Conv1d
-
 
 class LazyConv2d(_LazyConv, Conv2d):
     """A `Conv2d` that takes `in_channels` from its first input."""
 
-    cls_to_become = Conv2d
-
 
 class LazyConv3d(_LazyConv, Conv3d):
     """A `Conv3d` that takes `in_channels` from its first input."""
-
-    cls_to_become = Conv3d
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
@@ -249,33 +247,27 @@ class _LazyConvTranspose(_LazyConvXdMixin):
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
         )
-        self._create_lazily(out_channels, bias, device, dtype)
+        self.out_channels = out_channels
+        self._create_lazily(bias, device, dtype)
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """A `ConvTranspose1d` that takes `in_channels` from its first input."""
 
-    cls_to_become = ConvTranspose1d
-
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """A `ConvTranspose2d` that takes `in_channels` from its first input."""
-
-    cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A `ConvTranspose3d` that takes `in_channels` from its first input."""
 
-    cls_to_become = ConvTranspose3d
 
-
-class _LazyNormBase(LazyModuleMixin):
+class _LazyNormBase(_Lazy):
     """A normalization that takes `num_features` from the number of channels of its first input."""
 
+    _derived = "num_features"
     num_features: int
-    weight: Any
-    bias: Any
     running_mean: Any
     running_var: Any
 
@@ -295,18 +287,11 @@ class _LazyNormBase(LazyModuleMixin):
         self.affine = affine
         self.track_running_stats = track_running_stats
         if affine:
-            self.weight = UninitializedParameter(device=device, dtype=dtype)
-            if bias:
-                self.bias = UninitializedParameter(device=device, dtype=dtype)
+            self._create_lazily(bias, device, dtype)
         if track_running_stats:
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
             own.num_batches_tracked = torch.tensor(0, dtype=torch.long, device=device)
-
-    def reset_parameters(self) -> None:
-        """Set the initial values if the shapes are known."""
-        if not self.has_uninitialized_params() and self.num_features != 0:
-            super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: torch.Tensor) -> None:
         """Materialize parameters and statistics for the channels of `input`."""
@@ -323,34 +308,22 @@ class _LazyNormBase(LazyModuleMixin):
 class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
     """A `BatchNorm1d` that takes `num_features` from its first input."""
 
-    cls_to_become = BatchNorm1d
-
 
 class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
     """A `BatchNorm2d` that takes `num_features` from its first input."""
-
-    cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
     """A `BatchNorm3d` that takes `num_features` from its first input."""
 
-    cls_to_become = BatchNorm3d
-
 
 class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):
     """An `InstanceNorm1d` that takes `num_features` from its first input."""
-
-    cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNormBase, InstanceNorm2d):
     """An `InstanceNorm2d` that takes `num_features` from its first input."""
 
-    cls_to_become = InstanceNorm2d
-
 
 class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
     """An `InstanceNorm3d` that takes `num_features` from its first input."""
-
-    cls_to_become = InstanceNorm3d

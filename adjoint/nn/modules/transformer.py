@@ -70,13 +70,48 @@ def _detect_is_causal_mask(mask: Mask, is_causal: bool | None = None, size: int 
 class _Layer(Module):
     """The common parts of encoder and decoder layers: self-attention, the feed-forward block, and the order of the norms."""
 
-    activation: Callable[[torch.Tensor], torch.Tensor]
-    norm_first: bool
+    _attentions: tuple[str, ...] = ("self_attn",)
     self_attn: MultiheadAttention
-    dropout: Dropout
+    norm1: LayerNorm
+    norm2: LayerNorm
     dropout1: Dropout
-    linear1: Linear
-    linear2: Linear
+    dropout2: Dropout
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
+        super().__init__()
+        for name in self._attentions:
+            attention = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first, **made)
+            setattr(self, name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **made)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **made)
+        self.norm_first = norm_first
+        blocks = range(1, len(self._attentions) + 2)
+        for number in blocks:
+            setattr(self, f"norm{number}", LayerNorm(d_model, layer_norm_eps, bias=bias, **made))
+        for number in blocks:
+            setattr(self, f"dropout{number}", Dropout(dropout))
+        function = _get_activation_fn(activation) if isinstance(activation, str) else activation
+        # PyTorch's mark of the activations that its fused kernels compute.
+        self.activation_relu_or_gelu = (
+            1 if function is F.relu or isinstance(function, ReLU)
+            else 2 if function is F.gelu or isinstance(function, GELU) else 0
+        )  # fmt: skip
+        self.activation = function
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -123,39 +158,6 @@ class TransformerEncoderLayer(_Layer):
     torch.Size([10, 3, 8])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        made: dict[str, Any] = {"device": device, "dtype": dtype}
-        super().__init__()
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **made)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **made)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        function = _get_activation_fn(activation) if isinstance(activation, str) else activation
-        # PyTorch's mark of the activations that its fused kernels compute.
-        self.activation_relu_or_gelu = (
-            1 if function is F.relu or isinstance(function, ReLU)
-            else 2 if function is F.gelu or isinstance(function, GELU) else 0
-        )  # fmt: skip
-        self.activation = function
-
     def forward(
         self, src: torch.Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
     ) -> torch.Tensor:
@@ -198,35 +200,10 @@ class TransformerDecoderLayer(_Layer):
     torch.Size([5, 3, 8])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        made: dict[str, Any] = {"device": device, "dtype": dtype}
-        super().__init__()
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, bias=bias, **made)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, bias=bias, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **made)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **made)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+    _attentions = ("self_attn", "multihead_attn")
+    multihead_attn: MultiheadAttention
+    norm3: LayerNorm
+    dropout3: Dropout
 
     def forward(
         self,
