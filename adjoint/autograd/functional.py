@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .._runtime.tracebacks import end_at_caller
-from ..operators import cat, eye, ones_like, stack, zeros, zeros_like
+from ..operators import ones_like, stack, zeros, zeros_like
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
+from ..transforms.jacobians import unit_vectors
 from ..transforms.reverse import jvp as forward_product
 from ..transforms.reverse import vjp as transposed_product
 from ..transforms.reverse import vmap
@@ -147,7 +148,7 @@ def _rows(output: Tensor, number: int, inputs: Any, create_graph: bool, strict: 
 
 def _all_rows(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Tensor, ...], ...]:
     """Return the Jacobian of all outputs, by one batched backward."""
-    bases = _basis(outputs)
+    bases = unit_vectors(outputs)
     wanted = [(output, basis) for output, basis in zip(outputs, bases, strict=True) if output.requires_grad]
     if wanted:
         roots, vectors = zip(*wanted, strict=True)
@@ -167,25 +168,10 @@ def _all_rows(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Tens
     return tuple(zip(*blocks, strict=True))
 
 
-def _basis(tensors: Any) -> list[Tensor]:
-    """Return all standard basis vectors of the joint space of `tensors`, stacked in a leading dimension of each tensor."""
-    total = sum(tensor.numel() for tensor in tensors)
-    bases, start = [], 0
-    for tensor in tensors:
-        size = tensor.numel()
-        before, after = (
-            zeros((start, size), dtype=tensor.dtype),
-            zeros((total - start - size, size), dtype=tensor.dtype),
-        )
-        bases.append(cat([before, eye(size, dtype=tensor.dtype), after]).view((total, *tensor.shape)))
-        start += size
-    return bases
-
-
 def _construct_standard_basis_for(tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]) -> tuple[Tensor, ...]:
     """Return the standard basis vectors of the joint space of `tensors`. Each tensor gets the rows of its own elements."""
     total = sum(tensor_numels)
-    return tuple(part.reshape((total, count)) for part, count in zip(_basis(tensors), tensor_numels, strict=True))
+    return tuple(part.reshape((total, count)) for part, count in zip(unit_vectors(tensors), tensor_numels, strict=True))
 
 
 def _jacobian_by_columns(func: Function, inputs: Tensors, strict: bool, vectorize: bool) -> Any:
@@ -215,7 +201,7 @@ def _jacobian_by_columns(func: Function, inputs: Tensors, strict: bool, vectoriz
 
     blocks = []
     sizes = [tensor.numel() for tensor in given]
-    for columns in vmap(column)(*_basis(given)):
+    for columns in vmap(column)(*unit_vectors(given)):
         parts = columns.movedim(0, -1).split(sizes, -1)
         blocks.append([part.reshape(columns.shape[1:] + x.shape) for part, x in zip(parts, given, strict=True)])
     if many:  # lists, as in PyTorch

@@ -7,7 +7,8 @@ from typing import Any
 
 import adjoint as torch
 
-from .optimizer import Optimizer, Params, scalar_dtype
+from .declared import Declared
+from .optimizer import Params, scalar_dtype
 
 __all__ = ["Adafactor", "Muon"]
 
@@ -19,7 +20,7 @@ def _check_learning_rate(lr: Any) -> None:
         raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
 
 
-class Adafactor(Optimizer):
+class Adafactor(Declared):
     """Scales gradients by a second moment that is stored only for rows and columns (Shazeer and Stern, 2018).
 
     Args:
@@ -32,7 +33,7 @@ class Adafactor(Optimizer):
         maximize: ascend.
     """
 
-    _later_tensors = ("step",)
+    _options = ("lr", "beta2_decay", "eps", "d", "weight_decay", "foreach", "maximize")
 
     def __init__(
         self,
@@ -57,16 +58,7 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not weight_decay >= 0.0:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, locals())
 
     def _update_group(self, group: dict[str, Any]) -> None:
         lr = float(group["lr"])
@@ -136,7 +128,7 @@ def _orthogonalized(grad: torch.Tensor, coefficients: Any, steps: int, eps: floa
     return matrix.T if tall else matrix
 
 
-class Muon(Optimizer):
+class Muon(Declared):
     """Momentum with an orthogonalized update, for parameters that are matrices (Jordan et al., 2024).
 
     Args:
@@ -148,6 +140,8 @@ class Muon(Optimizer):
         ns_steps: the number of Newton-Schulz iterations.
         adjust_lr_fn: how the learning rate depends on the shape: "original" (the default) or "match_rms_adamw".
     """
+
+    _options = ("lr", "weight_decay", "momentum", "nesterov", "ns_coefficients", "eps", "ns_steps", "adjust_lr_fn")
 
     def __init__(
         self,
@@ -168,17 +162,7 @@ class Muon(Optimizer):
             raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, locals())
         for group in self.param_groups:
             for param in group["params"]:
                 if param.ndim != 2:

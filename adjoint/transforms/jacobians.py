@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -16,7 +16,7 @@ from .tree import tree_flatten, tree_map, tree_unflatten
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
-def _basis(tensors: list[Tensor]) -> list[Tensor]:
+def unit_vectors(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return the unit vectors of the joint space of all `tensors`.
 
     Each tensor gets its part, of shape (total, *shape).
@@ -71,7 +71,7 @@ def jacrev(
         output, pull = result[:2]
         outputs, shape = tree_flatten(output)
         _check_real(outputs, "outputs", "jacrev")
-        basis = tree_unflatten(_basis(outputs), shape)
+        basis = tree_unflatten(unit_vectors(outputs), shape)
         count = sum(leaf.numel() for leaf in outputs)
         if chunk_size == 1 and count:  # without `vmap`, for functions that it does not support
             by_row = [pull(tree_map(itemgetter(row), basis)) for row in range(count)]
@@ -131,7 +131,7 @@ def jacfwd(
 
         inputs, structure = tree_flatten(chosen)
         _check_real([leaf for leaf in inputs if isinstance(leaf, Tensor)], "inputs", "jacfwd")
-        basis = tree_unflatten(_basis(inputs), structure)
+        basis = tree_unflatten(unit_vectors(inputs), structure)
         out_dims: Any = (0, None) if has_aux else 0
         columns = vmap(column, out_dims=out_dims, randomness=randomness, chunk_size=chunk_size)(basis)
         aux = None

@@ -245,12 +245,7 @@ def get_numerical_jacobian(
     Raises:
         ValueError: if `grad_out` is not 1, or if the output is complex.
     """
-    warn_of_deprecated("get_numerical_jacobian")
-    if grad_out != 1.0:
-        raise ValueError(
-            "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0."
-        )
-
+    check_deprecated("get_numerical_jacobian", grad_out)
     from .jacobians import Mapping, as_tuple, complex_ones, numerical_by
 
     def packed(*arguments: Any) -> Any:
@@ -305,11 +300,7 @@ def get_analytical_jacobian(
     Raises:
         ValueError: if `grad_out` is not 1, or if the output is complex.
     """
-    warn_of_deprecated("get_analytical_jacobian")
-    if grad_out != 1.0:
-        raise ValueError(
-            "Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0."
-        )
+    check_deprecated("get_analytical_jacobian", grad_out)
     from .jacobians import Mapping, as_tuple, backward_jacobians
 
     if output.is_complex():
@@ -347,11 +338,13 @@ def get_numerical_jacobian_wrt_specific_input(
     return tuple(map(wrap, numerical_by(mapping, source, eps)))
 
 
-def warn_of_deprecated(name: str) -> None:
-    """Warn that a function is deprecated."""
+def check_deprecated(name: str, grad_out: float) -> None:
+    """Warn that a function is deprecated, and refuse values of `grad_out` that it does not support any more."""
     warn(
         f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be removed "
         "in a future version of PyTorch. If you have a specific use for this or feature request for this to be a stable API, "
         "please file us an issue at https://github.com/pytorch/pytorch/issues/new",
         FutureWarning,
     )
+    if grad_out != 1.0:
+        raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")

@@ -14,7 +14,43 @@ from .module import Module
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
+class _Table(Module):
+    """The common parts of tables of vectors: the weight, and the vector at `padding_idx`, which is initially zero."""
+
+    num_embeddings: int
+    embedding_dim: int
+    weight: torch.Tensor
+    _spelling = "padding_idx"  # in PyTorch's error
+
+    def _setup(
+        self,
+        padding_idx: int | None,
+        weight: torch.Tensor | None,
+        freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sizes = self.num_embeddings, self.embedding_dim
+        if padding_idx is not None:
+            if not -sizes[0] <= padding_idx < sizes[0]:
+                raise AssertionError(f"{self._spelling} must be within num_embeddings")
+            padding_idx %= sizes[0]
+        self.padding_idx = padding_idx
+        if weight is not None and tuple(weight.shape) != sizes:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        held = torch.empty(sizes, device=device, dtype=dtype) if weight is None else weight
+        self.weight = Parameter(held, requires_grad=not freeze)
+        if weight is None:
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with torch.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+
+class Embedding(_Table):
     """A table of `num_embeddings` vectors, drawn from the standard normal distribution.
 
     Args:
@@ -29,7 +65,7 @@ class Embedding(Module):
     torch.Size([2, 2, 3])
     """
 
-    weight: torch.Tensor
+    _spelling = "Padding_idx"
 
     def __init__(
         self,
@@ -46,31 +82,13 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        if _weight is None:
-            empty = torch.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(empty, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    def reset_parameters(self) -> None:
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with torch.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        self._setup(padding_idx, _weight, _freeze, device, dtype)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.embedding(
@@ -106,21 +124,12 @@ class Embedding(Module):
         sparse: bool = False,
     ) -> Embedding:
         """Create an embedding from a table `(num_embeddings, embedding_dim)`. `freeze` excludes it from training."""
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         rows, columns = _sizes_of_table(embeddings)
-        return cls(
-            num_embeddings=rows,
-            embedding_dim=columns,
-            _weight=embeddings,
-            _freeze=freeze,
-            padding_idx=padding_idx,
-            max_norm=max_norm,
-            norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq,
-            sparse=sparse,
-        )
+        return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """A table of vectors. It computes the sum, mean or maximum for each bag of indices. See `functional.embedding_bag`.
 
     Args:
@@ -147,10 +156,6 @@ class EmbeddingBag(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.max_norm = max_norm
@@ -159,20 +164,7 @@ class EmbeddingBag(Module):
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
-        self.padding_idx = padding_idx
-        if _weight is None:
-            self.weight = Parameter(torch.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight)
-
-    def reset_parameters(self) -> None:
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with torch.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        self._setup(padding_idx, _weight, device=device, dtype=dtype)
 
     def forward(
         self,
@@ -210,19 +202,9 @@ class EmbeddingBag(Module):
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
         """Create it from a table `(num_embeddings, embedding_dim)`. `freeze` excludes the table from training."""
+        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset, padding_idx)
         rows, columns = _sizes_of_table(embeddings)
-        made = cls(
-            num_embeddings=rows,
-            embedding_dim=columns,
-            _weight=embeddings,
-            max_norm=max_norm,
-            norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq,
-            mode=mode,
-            sparse=sparse,
-            include_last_offset=include_last_offset,
-            padding_idx=padding_idx,
-        )
+        made = cls(rows, columns, *options)
         made.weight.requires_grad = not freeze
         return made
 

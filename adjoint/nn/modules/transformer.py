@@ -67,6 +67,13 @@ def _detect_is_causal_mask(mask: Mask, is_causal: bool | None = None, size: int 
     return mask.size() == causal.size() and bool((mask == causal).all())
 
 
+def _canonical_masks(src: torch.Tensor, mask: Mask, name: str, key_padding_mask: Mask) -> tuple[Mask, Mask]:
+    """Return a mask, named `name`, and the padding mask as numbers that are added to scores."""
+    other = F._none_or_dtype(mask)
+    padding = F._canonical_mask(key_padding_mask, "src_key_padding_mask", other, name, src.dtype)
+    return F._canonical_mask(mask, name, None, "", src.dtype, check_other=False), padding
+
+
 class _Layer(Module):
     """The common parts of encoder and decoder layers: self-attention, the feed-forward block, and the order of the norms."""
 
@@ -169,21 +176,7 @@ class TransformerEncoderLayer(_Layer):
             src_key_padding_mask: `(batch, length)`, True for padding, or values that are added to the scores.
             is_causal: a hint that `src_mask` is causal. `src_mask` must be given.
         """
-        src_key_padding_mask = F._canonical_mask(
-            mask=src_key_padding_mask,
-            mask_name="src_key_padding_mask",
-            other_type=F._none_or_dtype(src_mask),
-            other_name="src_mask",
-            target_type=src.dtype,
-        )
-        src_mask = F._canonical_mask(
-            mask=src_mask,
-            mask_name="src_mask",
-            other_type=None,
-            other_name="",
-            target_type=src.dtype,
-            check_other=False,
-        )
+        src_mask, src_key_padding_mask = _canonical_masks(src, src_mask, "src_mask", src_key_padding_mask)
         x = self._added(src, self.norm1, self._sa_block, src_mask, src_key_padding_mask, is_causal)
         return self._added(x, self.norm2, self._ff_block)
 
@@ -322,16 +315,7 @@ class TransformerEncoder(Module):
 
         If `is_causal` is None, it is determined by a comparison.
         """
-        src_key_padding_mask = F._canonical_mask(
-            mask=src_key_padding_mask,
-            mask_name="src_key_padding_mask",
-            other_type=F._none_or_dtype(mask),
-            other_name="mask",
-            target_type=src.dtype,
-        )
-        mask = F._canonical_mask(
-            mask=mask, mask_name="mask", other_type=None, other_name="", target_type=src.dtype, check_other=False
-        )
+        mask, src_key_padding_mask = _canonical_masks(src, mask, "mask", src_key_padding_mask)
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, batch_first))
         output = src
