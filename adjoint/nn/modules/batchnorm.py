@@ -7,14 +7,13 @@ from typing import Any
 import adjoint as torch
 
 from .. import functional as F
-from .. import init
-from ..parameter import Parameter
 from .module import Module
+from .normalization import Affine
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
-class _NormBase(Module):
+class _NormBase(Affine):
     """Parameters and running statistics with one value for each channel."""
 
     _version = 2
@@ -37,9 +36,6 @@ class _NormBase(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name, present in (("weight", affine), ("bias", affine and bias)):
-            value = Parameter(torch.empty(num_features, device=device, dtype=dtype)) if present else None
-            self.register_parameter(name, value)
         if track_running_stats:
             self.register_buffer("running_mean", torch.zeros(num_features, device=device, dtype=dtype))
             self.register_buffer("running_var", torch.ones(num_features, device=device, dtype=dtype))
@@ -47,7 +43,7 @@ class _NormBase(Module):
         else:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 self.register_buffer(name, None)
-        self.reset_parameters()
+        self._create_affine(num_features, affine, bias, device, dtype)
 
     def reset_running_stats(self) -> None:
         """Set the running mean to zeros, the running variance to ones and the count of batches to 0."""
@@ -58,10 +54,7 @@ class _NormBase(Module):
 
     def reset_parameters(self) -> None:
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input_dim(self, input: torch.Tensor) -> None:
         raise NotImplementedError

@@ -22,7 +22,26 @@ def _shape(normalized_shape: Shape) -> tuple[int, ...]:
     return (normalized_shape,) if isinstance(normalized_shape, (int, numbers.Integral)) else tuple(normalized_shape)
 
 
-class LayerNorm(Module):
+class Affine(Module):
+    """A normalization that scales and shifts each element or channel by parameters, initially 1 and 0."""
+
+    weight: Any
+    bias: Any
+
+    def _create_affine(self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any) -> None:
+        for name, present in (("weight", affine), ("bias", affine and bias)):
+            value = Parameter(torch.empty(shape, device=device, dtype=dtype)) if present else None
+            self.register_parameter(name, value)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(Affine):
     """Normalizes over the last dimensions, of sizes `normalized_shape` (Ba et al., 2016).
 
     Args:
@@ -46,16 +65,7 @@ class LayerNorm(Module):
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, present in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            value = Parameter(torch.empty(self.normalized_shape, device=device, dtype=dtype)) if present else None
-            self.register_parameter(name, value)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        if self.elementwise_affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        self._create_affine(self.normalized_shape, elementwise_affine, bias, device, dtype)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         held = self._parameters
@@ -94,10 +104,9 @@ class RMSNorm(Module):
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        value = (
-            Parameter(torch.empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
-        )
-        self.register_parameter("weight", value)
+        made = {"device": device, "dtype": dtype}
+        weight = Parameter(torch.empty(self.normalized_shape, **made)) if elementwise_affine else None
+        self.register_parameter("weight", weight)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -111,7 +120,7 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Module):
+class GroupNorm(Affine):
     """Normalizes each group of channels of each sample (Wu and He, 2018).
 
     Args:
@@ -140,16 +149,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, present in (("weight", affine), ("bias", affine and bias)):
-            value = Parameter(torch.empty(num_channels, device=device, dtype=dtype)) if present else None
-            self.register_parameter(name, value)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        self._create_affine(num_channels, affine, bias, device, dtype)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -161,9 +161,7 @@ class GroupNorm(Module):
         )
 
 
-class LocalResponseNorm(Module):
-    """Divides by a power of the mean square over neighbouring channels (Krizhevsky et al., 2012)."""
-
+class _ResponseNorm(Module):
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size = size
@@ -171,14 +169,18 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(Module):
+class LocalResponseNorm(_ResponseNorm):
+    """Divides by a power of the mean square over neighbouring channels (Krizhevsky et al., 2012)."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class CrossMapLRN2d(_ResponseNorm):
     """`LocalResponseNorm` with the sums of Torch7.
 
     Near the last channels, the sums include more of the preceding channels.
@@ -189,13 +191,6 @@ class CrossMapLRN2d(Module):
         beta: the exponent.
         k: a number that is added to the mean square.
     """
-
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() != 4:
@@ -213,6 +208,3 @@ class CrossMapLRN2d(Module):
                 summed[channel, channel - reach] = 0
         squares = torch.einsum("cd,ndhw->nchw", summed, input.square())
         return input * (squares * (self.alpha / self.size) + self.k).pow(-self.beta)
-
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -122,6 +122,24 @@ class ReduceLROnPlateau(LRScheduler):
 class _Composition(LRScheduler):
     _schedulers: list[LRScheduler]
 
+    def _check(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer) -> None:
+        """Refuse objects that are no schedulers, and schedulers of another optimizer."""
+        name = type(self).__name__
+        for i, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ValueError(
+                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified "
+                    f"when calling `step`, but got one at index {i} in the given schedulers sequence."
+                )
+            if optimizer != scheduler.optimizer:
+                raise ValueError(
+                    f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
+                    f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, "
+                    f"which is different from {type(optimizer).__name__}."
+                )
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state, including the states of the schedulers."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
@@ -152,20 +170,7 @@ class SequentialLR(_Composition):
     ) -> None:
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"SequentialLR at index {i} should have `optimizer` as its attribute.")
-            if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(
-                    "SequentialLR does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to "
-                    f"be specified when calling `step`, but got one at index {i} in the given schedulers sequence."
-                )
-            if optimizer != scheduler.optimizer:
-                raise ValueError(
-                    "SequentialLR expects all schedulers to belong to the same optimizer, but got scheduler "
-                    f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, "
-                    f"which is different from {type(optimizer).__name__}."
-                )
+        self._check(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
@@ -202,20 +207,7 @@ class ChainedScheduler(_Composition):
         if len(schedulers) < 1:
             raise ValueError("ChainedScheduler expects at least one scheduler to be chained, but got no scheduler.")
         optimizer = optimizer or schedulers[0].optimizer
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"ChainedScheduler at index {i} should have `optimizer` as its attribute.")
-            if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(
-                    "ChainedScheduler does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs "
-                    f"to be specified when calling `step`, but got one at index {i} in the given schedulers sequence."
-                )
-            if optimizer != scheduler.optimizer:
-                raise ValueError(
-                    "ChainedScheduler expects all schedulers to belong to the same optimizer, but got scheduler "
-                    f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, "
-                    f"which is different from {type(optimizer).__name__}."
-                )
+        self._check(schedulers, optimizer)
         self._schedulers = list(schedulers)
         self.optimizer = optimizer
         self._last_lr = [copied(group["lr"]) for group in optimizer.param_groups]
