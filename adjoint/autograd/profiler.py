@@ -2,8 +2,8 @@
 
 from .._runtime.absent import absent
 from .._runtime.tracebacks import end_public_at_caller
-from .debug.operator_calls import OperatorCalls
-from .debug.profiler import EventList, FunctionEvent, ProfilerActivity, profile, record_function
+from ..profiler.operator_calls import OperatorCalls
+from ..profiler.recording import EventList, FunctionEvent, ProfilerActivity, profile, record_function
 
 __all__ = ["EventList", "FunctionEvent", "OperatorCalls", "ProfilerActivity", "profile", "record_function"]
 

@@ -53,7 +53,8 @@ class Declared(Optimizer):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             given = signature(cls.__init__).parameters.values()
-            later = {each.name: each.default for each in given if each.name in cls._options}
+            options = {each.name: each.default for each in given if each.name in cls._options}
+            later = {name: value for name, value in options.items() if value is None or isinstance(value, bool)}
             cls._later_options = later | vars(cls).get("_later_options", {})
 
     def __init__(self, params: Params, given: Given) -> None:

@@ -175,6 +175,7 @@ class RMSprop(Declared):
         maximize, foreach, differentiable, capturable: as in `Adam`.
     """
 
+    _later_options = {"momentum": 0}
     _options = (
         *("lr", "momentum", "alpha", "eps", "centered", "weight_decay"),
         *("capturable", "foreach", "maximize", "differentiable"),

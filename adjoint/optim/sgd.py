@@ -48,6 +48,7 @@ class SGD(Declared):
         *("maximize", "foreach", "differentiable", "fused"),
     )
     _checks = (learning_rate, not_negative("momentum", "weight_decay"), _nesterov)
+    _later_options = {"fused": False}
     _rounds_once = True
     _takes_sparse = True
     _counts_steps = False

@@ -13,10 +13,10 @@ from typing import Any, Self
 from .._runtime.platform import socket
 from .._runtime.tracebacks import end_public_at_caller, warn
 from .._runtime.uninterrupted import uninterrupted
-from ..autograd import profiler as profilers
-from ..autograd.profiler import ProfilerActivity, record_function
-from ..autograd.profiler_util import DeviceType, EventList
 from . import itt as itt
+from . import recording
+from .events import DeviceType, EventList
+from .recording import ProfilerActivity, record_function
 
 __all__ = [
     "DeviceType",
@@ -170,7 +170,7 @@ class profile:
         self.acc_events = acc_events
         self.step_num = 0
         self.current_action = ProfilerAction.RECORD if schedule is None else schedule(0)
-        self.profiler: profilers.profile | None = None
+        self.profiler: recording.profile | None = None
         self._section: record_function | None = None
         self._earlier: list[Any] = []
         self._metadata: dict[str, Any] = {}
@@ -225,7 +225,7 @@ class profile:
     def _begin(self) -> None:
         if self.acc_events and self.profiler is not None:
             self._earlier += self.profiler.function_events
-        profiler = profilers.profile(
+        profiler = recording.profile(
             record_shapes=self.record_shapes,
             profile_memory=self.profile_memory,
             with_stack=self.with_stack,
@@ -255,7 +255,7 @@ class profile:
 
     # --- recorded data ------------------------------------------------------------------------------------------
 
-    def _initialized(self, before: str) -> profilers.profile:
+    def _initialized(self, before: str) -> recording.profile:
         if self.profiler is None:
             raise AssertionError(f"Profiler must be initialized before {before}")
         return self.profiler

@@ -59,8 +59,8 @@ def __getattr__(name: str) -> Any:
     if name.startswith(("__", "pytest")):  # names that Python and its tools look for in every module
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "profiler":
-        from adjoint.autograd.debug.profiler import _record_function_enter as enter
-        from adjoint.autograd.debug.profiler import _record_function_exit as leave
+        from adjoint.profiler.recording import _record_function_enter as enter
+        from adjoint.profiler.recording import _record_function_exit as leave
 
         return SimpleNamespace(
             _record_function_enter=enter, _record_function_enter_new=enter, _record_function_exit=leave

@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from ...tape.profile_recorder import BACKWARD, MEMORY
+from ..tape.profile_recorder import BACKWARD, MEMORY
 from .communication import CommunicationInfo
 
 __all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]

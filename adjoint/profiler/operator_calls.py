@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
-from ..._runtime.uninterrupted import uninterrupted
-from ..._runtime.weak_keys import WeakKeys
-from ...dispatch.arguments import MISSING
-from ...dispatch.declaration import Operator
-from ...tape import modes
-from ...tape.interpreters import innermost
-from ...tape.profile_recorder import Recorder
-from ...tensor import Tensor
+from .._runtime.uninterrupted import uninterrupted
+from .._runtime.weak_keys import WeakKeys
+from ..dispatch.arguments import MISSING
+from ..dispatch.declaration import Operator
+from ..tape import modes
+from ..tape.interpreters import innermost
+from ..tape.profile_recorder import Recorder
+from ..tensor import Tensor
 
 
 class Observer(Protocol):

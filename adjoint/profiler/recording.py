@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import Any, Self, TypeVar
 
-from ..._runtime.tracebacks import warn
-from ..._runtime.uninterrupted import uninterrupted
-from ...codegen.observed_kernels import KERNELS
-from ...dispatch import profiled_functions
-from ...tape import modes
-from ...tape.profile_recorder import USER, WAIT, Event, Recorder
+from .._runtime.tracebacks import warn
+from .._runtime.uninterrupted import uninterrupted
+from ..codegen.observed_kernels import KERNELS
+from ..dispatch import profiled_functions
+from ..tape import modes
+from ..tape.profile_recorder import USER, WAIT, Event, Recorder
 from .communication import CommunicationInfo, length_within
-from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
+from .events import EventList, FunctionEvent, FunctionEventAvg
 
 __all__ = ["EventList", "FunctionEvent", "ProfilerActivity", "profile", "record_function"]
 
