@@ -131,13 +131,13 @@ def _split(array: Array, forward: bool, scale: float) -> Any:
     columns = LOOPS.run("math.fourier.transform", matrix, 0, forward, scale)
     if columns is NotImplemented:
         return NotImplemented
-    _MULTIPLY(columns, _turns(a, n // a, forward, matrix.dtype.char), out=columns)
+    _MULTIPLY(columns, _roots_of_unity(a, n // a, forward, matrix.dtype.char), out=columns)
     rows = LOOPS.run("math.fourier.transform", columns, 1, forward, 1.0)
     return NotImplemented if rows is NotImplemented else contiguous(rows.T).reshape(array.shape)
 
 
 @functools.lru_cache(8)
-def _turns(a: int, b: int, forward: bool, char: str) -> Array:
+def _roots_of_unity(a: int, b: int, forward: bool, char: str) -> Array:
     """Return the powers `j * k` of the root of unity of order `a * b`, in a matrix (a, b)."""
     powers = numpy.multiply.outer(numpy.arange(a), numpy.arange(b))
     return numpy.exp(powers * ((-2j if forward else 2j) * math.pi / (a * b))).astype(char)
