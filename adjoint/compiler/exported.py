@@ -283,14 +283,14 @@ class Returned(ast.NodeTransformer):
         return argument(node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """A literal."""
+        """Permit the calls that write literals; raise an error for other calls."""
         if not (isinstance(node.func, ast.Name) and node.func.id in LITERALS):
             raise ValueError(f"a program returns {ast.unparse(node)}, which is not a value")
         node.args = [self.visit(each) for each in node.args]
         return node
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Return tuples, lists, dictionaries and constants."""
+        """Permit tuples, lists, dictionaries and constants; raise an error for other expressions."""
         if not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Constant, ast.UnaryOp, ast.USub, ast.Load)):
             raise ValueError(f"a program returns {ast.unparse(node)}, which is not a value")
         return super().generic_visit(node)

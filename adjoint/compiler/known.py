@@ -215,7 +215,7 @@ FROM_OUTSIDE = (Size, torch.device, torch.finfo, torch.iinfo, contextlib.nullcon
 
 
 class Made:
-    """A function with the same options in each call. It returns a new array each time."""
+    """A function that creates tensors, with fixed options. Each call returns a new array."""
 
     def __init__(self, function: Any, kwargs: dict[str, Any]) -> None:
         self.function, self.kwargs = function, kwargs

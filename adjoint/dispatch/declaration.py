@@ -181,7 +181,7 @@ class Operator:
 
     @property
     def inplace_node_class(self) -> type[Node]:
-        """Return the class of the nodes of the in-place variant. Some operators have another name in place."""
+        """Return the class of the nodes of the in-place variant. Nodes of some operators have another name in this variant."""
         return self.code.node_class(self.inplace_node_name)
 
     @property

@@ -27,8 +27,8 @@ __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_
 class _Gather(torch.autograd.Function):
     """Whole parameters. All of a module's gradients arrive together, at the end of its backward.
 
-    `anchor` represents the parts. It requires a gradient, but receives none. The gradients of the parts arrive later,
-    when they are reduced.
+    `anchor` represents the parts. It requires a gradient, but receives none. The parts get their gradients later, after
+    reduction.
     """
 
     @staticmethod
