@@ -35,7 +35,7 @@ class Owners:
         self.held = {self.buffers.of.get(number) for number in (*lasting, *program.inputs)}
 
     def given_up(self, operand: Any, result: int | None, position: int) -> int | None:
-        """Return the value of an operand if the result may overwrite it: same form, own memory, and no use after this position."""
+        """Return the value of an operand that the result may overwrite: same form, own memory, and no use after this position."""
         buffers = self.buffers
         if not isinstance(operand, Reference) or operand.number not in buffers.of or result not in buffers.of:
             return None
