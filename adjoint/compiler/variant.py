@@ -168,7 +168,6 @@ def captured(
             given.numbers.discard(place)
             given.read(place, each.plain)
     observer.check(result)
-    observer.without_symbols()
     variant = None
     if tracer.reason is None:
         try:
@@ -177,6 +176,7 @@ def captured(
             variant = finished(function, tracer, observer, source, given, result, earlier)
         except Stop as error:
             tracer.reason = str(error)
+    observer.without_symbols()
     reason, tracer.reason = tracer.reason, tracer.reason or "the capture is over"  # for what the observer is still in
     return unwrapped(result), variant, reason
 

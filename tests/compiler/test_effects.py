@@ -61,6 +61,7 @@ CASES = {
     "an element before and after a change": ("b = torch.zeros(1)\ndef f(x):\n    n = b.item()\n    b.add_(x.sum())\n    return n, b.item(), x * b.item()", "b.clone()"),
     "an element that is formatted": ("def f(x): return f'{x.sum().item():.3f}', round(x.sum().item(), 2), str(x[0].item())", ""),
     "an element that is stored": ("d = {}\ndef f(x):\n    d['a'] = x.sum().item()\n    return x * 2", "d, type(d['a']).__name__"),
+    "sizes stored in what is returned": ("def f(x):\n    l = [0, x]; l[0] = x.shape[0]\n    d = {}; d['a'] = x.numel() * 2\n    return l, d", ""),
     "an element that makes a tensor": ("def f(x): return torch.tensor(x.sum().item()) + torch.full((2,), x[0].item())", ""),
     "an index that is an element": ("def f(x): return x[x.argmax().item()] + 1", ""),
     "a condition without a tensor": ("f = lambda x: x * 2 if x.ndim == 1 else x", ""),

@@ -131,6 +131,20 @@ def test_the_numbers_are_plain_afterwards():
     assert torch.autograd.grad(result[0].sum(), torch.ones(1, requires_grad=True), allow_unused=True) == (None,)
 
 
+def test_numbers_stored_in_returned_lists_are_those_of_each_call():
+    def function(x, n):
+        listed, named = [0, x], {}
+        listed[0] = n
+        named["a"] = n * 2
+        return listed, named
+
+    compiled = torch.compile(function, dynamic=True)
+    for n in (1.5, 2.5, -3.5):
+        (first, _), named = compiled(torch.ones(2), n)
+        assert (first, named) == (n, {"a": n * 2}) and type(first) is type(named["a"]) is float
+    assert len(compiled.compiled.variants) == 1
+
+
 def test_a_learning_rate_by_hand():
     torch.manual_seed(0)
     weights = [torch.randn(3, 3, requires_grad=True) for _ in range(2)]
