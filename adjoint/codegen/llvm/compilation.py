@@ -30,8 +30,6 @@ class CompiledFunction:
     work, which also takes arrays in place of addresses; after many calls, a built-in function that keeps the interpreter lock.
     `split`: the function that calls it for pieces of a range, once `workers` has needed such a function. Code that runs
     kernels reads these attributes at each call. While a profiler observes kernels, they hold other functions.
-    `split`: the function that calls it for pieces of a range, once `workers` has needed such a function. Code that runs
-    kernels reads these attributes at each call. While a profiler observes kernels, they hold other functions.
     """
 
     __slots__ = ("call", "code", "kernel", "parameters", "quick", "split")
