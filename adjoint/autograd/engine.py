@@ -134,28 +134,29 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
                     else:
                         buffers[target] = summed(buffers[target], result) if target in buffers else result
             elif edge is not None:
+                place = id(edge)  # `hash` of a tensor is a call of Python
                 if result is not None:
                     own = edge._array
                     array = result._array if create_graph else result
                     if array.shape != own.shape or array.dtype is not own.dtype:
                         deliver(result, edge, node, buffers)
                     else:
-                        buffers[edge] = summed(buffers[edge], result) if edge in buffers else result
-                further = uses[edge]
+                        buffers[place] = summed(buffers[place], result) if place in buffers else result
+                further = uses[place]
                 if further:
-                    uses[edge] = further - 1
-                elif edge in buffers or edge._extra is not None:
+                    uses[place] = further - 1
+                elif place in buffers or edge._extra is not None:
                     complete.append(edge)
         if complete:
             grad = result = results = array = None  # accumulation counts the references to a gradient
             for leaf in complete:
                 if leaf._extra is not None or FLAGS.special:
                     if not finish_plain_leaf(leaf, buffers, task):
-                        finish_leaf(leaf, buffers.pop(leaf, None), task)
+                        finish_leaf(leaf, buffers.pop(id(leaf), None), task)
                 elif capture is None or (task.accumulating and leaf in capture.leaves):
-                    accumulate(leaf, buffers.pop(leaf), create_graph)
+                    accumulate(leaf, buffers.pop(id(leaf)), create_graph)
                 elif leaf in capture.leaves:
-                    capture.leaves[leaf] = buffers.pop(leaf)
+                    capture.leaves[leaf] = buffers.pop(id(leaf))
             complete.clear()
 
 
@@ -166,10 +167,10 @@ def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any
         if edge is not None and grad is not None:
             deliver(grad, edge, None, buffers)
     for edge in [edge for edge in roots if edge is not None and type(edge) is not tuple]:
-        if task.uses[edge]:
-            task.uses[edge] -= 1
-        elif edge in buffers:
-            finish_leaf(edge, buffers.pop(edge), task)
+        if task.uses[id(edge)]:
+            task.uses[id(edge)] -= 1
+        elif id(edge) in buffers:
+            finish_leaf(edge, buffers.pop(id(edge)), task)
     return buffers
 
 
@@ -219,15 +220,15 @@ def store(grad: Any, wanted: dict[int, Any]) -> None:
         wanted[number] = grad[number] if type(grad) is list else grad
 
 
-def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
-    """Find the nodes reachable from the roots, the latest first, and the number of edges to each leaf minus one."""
+def discover(roots: list[Any]) -> tuple[list[Node], dict[int, int]]:
+    """Find the nodes reachable from the roots, the latest first, and the number of edges to each leaf (by `id`) minus one."""
     seen: dict[Node, None] = {}  # a dictionary is faster than a set here
-    uses: dict[Tensor, int] = {}
+    uses: dict[int, int] = {}
     for edge in roots:
         if type(edge) is tuple:
             seen[edge[0]] = None
         elif edge is not None:
-            uses[edge] = uses[edge] + 1 if edge in uses else 0
+            uses[id(edge)] = uses.get(id(edge), -1) + 1
     order = [*seen]
     for node in order:  # the list grows during the loop
         for edge in node._edges:
@@ -237,7 +238,7 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[Tensor, int]]:
                     seen[target] = None
                     order.append(target)
             elif edge is not None:
-                uses[edge] = uses[edge] + 1 if edge in uses else 0
+                uses[id(edge)] = uses.get(id(edge), -1) + 1
     if len(order) > 1:
         if Node.renumbered:
             order = by_dependencies(roots, order)
@@ -255,10 +256,11 @@ def deliver(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) 
     if number is not None and target.is_nowhere:
         return
     grad = as_taken(grad, edge, source)
-    held = buffers.get(target)
+    key = id(target) if number is None else target
+    held = buffers.get(key)
     if number is not None and type(target._grad_shape) is list:
         if held is None:
-            held = buffers[target] = [None] * len(target._grad_shape)
+            held = buffers[key] = [None] * len(target._grad_shape)
         held[number] = grad if held[number] is None else summed(held[number], grad)
     else:
-        buffers[target] = grad if held is None else summed(held, grad)
+        buffers[key] = grad if held is None else summed(held, grad)

@@ -63,7 +63,7 @@ class GraphTask:
     accumulating = False
     given: Any = None
     order: list[Node]
-    uses: dict[Tensor, int]
+    uses: dict[int, int]
     depth = 0
     callbacks: list[Callable[[], Any]] | None = None
     needed: dict[Node, tuple[Any, ...]] | None = None
@@ -92,7 +92,7 @@ class GraphTask:
         capture = self.capture
         if isinstance(node, AccumulateGrad):
             if capture is None:
-                return node.variable in self.uses
+                return id(node.variable) in self.uses
             if not self.accumulating and node.variable in capture.leaves:
                 raise RuntimeError(
                     "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). "
@@ -193,9 +193,15 @@ def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
     return () if modes.ANOMALY.enabled or STATE.recorder is not None else plain
 
 
-def all_are_needed(order: list[Node], uses: dict[Tensor, int], capture: Capture) -> bool:
+def leaves_of(roots: list[Any], order: list[Node]) -> list[Tensor]:
+    """Return the leaves at the ends of the edges of `roots`, and of the nodes that `discover` has found from there."""
+    edges = [edge for several in (roots, *(node._edges for node in order)) for edge in several]
+    return list({id(edge): edge for edge in edges if edge is not None and type(edge) is not tuple}.values())
+
+
+def all_are_needed(order: list[Node], uses: dict[int, int], capture: Capture) -> bool:
     """Return whether every leaf is requested and every node leads to a leaf."""
-    if capture.outputs or not uses.keys() <= capture.leaves.keys():
+    if capture.outputs or not uses.keys() <= set(map(id, capture.leaves)):
         return False
     for node in order:
         for edge in node._edges:

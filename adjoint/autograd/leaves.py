@@ -24,12 +24,12 @@ def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) ->
     The gradient has no other reference, so its array becomes `.grad`.
     """
     extra = leaf._extra
-    if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or leaf not in buffers:
+    if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or id(leaf) not in buffers:
         return False
     node = live_accumulator(leaf)
     if (node is not None and node._hooks is not None) or not task.accumulates(leaf):
         return False
-    accumulate(leaf, buffers.pop(leaf), task.create_graph)
+    accumulate(leaf, buffers.pop(id(leaf)), task.create_graph)
     task.node = leaf
     run_post_accumulate_hooks(leaf)
     return True

@@ -102,9 +102,16 @@ class _Watch:
         return recorder.function(self.name, self.behind, args, kwargs)
 
 
-@cache
+_made: dict[str, list[_Watch]] = {}
+
+
 def _watches() -> list[_Watch]:
-    """The wrapper of each composite function, to be installed and removed."""
+    """The wrapper of each composite function, to be installed and removed: the same for all threads, unlike `functools.cache`."""
+    return _made.get("all") or _made.setdefault("all", _new_watches())
+
+
+def _new_watches() -> list[_Watch]:
+    """Create them."""
     load_all()
     found: dict[Any, str] = {}
     for functions in PUBLIC.values():
@@ -204,7 +211,7 @@ class unwatched:
 
     def __enter__(self) -> None:
         _lock.acquire()
-        for wrapper in _watches() if _watches.cache_info().currsize else ():
+        for wrapper in _made.get("all", ()):
             wrapper.take_away()
 
     def __exit__(self, *exception: object) -> None:

@@ -13,6 +13,7 @@ import numpy
 from .._runtime.uninterrupted import uninterrupted
 from ..autograd.engine import discover
 from ..autograd.gradient_edge import GradientEdge, recorded_edge
+from ..autograd.graph_task import leaves_of
 from ..dtypes import from_numpy
 from ..kernels.memory.storage import owner
 from ..kernels.runtime.floating import unwarned
@@ -118,7 +119,8 @@ class Walk:
     def run(self, values: bool = False) -> None:
         """Fill `picture`. With `values`, missing values are computed again."""
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
-        latest_first, leaves = discover(edges)
+        latest_first, _ = discover(edges)
+        leaves = leaves_of(edges, latest_first)
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
         numbers = [node._sequence for node in self.order]
         calls = calls_of({node._sequence: [each._sequence for each in _following(node)] for node in self.order})

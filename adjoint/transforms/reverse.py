@@ -19,6 +19,7 @@ from .._runtime.uninterrupted import uninterrupted
 from ..autograd.backward import grad as gradients
 from ..autograd.engine import discover
 from ..autograd.grad_mode import inference_mode
+from ..autograd.graph_task import leaves_of
 from ..autograd.mutation import copies_of_overwritten
 from ..dispatch.decorators import tensors as operators
 from ..tape import modes
@@ -111,7 +112,8 @@ class Reverse(Transform):
         Inside a `vmap`, this is the graph of the examples.
         """
         own = {id(edge_of(tensor)) for tensor in self.inputs}
-        _, leaves = discover([edge_of(output) for output in outputs])
+        roots = [edge_of(output) for output in outputs]
+        leaves = leaves_of(roots, discover(roots)[0])
         return any(id(leaf) not in own and not (_has_ended(leaf) or self.has_created(leaf)) for leaf in leaves)
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:

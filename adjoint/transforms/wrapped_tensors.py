@@ -26,7 +26,9 @@ def tracking(tensor: Tensor) -> list[Transform]:
     for transform in reversed(modes.STATE.transforms):
         beginnings = [edge_of(each) for each in getattr(transform, "inputs", ())]
         if any(
-            each in leaves if isinstance(each, Tensor) else each[0] in nodes for each in beginnings if each is not None
+            id(each) in leaves if isinstance(each, Tensor) else each[0] in nodes
+            for each in beginnings
+            if each is not None
         ) or (hasattr(transform, "tangent_of") and transform.tangent_of(tensor) is not None):
             found.append(transform)
     return found

@@ -304,7 +304,7 @@ def _first_nan(root: Tensor, order: list[Node]) -> Explanation:
         for edge, result in zip(node._edges, results, strict=True):
             if edge is not None and result is not None:
                 deliver(result, edge, node, buffers)
-                held = buffers.get(edge[0] if type(edge) is tuple else edge)
+                held = buffers.get(edge[0] if type(edge) is tuple else id(edge))
                 held = held[edge[1]] if isinstance(held, list) else held
                 if held is not None and has_nan(held):
                     return Explanation(
