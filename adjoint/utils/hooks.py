@@ -95,22 +95,14 @@ class BackwardHook:
 
     def _on_output_gradients(self, grads: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...] | None:
         grad_outputs = _spread(self.output_count, self.output_positions, grads)
-        replaced = False
+        before = grad_outputs
         for hook in self.user_pre_hooks:
             result = hook(self.module, grad_outputs)
-            if result is None:
-                continue
-            grad_outputs = result
-            if len(grad_outputs) != self.output_count:
-                raise RuntimeError(
-                    f"Backward pre hook returned an invalid number of grad_output, got {len(grad_outputs)}, "
-                    f"but expected {self.output_count}"
-                )
-            replaced = True
+            grad_outputs = _replaced(grad_outputs, result, self.output_count, "pre hook", "grad_output")
         self.grad_outputs = grad_outputs
         if self.input_positions is None:
             self._call_hooks_without_input_gradients()
-        return tuple(grad_outputs[i] for i in self.output_positions) if replaced else None
+        return None if grad_outputs is before else tuple(grad_outputs[i] for i in self.output_positions)
 
     def _call_hooks_without_input_gradients(self) -> None:
         warn(
@@ -140,20 +132,21 @@ class BackwardHook:
             for grad, (shape, dtype) in zip(grads, self.input_forms, strict=True)
         ]
         grad_inputs = _spread(self.input_count, self.input_positions, filled)
-        replaced = False
+        before = grad_inputs
         for hook in self.user_hooks:
             result = hook(self.module, grad_inputs, self.grad_outputs)
-            if result is None:
-                continue
-            grad_inputs = result
-            if len(grad_inputs) != self.input_count:
-                raise RuntimeError(
-                    f"Backward hook returned an invalid number of grad_input, got {len(grad_inputs)}, "
-                    f"but expected {self.input_count}"
-                )
-            replaced = True
+            grad_inputs = _replaced(grad_inputs, result, self.input_count, "hook", "grad_input")
         self.grad_outputs = None
-        return tuple(grad_inputs[i] for i in self.input_positions) if replaced else None
+        return None if grad_inputs is before else tuple(grad_inputs[i] for i in self.input_positions)
+
+
+def _replaced(grads: Any, result: Any, count: int, kind: str, what: str) -> Any:
+    """Return the gradients after a hook, which has returned `result`: None, or as many other gradients."""
+    if result is not None and len(result) != count:
+        raise RuntimeError(
+            f"Backward {kind} returned an invalid number of {what}, got {len(result)}, but expected {count}"
+        )
+    return grads if result is None else result
 
 
 def _through_one_node(

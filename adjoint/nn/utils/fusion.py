@@ -21,10 +21,7 @@ def fuse_conv_bn_eval(conv: _M, bn: Any, transpose: bool = False) -> _M:
     Args:
         transpose: whether `conv` is a transposed convolution.
     """
-    if conv.training or bn.training:
-        raise AssertionError("Fusion only for eval!")
-    if bn.running_mean is None or bn.running_var is None:
-        raise AssertionError("running_mean or running_var is None for batch norm")
+    _check(conv, bn)
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(
         fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
@@ -53,10 +50,7 @@ def fuse_conv_bn_weights(
 
 def fuse_linear_bn_eval(linear: _M, bn: Any) -> _M:
     """Return a linear map with the same results as `linear` followed by `bn`. Both modules are in evaluation mode."""
-    if linear.training or bn.training:
-        raise AssertionError("Fusion only for eval!")
-    if bn.running_mean is None or bn.running_var is None:
-        raise AssertionError("running_mean or running_var is None for batch norm")
+    _check(linear, bn)
     if not (linear.out_features == bn.num_features or bn.num_features == 1):
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
@@ -81,6 +75,13 @@ def fuse_linear_bn_weights(
     """Return weight and bias of the linear map of `fuse_linear_bn_eval`."""
     factor, bias = _fused(linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, linear_w)
     return Parameter((linear_w * factor.unsqueeze(-1)).to(linear_w.dtype), linear_w.requires_grad), bias
+
+
+def _check(module: Any, bn: Any) -> None:
+    if module.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if bn.running_mean is None or bn.running_var is None:
+        raise AssertionError("running_mean or running_var is None for batch norm")
 
 
 def _fused(
