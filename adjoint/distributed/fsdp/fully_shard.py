@@ -345,7 +345,7 @@ class FSDPModule:
         """Accepted for compatibility, because MPI adds, and sums are divided afterwards."""
 
     def set_allocate_memory_from_process_group_for_comm(self, enable: bool) -> None:
-        """Accepted. Accepted for compatibility, because MPI needs no special memory."""
+        """Accepted for compatibility, because MPI needs no special memory."""
 
     def __deepcopy__(self, memo: Any) -> Any:
         raise AssertionError("FSDP does not support deepcopy. Please use state dict for serialization.")
