@@ -18,7 +18,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import JOINED, MOVED, SUMMED
 from ...codegen.plans import NUMPY, Plan, planned
 from ...dtypes import from_numpy
-from ..memory.copying import clone, contiguous, copy_elements
+from ..memory.copying import clone, contiguous, copy_elements, zero_
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.positions import as_places
@@ -115,11 +115,8 @@ def _scattered_by_loops(index: ndarray, x: ndarray, dim: int, src: ndarray, how:
 
 def one_hot(classes: ndarray, count: int) -> ndarray:
     """Return int64 zeros with a one at each class in a new last dimension of size `count`. The classes are in bounds."""
-    if LOOPS.takes(classes.size * count, MOVED):
-        found = LOOPS.run("index.scattering.one_hot", classes, count)
-        if found is not NotImplemented:
-            return asarray(found)
-    result = numpy.zeros((*classes.shape, count), _INT64)
+    result = numpy.empty((*classes.shape, count), _INT64)
+    zero_(result)
     result.reshape(-1)[classes.reshape(-1) + numpy.arange(0, result.size, count)] = 1
     return result
 

@@ -314,32 +314,3 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) 
         row_bytes = (rows // groups + 1) * 2 * width * x.itemsize
         launch(function, groups, row_bytes, address(out), address(x), places, address(bounds), width)
     return out
-
-
-@loops(explicit=True, plain=True)
-def write_ones(out: Pointer[i64], classes: Pointer[i64], count: Int, W: Static, start: Int, stop: Int) -> None:
-    """Write rows of `count` zeros with a one at the class of each row."""
-    for row in range(start, stop):
-        line = out + row * count
-        j = 0
-        while j + W <= count:
-            store(line + j, vector(i64, W)(0))
-            j += W
-        while j < count:
-            line[j] = 0
-            j += 1
-        line[classes[row]] = 1
-
-
-def one_hot(classes: ndarray, count: int) -> Any:
-    """Return rows of `count` zeros with a one at each class.
-
-    The classes are in bounds. Return NotImplemented if there is no loop for the dtype.
-    """
-    if classes.dtype.char != "l" or not classes.flags.c_contiguous:
-        return NotImplemented
-    out = numpy.empty((*classes.shape, count), numpy.int64)
-    launch(
-        write_ones.compiled(W=HOST.vector_bytes // 8), classes.size, 8 * count, address(out), address(classes), count
-    )
-    return out
