@@ -5,6 +5,8 @@ The layout of the table describes the windows.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ....codegen.llvm.kernels import *
 from ...nn.windows import Windows
 from .adaptive_pooling import fits
@@ -15,13 +17,54 @@ Sizes = tuple[int, ...]
 WINDOWS = Struct("length:3 count:3 kernel:3 stride:3 padding:3 dilation:3")
 
 
+class Pool(NamedTuple):
+    """A pooling: the value before the first element, what an element makes of a value, and the result for a divisor.
+
+    `meet` also takes and returns the index of the chosen element.
+    """
+
+    first: float
+    meet: Loops
+    result: Loops
+
+
+@loops
+def meet_largest(best: T, chosen: S, met: T, places: S, inside: Any) -> Any:
+    """Choose the first largest element, or the last NaN."""
+    better = inside & ((met > best) | (met != met))
+    return where(better, met, best), where(better, places, chosen)
+
+
+@loops
+def meet_sum(total: T, chosen: S, met: T, places: S, inside: Any) -> Any:
+    """Add the element, which is 0 outside."""
+    return total + met, chosen
+
+
+@loops
+def itself(value: T, divisor: T) -> T:
+    """Return the value."""
+    return value
+
+
+@loops
+def quotient(value: T, divisor: T) -> T:
+    """Return the quotient."""
+    return value / divisor
+
+
+LARGEST, AVERAGE = Pool(-math.inf, meet_largest, itself), Pool(0, meet_sum, quotient)
+
+
 @loops(explicit=True, plain=True, noalias=False)
-def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static, INDEXED: Static) -> None:
-    """Find the largest element of each window of planes `start` to `stop`.
+def pooled(
+    table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static, POOL: Static, DIVIDED: Static,
+    INDEXED: Static,
+) -> None:  # fmt: skip
+    """Pool the elements of each window of planes `start` to `stop`.
 
-    The result is the first largest element, or the last NaN.
-
-    Return its index if `INDEXED`.
+    `DIVIDED`: whether the second array has a divisor for each window. `INDEXED`: whether to return the index of the
+    chosen element.
     """
     windows = fields(table[0], WINDOWS)
     length_d, length_h, length_w = windows.length
@@ -30,9 +73,10 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
     step_d, step_h, step_w = windows.stride
     padding_d, padding_h, padding_w = windows.padding
     gap_d, gap_h, gap_w = windows.dilation
-    x, values = array_at(table, 0, T), array_at(table, 1, T)
+    x, values = array_at(table, 0, T), array_at(table, 2 if DIVIDED else 1, T)
     for p in range(start, stop):
         plane = x + p * length_d * length_h * length_w
+        window = i64(0)
         to = p * count_d * count_h * count_w
         for i in range(count_d):
             first_d = i * step_d - padding_d
@@ -42,7 +86,7 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
                 for k in range(0, count_w, W):
                     first_w = k * step_w - padding_w
                     column = lanes(i32, W) * i32(step_w) + i32(first_w)
-                    best = vector(T, W)(-math.inf)
+                    value = vector(T, W)(POOL.first)
                     # A window that contains only -inf gives its first element. Padding has no gaps.
                     chosen = maximum(column, 0) + i32(corner)
                     for a in range(kernel_d):
@@ -57,48 +101,16 @@ def largest(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, ST
                                         met = dealt(plane + row, at, step_w, length_w, W, STEP)
                                         places = column + i32(c * gap_w)
                                         inside = (places >= 0) & (places < i32(length_w))
-                                        better = inside & ((met > best) | (met != met))
-                                        best = where(better, met, best)
-                                        chosen = where(better, places + i32(row), chosen)
-                    store_first(values + (to + k), best, count_w - k, W)
+                                        value, chosen = POOL.meet(value, chosen, met, places + i32(row), inside)
+                    left = minimum(count_w - k, W)
+                    divisor = value
+                    if DIVIDED:
+                        divisor = load(array_at(table, 1, T) + (window + k), W, lanes(i32, W) < i32(left))
+                    store_first(values + (to + window + k), POOL.result(value, divisor), left, W)
                     if INDEXED:
                         indices = array_at(table, 2, i64)
-                        store_first(indices + (to + k), i64(chosen), count_w - k, W)
-                to += count_w
-
-
-@loops(explicit=True, noalias=False)
-def averages(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static) -> None:
-    """Sum each window of planes `start` to `stop`, and divide the sum by its divisor."""
-    windows = fields(table[0], WINDOWS)
-    length_d, length_h, length_w = windows.length
-    count_d, count_h, count_w = windows.count
-    kernel_d, kernel_h, kernel_w = windows.kernel
-    step_d, step_h, step_w = windows.stride
-    padding_d, padding_h, padding_w = windows.padding
-    x, divisors = array_at(table, 0, T), array_at(table, 1, T)
-    result = array_at(table, 2, T)
-    for p in range(start, stop):
-        plane = x + p * length_d * length_h * length_w
-        place = 0
-        to = p * count_d * count_h * count_w
-        for i in range(count_d):
-            first_d = i * step_d - padding_d
-            for j in range(count_h):
-                first_h = j * step_h - padding_h
-                for k in range(0, count_w, W):
-                    first_w = k * step_w - padding_w
-                    total = vector(T, W)(0)
-                    for z in range(maximum(first_d, 0), minimum(first_d + kernel_d, length_d)):
-                        for y in range(maximum(first_h, 0), minimum(first_h + kernel_h, length_h)):
-                            row = plane + (z * length_h + y) * length_w
-                            for c in range(kernel_w):
-                                total += dealt(row, first_w + c, step_w, length_w, W, STEP)
-                    count = minimum(count_w - k, W)
-                    divisor = load(divisors + (place + k), W, lanes(i32, W) < i32(count))
-                    store_first(result + (to + k), total / divisor, count, W)
-                place += count_w
-                to += count_w
+                        store_first(indices + (to + window + k), i64(chosen), left, W)
+                window += count_w
 
 
 def _layout(windows: Windows) -> list[int]:
@@ -109,12 +121,8 @@ def _layout(windows: Windows) -> list[int]:
     return WINDOWS.pack(**found)
 
 
-def _statics(x: ndarray) -> dict[str, Any]:
-    return {"T": type_of(x.dtype), "W": HOST.vector_bytes // x.itemsize}
-
-
-def _call(loop: Any, x: ndarray, windows: Windows, results: Sequence[Memory | None], **options: Any) -> Any:
-    """Return the call of a loop over the windows of each plane.
+def _call(pool: Pool, x: ndarray, windows: Windows, results: Sequence[Memory | None], divisors: ndarray | None) -> Any:
+    """Return the call that pools the elements of the windows of each plane, or NotImplemented.
 
     The step of the last dimension is known at compile time if it is 1 or 2.
     """
@@ -122,22 +130,26 @@ def _call(loop: Any, x: ndarray, windows: Windows, results: Sequence[Memory | No
     if not fits(x) or not count or size >= 1 << 31:
         return NotImplemented
     elements, step = math.prod(along.kernel for along in windows.dims), windows.dims[-1].stride
-    function = loop.compiled(**_statics(x), STEP=step if step < 3 else 0, **options)
-    row_bytes = (elements + 4) * count * x.itemsize
-    return NativeCall(function, x.size // size, row_bytes, _layout(windows), ["input"], results)
+    function = pooled.compiled(
+        T=type_of(x.dtype), W=HOST.vector_bytes // x.itemsize, STEP=step if step < 3 else 0, POOL=pool,
+        DIVIDED=divisors is not None, INDEXED=len(results) > 1 and results[1] is not None,
+    )  # fmt: skip
+    call = NativeCall(
+        function, x.size // size, (elements + 4) * count * x.itemsize, _layout(windows), ["input"], results
+    )
+    if divisors is not None:
+        call.arrays = ["input", "divisors"]
+        call.constants = {"divisors": numpy.broadcast_to(divisors, windows.sizes).astype(x.dtype, order="C")}
+    return call
 
 
 def max_pool(input: ndarray, windows: Windows, results: Sequence[Memory | None]) -> Any:
     """Return the call that finds the largest elements of windows, and their indices if these are requested."""
     if any(along.padding and along.dilation > 1 for along in windows.dims):
         return NotImplemented
-    return _call(largest, input, windows, results, INDEXED=results[1] is not None)
+    return _call(LARGEST, input, windows, results, None)
 
 
 def avg_pool(input: ndarray, windows: Windows, divisors: ndarray, result: Memory) -> Any:
     """Return the call that divides the sums of windows by `divisors`."""
-    call = _call(averages, input, windows, [result])
-    if call is not NotImplemented:
-        call.arrays = ["input", "divisors"]
-        call.constants = {"divisors": numpy.broadcast_to(divisors, windows.sizes).astype(input.dtype, order="C")}
-    return call
+    return _call(AVERAGE, input, windows, [result], divisors)
