@@ -17,6 +17,7 @@ from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, as_array, wrap
 from .buffers import Buffers
 from .program import Instruction, Program, Source, numbers_in, used
+from .symbols import is_record
 from .tracer import Stop, Tracer
 
 
@@ -253,8 +254,8 @@ def tensors_of(result: Any) -> list[Tensor]:
     """Return the tensors in a nested result, in order."""
     if isinstance(result, Tensor):
         return [result]
-    if isinstance(result, dict):
-        result = list(result.values())
+    if isinstance(result, dict) or is_record(result):
+        result = list((result if isinstance(result, dict) else vars(result)).values())
     return [each for item in result for each in tensors_of(item)] if isinstance(result, (list, tuple)) else []
 
 

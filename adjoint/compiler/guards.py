@@ -232,6 +232,10 @@ class Guards:
         """
         kind = type(value)
         self.guard(("type", id(value)), "type({0}) is {1}", value, kind)
+        self.keep_bases(kind)
+
+    def keep_bases(self, kind: type) -> None:
+        """Require that a class of the user keeps its bases and the names of its attributes."""
         if is_changeable(kind) and ("bases", id(kind)) not in self.guards:
             self.guard(("bases", id(kind)), "{0}.__mro__ is {1}", kind, kind.__mro__)
             for each in filter(is_changeable, kind.__mro__):
@@ -252,6 +256,17 @@ class Guards:
         self.require(("new", kind), "{0}.__new__", new, kind)
         self.require(("defaults", kind), "{0}.__new__.__defaults__", getattr(new, "__defaults__", None), kind)
         return True
+
+    def is_made_of_fields(self, kind: Any) -> bool:
+        """Return whether a data class makes objects of fields and nothing else. It must keep their defaults."""
+        init, new = kind.__init__, kind.__new__
+        generated = type(init) is types.FunctionType and init.__code__.co_qualname.startswith("__create_fn__")
+        if not (generated and type(kind) is type and new is object.__new__ and not hasattr(kind, "__post_init__")):
+            return False
+        self.keep_bases(kind)
+        self.require(("init", kind), "{0}.__init__", init, kind)
+        self.require(("defaults", kind), "{0}.__init__.__defaults__", init.__defaults__, kind)
+        return "__slots__" not in vars(kind)
 
     def keep_answer(self, function: Any, args: tuple[Any, ...]) -> None:
         """Require that `isinstance`, `issubclass` or `type` give the same answer for an object."""

@@ -7,6 +7,7 @@ method of an outside object that was read must be the same object, or an equal n
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import inspect
 import math
@@ -194,9 +195,13 @@ class Observer(Guards):
     def attribute_of(self, value: Any, name: str) -> Any:
         """Read an attribute that an object may have."""
         self.fix([value])
+        kind = type(value)
+        if self.is_inside(value) and is_changeable(kind) and name not in getattr(value, "__dict__", ()):
+            declared = inspect.getattr_static(kind, name, None)
+            if declared is not None:
+                self.of_class(kind, name, declared)
         if self.stopped or self.is_inside(value):
             return getattr(value, name)
-        kind = type(value)
         if isinstance(value, torch.optim.Optimizer) and (
             name == "step" or (name == "zero_grad" and clears_as_usual(value))
         ):
@@ -293,6 +298,11 @@ class Observer(Guards):
             return self.constructed(function, args, kwargs)
         if isinstance(function, BUILT_IN):
             return self.built_in(function, args, kwargs)
+        declared = inspect.getattr_static(kind, "__call__", None)
+        if type(declared) is types.FunctionType and not is_ours(kind):
+            self.keep_class(function)
+            self.of_class(kind, "__call__", declared)
+            return self.called(declared, types.MethodType(declared, function), (function, *args), kwargs)
         self.stop(f"{getattr(function, '__name__', kind.__name__)} is called, which cannot be followed")
         return self.call(function, *args, **kwargs)
 
@@ -463,6 +473,8 @@ class Observer(Guards):
         if kind in PURE:
             return self.built_in(kind, args, kwargs)
         if kind in CONTEXTS or kind in FROM_OUTSIDE:
+            return self.made(kind(*args, **kwargs))
+        if dataclasses.is_dataclass(kind) and self.is_made_of_fields(kind):
             return self.made(kind(*args, **kwargs))
         if issubclass(kind, BaseException) or self.has_fields(kind):
             return kind(*args, **kwargs)

@@ -8,13 +8,16 @@ the number has not changed.
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from adjoint.device import Size
+from adjoint.nn import Module
 
 from ..dispatch.constants import constant_tensor
+from ..tensor import Tensor
 
 
 class Symbol:
@@ -167,9 +170,27 @@ def symbols_in(values: Any, within: tuple[int, ...] = ()) -> list[Symbol]:
             found.append(value)
         elif type(value) in (list, tuple, Size, dict) and id(value) not in within:
             found += symbols_in(value.values() if type(value) is dict else value, (*within, id(value)))
+        elif is_record(value) and id(value) not in within:
+            found += symbols_in(vars(value).values(), (*within, id(value)))
         elif type(value) is slice:
             found += symbols_in((value.start, value.stop, value.step))
     return found
+
+
+def is_record(value: Any) -> bool:
+    """Return whether a value is an instance of a data class that stores its fields in a dictionary."""
+    return (
+        dataclasses.is_dataclass(type(value))
+        and hasattr(value, "__dict__")
+        and not isinstance(value, (Tensor, Module, dict))
+    )
+
+
+def new_record(kind: Any, fields: dict[str, Any]) -> Any:
+    """Return an instance of a data class with these fields."""
+    made = object.__new__(kind)
+    vars(made).update(fields)
+    return made
 
 
 def without_symbols(value: Any) -> Any:
@@ -194,6 +215,9 @@ def unwrapped(value: Any) -> Any:
     if symbols_in([value]):
         if isinstance(value, tuple):
             return tuple.__new__(type(value), map(unwrapped, value))
+        if is_record(value):
+            unwrapped(vars(value))
+            return value
         for key, each in value.items() if type(value) is dict else enumerate(value):
             value[key] = unwrapped(each)
     return value

@@ -44,7 +44,7 @@ from .observer import Observer
 from .program import Constant, Instruction, Program, Reference, Source, made
 from .program_text import literal
 from .sized import MISSED, Sized, SizedFits
-from .symbols import Symbol, called, symbol, symbols_in, unwrapped
+from .symbols import Symbol, called, is_record, new_record, symbol, symbols_in, unwrapped
 from .tracer import Stop, Tracer
 
 
@@ -341,6 +341,8 @@ class Written:
             return Constant(value) if number is None else Reference(number)
         if isinstance(value, dict):
             return [Constant([*value]), *map(self.description, value.values())]
+        if is_record(value):
+            return [Constant(type(value)), self.description(vars(value))]
         return [*map(self.description, value)] if isinstance(value, (list, tuple)) else Constant(value)
 
     def signature_lines(self) -> list[str]:
@@ -544,8 +546,8 @@ class Written:
             return f"{constant(Size)}(({inner}))"
         if is_constant(value) or self.observer.is_outside(value):
             return constant(value)
-        if type(value) in MUTABLE and id(value) in self.built_before:
-            raise Stop("a list is in the result twice")
+        if (type(value) in MUTABLE or is_record(value)) and id(value) in self.built_before:
+            raise Stop("a list or another object is in the result twice")
         self.built_before.add(id(value))
         if type(value) in (list, tuple):
             inner = "".join(f"{self.built(each, constant, prefix)}, " for each in value)
@@ -562,6 +564,9 @@ class Written:
         if isinstance(value, tuple) and (hasattr(value, "_make") or hasattr(value, "n_fields")):
             make = getattr(value, "_make", type(value))
             return f"{constant(make)}(({''.join(f'{self.built(each, constant, prefix)}, ' for each in value)}))"
+        if is_record(value) and self.observer.is_inside(value):
+            fields = ", ".join(f"{name!r}: {self.built(each, constant, prefix)}" for name, each in vars(value).items())
+            return f"{constant(new_record)}({constant(type(value))}, {{{fields}}})"
         raise Stop("the result is an object that the function created")
 
 
