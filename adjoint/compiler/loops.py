@@ -329,33 +329,65 @@ def summed(
 ) -> None:
     """Write `out = 1 / count * ` the sum of `function(*given)` over dimensions.
 
-    `out` has the other dimensions, and may have the summed dimensions too.
-
-    The sum is accumulated in float64.
+    `out` has the other dimensions, and may have the summed dimensions too. Sums are accumulated in float64, in vectors along or
+    across the last dimension if its elements are adjacent in memory.
     """
     shape = given[0].shape
     if math.prod(shape) > SMALL or not math.prod(shape):
         raise Foreign
     kept = [dim for dim in range(len(shape)) if dim not in dims]
+    names: list[str] = [writer.fresh("i") for _ in shape]
+    total, totals = writer.fresh("t"), writer.fresh("t")
+    last, width = len(shape) - 1, writer.width
+    adjacent = last >= 0 and all(place.strides[-1] == 1 for place in given)
+    vectors = shape[last] // width if adjacent and (last in dims or out.strides[-1] == 1) else 0
+    many, rest = f"vector(f64, {width})", f"range({vectors * width}, {shape[last]})" if last >= 0 else ""
+    gone = dims[: len(shape) - len(out.shape)] if len(out.shape) < len(shape) else ()
+    scale = f"f64(1) / f64({count})" if isinstance(count, Dim) else f"f64({1 / count!r})" if count != 1 else ""
+
+    def loop(dim: int, indent: str, part: str = "") -> str:
+        """Begin a loop over a dimension, or over a part of it. Return the indentation of its body."""
+        writer.lines.append(f"{indent}for {names[dim]} in {part or f'range({shape[dim]})'}:")
+        return indent + "    "
+
+    def add(total: str, kind: str, indent: str, part: str, indices: list[str], width: int) -> None:
+        """Add all elements, or the elements in a part of the last dimension, to a total."""
+        writer.lines += [f"{indent}{total} = {kind}(f64(0))"] if total == totals else []
+        for dim in dims:
+            indent = loop(dim, indent, part if dim == last else "")
+        read = [
+            f"load({writer.element(each, indices)}, {width})" if width > 1 else writer.read(each, indices)
+            for each in given
+        ]
+        writer.lines.append(f"{indent}{total} = {total} + {kind}({function}({', '.join(read)}))")
+
+    def place_of(indices: list[str]) -> str:
+        """Return the source of a pointer to the result."""
+        found = [index if dim in kept else 0 for dim, index in enumerate(indices) if dim not in gone]
+        return writer.element(out, found)
+
     indent = "    "
-    indices: list[str] = [writer.fresh("i") for _ in shape]
-    for dim in kept:
-        writer.lines.append(f"{indent}for {indices[dim]} in range({shape[dim]}):")
-        indent += "    "
-    total = writer.fresh("t")
-    writer.lines.append(f"{indent}{total} = f64(0)")
-    inside = indent
-    for dim in dims:
-        writer.lines.append(f"{inside}for {indices[dim]} in range({shape[dim]}):")
-        inside += "    "
-    added = f"{function}({', '.join(writer.read(each, indices) for each in given)})"
-    writer.lines.append(f"{inside}{total} = {total} + f64({added})")
-    places: list[str | int] = [indices[dim] if dim in kept else 0 for dim in range(len(shape))]
-    if len(out.shape) < len(shape):  # the first summed dimensions are missing, or all of them
-        gone = [dim for dim in range(len(shape)) if dim in dims][: len(shape) - len(out.shape)]
-        places = [place for dim, place in enumerate(places) if dim not in gone]
-    scaled = f" * (f64(1) / f64({count}))" if isinstance(count, Dim) else f" * {1 / count!r}" if count != 1 else ""
-    writer.lines.append(f"{indent}({writer.element(out, places)})[0] = E({total}{scaled})")
+    for dim in kept if last in dims or not may_be(vectors) else kept[:-1]:
+        indent = loop(dim, indent)
+    wide = [*names[:last], f"{names[last]} * {width}"] if may_be(vectors) else names
+    if last in dims or not may_be(vectors):
+        writer.lines.append(f"{indent}{total} = f64(0)")
+        if may_be(vectors):
+            add(totals, many, indent, f"range({vectors})", wide, width)
+            writer.lines.append(f"{indent}{total} = reduce_add({totals})")
+        if not dims or may_be(shape[last] - vectors * width):
+            add(total, "f64", indent, rest if last in dims else "", names, 1)
+    else:
+        inner = loop(last, indent, f"range({vectors})")
+        add(totals, many, inner, "", wide, width)
+        scaled = f"{totals} * {many}({scale})" if scale else totals
+        writer.lines.append(f"{inner}store({place_of(wide)}, vector(E, {width})({scaled}))")
+        if not may_be(shape[last] - vectors * width):
+            return
+        indent = loop(last, indent, rest)
+        writer.lines.append(f"{indent}{total} = f64(0)")
+        add(total, "f64", indent, "", names, 1)
+    writer.lines.append(f"{indent}({place_of(names)})[0] = E({total}{f' * ({scale})' if scale else ''})")
 
 
 def write_sum(mean: bool, writer: Writer, instruction: Instruction) -> None:
@@ -459,6 +491,7 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "addmm": write_addmm,
     "sum_all": functools.partial(write_sum, False),
     "sum": functools.partial(write_sum, False),
+    "sum_dim": functools.partial(write_sum, False),
     "sum_dims": functools.partial(write_sum, False),
     "mean": functools.partial(write_sum, True),
     "mean_all": functools.partial(write_sum, True),

@@ -10,7 +10,7 @@ from adjoint import inspect
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.compiler.native import in_arena
 
-from .comparison import assert_as_eager
+from .comparison import assert_alike, assert_as_eager
 
 F = torch.nn.functional
 
@@ -21,10 +21,9 @@ pytestmark = [
 
 
 def is_native(compiled):
-    """Return whether native runs contain the whole computation of a compiled function."""
+    """Return whether the last program of a compiled function has native runs."""
     (variant,) = compiled.compiled.variants[-1:]
-    names = [str(getattr(each, "__name__", "")) for each in variant.run.__globals__.values()]
-    return any(name.startswith("native, ") for name in names)
+    return bool(variant.program.natives)
 
 
 LAYOUTS = {
@@ -246,3 +245,55 @@ def test_rows_of_any_length_with_special_values_in_any_place(name, length, dtype
             assert (one[finite] - other[finite]).abs().max() <= 8 * torch.finfo(dtype).eps * (
                 1 + other[finite].abs().max()
             )
+
+
+SUMMED = {
+    "all": lambda x, y: (x * 2).sum() * 1,
+    "rows": lambda x, y: (x * 2).sum(-1) * 1,
+    "columns": lambda x, y: (x * 2).sum(0) * 1,
+    "columns kept": lambda x, y: (x * 2).sum(0, keepdim=True) + y,
+    "matrices": lambda x, y: (x * 2).sum((0, 1)) * 1,
+    "outer and rows": lambda x, y: (x * 2).sum((0, 2)) * 1,
+    "middle": lambda x, y: (x * 2).mean(1) * 1,
+    "turned": lambda x, y: (x * 2).transpose(1, 2).sum(0) * 1,
+    "broadcast": lambda x, y: (x * y[0, 0]).square(),
+    "squares": lambda x, y: F.mse_loss(x * 2, y) * 1,
+}
+
+
+@pytest.mark.long_cases
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("length", [1, 3, 4, 8, 9, 21])
+@pytest.mark.parametrize("name", SUMMED)
+def test_sums_over_any_dimensions_with_special_values(name, length, dtype):
+    """Sums are computed in vectors, along or across the last dimension, and a rest."""
+    torch.manual_seed(length)
+    x, y = torch.randn(3, 5, length, dtype=dtype), torch.randn(3, 5, length, dtype=dtype)
+    x[0, 1, -1], x[1, 2, 0], x[2, 3, length // 2] = float("nan"), float("inf"), float("-inf")
+
+    def run(x, y):
+        z = SUMMED[name](x, y)
+        return [z, *torch.autograd.grad((z * z).sum(), (x, y), allow_unused=True)]
+
+    for given in (x, torch.randn(3, 5, length, dtype=dtype)):
+        compiled = torch.compile(run)
+        leaves = given.requires_grad_(), y.requires_grad_()
+        expected = run(*leaves)
+        for _ in range(2):
+            assert_alike(
+                [each for each in compiled(*leaves) if each is not None],
+                [each for each in expected if each is not None],
+            )
+        assert is_native(compiled)
+
+
+@pytest.mark.parametrize("name", ["all", "rows", "columns", "middle", "squares"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_sums_of_sizes_that_vary(name, dim):
+    def inputs(number):
+        size = [6, 7, 5]
+        size[dim] = [5, 9, 33, 33, 33, 4, 4, 4, 17, 17, 17, 8, 8, 8][number]
+        torch.manual_seed(number)
+        return [torch.randn(size, requires_grad=True), torch.randn(size)]
+
+    assert_as_eager(SUMMED[name], inputs, times=14, captured=None)
