@@ -190,7 +190,7 @@ def public(
         names = (own_name, *alias)
         for public_name in names if namespace is not None else ():
             exposed = taking_numpy_names(function) if numpy_names else function
-            publish(namespace, retried=retried, **{public_name: exposed})  # type: ignore[arg-type]
+            publish(namespace, retried=retried and not numpy_names, **{public_name: exposed})  # type: ignore[arg-type]
         for method_name in names if method is True else method or ():
             installed = taking_numpy_names(refusing_out(function)) if numpy_names and takes_dim(function) else function
             if separate_sizes is not None:
