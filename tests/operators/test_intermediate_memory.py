@@ -22,6 +22,10 @@ PEAKS = {
     "sort of columns": (lambda x: x.sort(0), 4 if LOOPS.available else 4.2),
     "normal": (lambda x: torch.normal(x, x.square()), 2.2),
     "frexp": (torch.frexp, 2.4),
+    "variance over the middle": (lambda x: x.view(100, 200, 100).var(1), 0.5),
+    "cross": (lambda x: torch.linalg.cross(x[:1998].view(-1, 3), x[:1998].view(-1, 3)), 1.4),
+    "addmm of factors": (lambda x: torch.addmm(x, x[:, :9], x[:9], beta=2, alpha=3), 1.1),
+    "quotient rounded to zero": (lambda x: torch.div(x[:, :1], x[0] + 1, rounding_mode="trunc"), 1.1),
     "heaviside": (lambda x: x.heaviside(x), 1.1),
     **({"poisson": (torch.poisson, 1.3)} if LOOPS.available else {}),  # NumPy takes half a minute
     "multinomial": (lambda x: (x + 1).multinomial(9, True), 1.6),
@@ -85,6 +89,7 @@ OF_ONE = {
     "segment_reduce": (lambda x: torch.segment_reduce(x, "sum", lengths=torch.full((ROWS // 10,), 10)), 1.3),
     "embedding_bag": (lambda x: functional.embedding_bag(INDEX.view(-1, 20), x[:, :100]), 1.6),
     "embedding_bag of halves": (lambda x: functional.embedding_bag(INDEX.view(-1, 20), x[:, :100].half()), 1.6),
+    "as_strided": (lambda x: x.as_strided((2, 2), (1, 2)), 1.1),
     "irfft": (lambda x: torch.fft.irfft(torch.view_as_complex(x.view(ROWS, -1, 2))), 1.3),
 }
 

@@ -357,6 +357,11 @@ def _combined(self: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
     return _in_blocks(a, b, lambda block, part: _combine(added[part], block, beta, alpha))
 
 
+@pointwise("addmm_impl_cpu_")
+def _plus_scaled(self: Array, other: Array, factor: float) -> Any:
+    return self + other * factor
+
+
 def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
     """Return `beta * self + alpha * result` in the type of `self`.
 
@@ -367,8 +372,12 @@ def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
     kind = from_numpy(result.dtype)
     if alpha != 1:
         result *= scalar_array(alpha, kind)
-    if beta != 0:
-        result += self if beta == 1 else widen(self) * scalar_array(beta, kind)
+    if beta == 1:
+        result += self
+    elif beta != 0 and result.dtype.char in "fd":
+        _plus_scaled.inplace(result, expand(widen(self), result.shape), float(beta))  # type: ignore[misc]
+    elif beta != 0:
+        result += self * scalar_array(beta, kind)
     return result if result.dtype == self.dtype else convert(asarray(result), self.dtype)
 
 
@@ -394,5 +403,6 @@ def cross(self: Array, other: Array, dim: int = -1) -> Array:
     u, v, w = [other[(*before, k, ...)] for k in range(3)]
     for k, (first, second, third, fourth) in enumerate(((y, w, z, v), (z, u, x, w), (x, v, y, u))):
         part = result[(*before, k, ...)]
-        numpy.subtract(first * second, third * fourth, part)
+        numpy.multiply(first, second, part)
+        part -= third * fourth
     return result

@@ -204,7 +204,8 @@ def trunc_divide(self: Array, other: Array) -> Array:
     if kind in "bc":
         raise refuse("div_trunc_cpu", self)
     if kind not in "iu":
-        return numpy.trunc(numpy.true_divide(self, other))
+        quotient = numpy.asarray(numpy.true_divide(self, other))
+        return numpy.trunc(quotient, quotient)
     result = _divided(self, other, "trunc", False)
     if result is not NotImplemented:
         return result

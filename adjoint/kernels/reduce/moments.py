@@ -134,13 +134,16 @@ def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = N
         found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True, center)
         if found is not NotImplemented:
             return asarray(found)
-    x = widen(x)
-    distance = x if center is None else asarray(x - center)
-    if x.dtype.kind == "c":
-        squares = numpy.square(distance.real) + numpy.square(distance.imag)
-    else:
-        squares = numpy.multiply(distance, distance, out=None if center is None else distance)
-    return _sum_kept(squares, dims)
+
+    def summed(x: ndarray, *center: ndarray) -> ndarray:
+        distance = asarray(widen(x) - center[0]) if center else widen(x)
+        if distance.dtype.kind == "c":
+            squares = numpy.square(distance.real) + numpy.square(distance.imag)
+        else:
+            squares = numpy.multiply(distance, distance, out=distance if center else None)
+        return _sum_kept(squares, dims)
+
+    return of_parts(summed, x, dims, *(() if center is None else (center,)))
 
 
 def _real(dtype: Dtype) -> Dtype:

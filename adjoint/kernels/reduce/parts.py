@@ -14,18 +14,21 @@ _FEW = 8
 """If a dimension has fewer elements, its parts would be too large."""
 
 
-def of_parts(reduce: Callable[[ndarray], ndarray], x: ndarray, dims: tuple[int, ...]) -> ndarray:
-    """Return `reduce(x)`, which keeps `dims`, computed part by part, so that copies take no more memory than a part."""
+def of_parts(reduce: Callable[..., ndarray], x: ndarray, dims: tuple[int, ...], *others: ndarray) -> ndarray:
+    """Return `reduce(x, *others)`, which keeps `dims`, computed part by part, so that copies take no more memory than a part.
+
+    The other arrays have the size of `x` in all other dimensions.
+    """
     kept = [axis for axis in range(x.ndim) if axis not in dims and x.shape[axis] > 1]
     if x.size <= _PARTED or not kept:
-        return reduce(x)
+        return reduce(x, *others)
     axis = max(kept, key=lambda axis: (x.shape[axis] >= _FEW, abs(x.strides[axis])))
-    along = numpy.moveaxis(x, axis, 0)
+    along, *others_along = (numpy.moveaxis(each, axis, 0) for each in (x, *others))
     length = max(1, len(along) * _PARTED // x.size)
     found: dict[int, ndarray] = {}
 
     def part(start: int, stop: int) -> None:
-        found[start] = reduce(numpy.moveaxis(along[start:stop], 0, axis))
+        found[start] = reduce(*(numpy.moveaxis(each[start:stop], 0, axis) for each in (along, *others_along)))
 
     parallel_rows(part, len(along), along[0].nbytes, tile_rows=length)
     return numpy.concatenate([found[start] for start in sorted(found)], axis)

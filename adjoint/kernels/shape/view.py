@@ -98,9 +98,7 @@ def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, stor
     flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
     _add_at(flat, size, stride, offset, grad)
     places = storage.strided(flat, geometry.shape, geometry.steps, start)
-    return (
-        places / _sharing(flat, geometry, start) if storage.overlaps(geometry.shape, geometry.steps) else places.copy()
-    )
+    return places / _sharing(flat, geometry, start) if storage.overlaps(geometry.shape, geometry.steps) else places
 
 
 def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
@@ -114,11 +112,13 @@ def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storag
 
 def _add_at(flat: Array, size: Any, stride: Any, offset: int, values: Array) -> None:
     """Add `values` to zeros at the positions that sizes and strides describe."""
-    places = storage.strided(numpy.arange(flat.size), tuple(size), tuple(stride), offset)
-    if storage.overlaps(size, stride):
-        numpy.add.at(flat, places, values)
-    else:
-        flat[places] = values
+    if not storage.overlaps(size, stride):
+        storage.strided(flat, tuple(size), tuple(stride), offset)[...] = values
+        return
+    places: Any = offset
+    for length, step in zip(size, stride, strict=True):
+        places = numpy.add.outer(places, numpy.arange(length) * step)
+    numpy.add.at(flat, places, values)
 
 
 def _sharing(flat: Array, geometry: Any, start: int) -> Array:
