@@ -134,7 +134,8 @@ def _sampled_like(name, sample, doc):
         device = place_like(input, device)
         check_request(name, array.dtype, None, requires_grad, device, pin_memory, layout)
         if not _draws_nothing(device):
-            array = computed(_drawn_like, input, array.dtype, memory_format, sample, generator, keeps=True)._array
+            kind, array = array.dtype, None  # its memory is free before other memory is taken
+            array = computed(_drawn_like, input, kind, memory_format, sample, generator, keeps=True)._array
         return leaf(array, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
@@ -224,7 +225,7 @@ def randint_like(
     device = place_like(input, device)
     check_request("randint_like", array.dtype, None, requires_grad, device, pin_memory, layout)
     if not _draws_nothing(device):
-        like = input, array.dtype, memory_format
+        like, array = (input, array.dtype, memory_format), None
         array = computed(_drawn_like, *like, kernels.random_, generator, low, high, keeps=True)._array
     return leaf(array, requires_grad, device, pin_memory, layout)
 

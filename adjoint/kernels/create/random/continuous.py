@@ -157,18 +157,18 @@ def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
     """Fill a contiguous one-dimensional array of 16 or more numbers."""
     half = out.dtype.itemsize == 2
     whole = out.size // BLOCK * BLOCK
-    tail = BLOCK if out.size % BLOCK else 0
-    values = numpy.empty(whole + tail, compute_dtype(out.dtype)) if half or tail else out
+    values = numpy.empty(whole, compute_dtype(out.dtype)) if half else out
     drawn = whole if half else out.size  # PyTorch also draws the numbers that the tail replaces
     for start in range(0, drawn, TILE):
         part = fractions(stream, min(TILE, drawn - start), values.dtype)
         values[start : start + part.size] = part
-    if tail:
-        values[whole:] = fractions(stream, BLOCK, values.dtype)
-    _transform(values, mean, std)
-    if values is not out:
-        out[:whole] = round_to(values[:whole], out.dtype)
-        out[out.size - tail :] = round_to(values[whole:], out.dtype)
+    _transform(values[:whole], mean, std)
+    if half:
+        out[:whole] = round_to(values, out.dtype)
+    if whole < out.size:
+        last = fractions(stream, BLOCK, values.dtype)
+        _transform(last, mean, std)
+        out[-BLOCK:] = round_to(last, out.dtype)
 
 
 @accelerated("create.normals.transform", elements=SORTED)

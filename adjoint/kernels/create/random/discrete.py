@@ -76,9 +76,13 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
             "If so, please report an enhancement request to adjoint.)"
         )
     if p.shape == out.shape and out.flags.c_contiguous and (p.dtype is FLOAT32 or p.dtype is FLOAT64):
+        flat, limits = out.reshape(-1), p.reshape(-1)
         with stream.lock:
-            drawn = fractions(stream, p.shape, p.dtype)
-        return numpy.less(drawn, p, out, casting="unsafe")
+            for start in range(0, out.size, TILE):
+                part = slice(start, start + TILE)
+                drawn = fractions(stream, len(limits[part]), p.dtype)
+                numpy.less(drawn, limits[part], flat[part], casting="unsafe")
+        return out
     order = memory_order(out)
     target, limits = out.transpose(order), numpy.broadcast_to(p, out.shape).transpose(order)
     with stream.lock:
