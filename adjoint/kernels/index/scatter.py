@@ -445,20 +445,27 @@ def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: comp
 
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
     """Do the same as `index_add` in place in `x`."""
-    if alpha == 1:
-        source = source.copy() if numpy.may_share_memory(x, source) else source
-        if _few_written(x, dim, index, source, "add", of_slices=True):
-            return x
+    if numpy.may_share_memory(x, source):
+        source = source.copy()
+    if alpha == 1 and _few_written(x, dim, index, source, "add", of_slices=True):
+        return x
     dim = normalize_dim(dim, x.ndim)
     _check_index_add(x, dim, index, source)
     if not x.size:
         return x
-    if alpha != 1:
-        source = source * scalar_array(alpha, from_numpy(x.dtype))
+    factor = scalar_array(alpha, from_numpy(x.dtype))
     if x.ndim == 0:
-        x += source * x.dtype.type(index.size)
+        x += source * factor * x.dtype.type(index.size)
         return x
-    return _scatter_slices(x, x.shape, dim, index.reshape(-1), source, numpy.add)
+    places = index.reshape(-1)
+    if alpha == 1:
+        return _scatter_slices(x, x.shape, dim, places, source, numpy.add)
+    step = max(1, JOINED * places.size // max(source.size, 1))
+    for start in range(0, places.size, step):  # the products take little memory
+        at = slice(start, start + step)
+        part = source if step >= places.size else source[(slice(None),) * dim + (at,)]
+        x = _scatter_slices(x, x.shape, dim, places[at], part * factor, numpy.add)
+    return x
 
 
 def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name: str = "index_add_") -> None:

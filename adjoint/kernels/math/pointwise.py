@@ -280,14 +280,14 @@ def isposinf(self: Array) -> Array:
     """Return whether elements are infinite and positive."""
     if self.dtype.kind == "c":
         raise RuntimeError("isposinf does not support complex inputs.")
-    return isinf(self) & (self > ZERO[self.dtype])
+    return numpy.asarray(self == math.inf)
 
 
 def isneginf(self: Array) -> Array:
     """Return whether elements are infinite and negative."""
     if self.dtype.kind == "c":
         raise RuntimeError("isneginf does not support complex inputs.")
-    return isinf(self) & (self < ZERO[self.dtype])
+    return numpy.asarray(self == -math.inf)
 
 
 def isreal(self: Array) -> Array:
