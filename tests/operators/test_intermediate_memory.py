@@ -1,5 +1,6 @@
 """The temporary memory of operators does not grow with their operands: large arrays are computed in parts."""
 
+import sys
 import tracemalloc
 
 import numpy
@@ -90,8 +91,10 @@ def test_peak_of_gradients(function, limit, dim):
 
 
 INDEX = torch.arange(ROWS * 20) % ROWS
+REUSED = sys.platform in ("linux", "darwin")
+"""Whether NumPy writes over temporary arrays: for that it calls `backtrace()`, which C libraries of Windows and WASI lack."""
 OF_ONE = {
-    "norm": (lambda x: x.norm(3, 1), 3.1 if LOOPS.available else 3.4),
+    "norm": (lambda x: x.norm(3, 1), 3.1 if LOOPS.available else 3.4 if REUSED else 4.1),
     "multi_margin_loss": (lambda x: functional.multi_margin_loss(x, torch.arange(ROWS) % COLUMNS), 1.3),
     "segment_reduce": (lambda x: torch.segment_reduce(x, "sum", lengths=torch.full((ROWS // 10,), 10)), 1.3),
     "embedding_bag": (lambda x: functional.embedding_bag(INDEX.view(-1, 20), x[:, :100]), 1.6),
