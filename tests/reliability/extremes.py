@@ -220,44 +220,40 @@ def in_order(operator: str, sample: Any) -> Any:
 
 def tries(names: list[str], each: int, start: int, seed: str = "0") -> Iterator[tuple[str, str, str]]:
     """Yield the case, the sample and the difference ('' if none) of each try from number `start` on."""
+    resource.setrlimit(resource.RLIMIT_AS, (_address_space() + MEMORY,) * 2)
+    for number in range(start, each * len(names)):
+        yield attempt(seed, names[number // each], number % each)
+
+
+def attempt(seed: str, name: str, number: int) -> tuple[str, str, str]:
+    """Return the case, the sample and the difference ('' if none) of one try of an operator."""
     import torch
 
     from adjoint.codegen.acceleration import LOOPS
     from tests.parity import aspects, samples
 
-    warnings.simplefilter("ignore")
-    resource.setrlimit(resource.RLIMIT_AS, (_address_space() + MEMORY,) * 2)
     torch.set_num_threads(1)
-    for number in range(start, each * len(names)):
-        name = names[number // each]
-        op = samples.operators()[name]
-        chance = random.Random(f"{seed} {name} {number % each}")
-        dtypes = samples.dtypes(op)
-        dtype = dtypes[number % each % len(dtypes)]
-        LOOPS.every_size = chance.random() < 0.5
-        case = f"{name} {str(dtype).removeprefix('torch.')}"
-        given = samples.samples(op, dtype, 40)
-        if not given:
-            yield case, "", ""
-            continue
-        change, sample = Extreme(chance, dtype), chance.choice(given)
-        changed = in_order(name, samples.Sample(change(sample.args), change(sample.kwargs)))
-        if (
-            sum(
-                leaf.numel()
-                for leaf in samples._leaves((changed.args, changed.kwargs))
-                if isinstance(leaf, torch.Tensor)
-            )
-            > 3000
-        ):
-            yield case, "", ""
-            continue
-        with numpy.errstate(all="ignore"):
-            outcome = aspects._run(op, aspects.value, [changed])
-            difference = outcome.failures[0].removeprefix(f"{changed}: ") if outcome.failures else ""
-            if difference:
-                difference = f"{described(changed)}; {kinds(op, changed, difference)}; {difference}"
-        yield case, str(changed) + str(changed.args[:1])[:600], difference
+    op = samples.operators()[name]
+    chance = random.Random(f"{seed} {name} {number}")
+    dtypes = samples.dtypes(op)
+    dtype = dtypes[number % len(dtypes)]
+    LOOPS.every_size = chance.random() < 0.5
+    case = f"{name} {str(dtype).removeprefix('torch.')}"
+    given = samples.samples(op, dtype, 40)
+    if not given:
+        return case, "", ""
+    change, sample = Extreme(chance, dtype), chance.choice(given)
+    changed = in_order(name, samples.Sample(change(sample.args), change(sample.kwargs)))
+    tensors = [leaf for leaf in samples._leaves((changed.args, changed.kwargs)) if isinstance(leaf, torch.Tensor)]
+    if sum(tensor.numel() for tensor in tensors) > 3000:
+        return case, "", ""
+    with warnings.catch_warnings(), numpy.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        outcome = aspects._run(op, aspects.value, [changed])
+        difference = outcome.failures[0].removeprefix(f"{changed}: ") if outcome.failures else ""
+        if difference:
+            difference = f"{described(changed)}; {kinds(op, changed, difference)}; {difference}"
+    return case, str(changed) + str(changed.args[:1])[:600], difference
 
 
 def _address_space() -> int:

@@ -303,7 +303,8 @@ EXPLAINED = [
     Explained(
         "PyTorch gives a leaf whose `data` has another dtype another node, which earlier graphs do not lead to",
         r"\.data = ",
-        "^raised nothing, expected RuntimeError: The differentiated Tensor at index 0 appears to not have been used",
+        "^raised nothing, expected RuntimeError: The differentiated Tensor at index 0 appears to not have been used|"
+        r"^raised KeyError: 't\d+', expected nothing",
     ),
     Explained(
         "PyTorch sums gradients to the shape that a leaf had when its node was made, here to that when it was used",
@@ -338,6 +339,11 @@ EXPLAINED = [
         "PyTorch fails to repeat the view of a tensor that was detached",
         r"(\w+)\.conj\(\)[^Z]*\b\1\.detach_\(",
         "is_leaf False, expected RuntimeError$",
+    ),
+    Explained(
+        "PyTorch looks for changes of a view of several where gradients are on, here a transform does too",
+        r"(no_grad|grad_enabled\(False)[^Z]*torch\.func\.",
+        r"^raised RuntimeError: Output \d of \w+ is a view and its base or another view .*, expected nothing",
     ),
 ]
 
