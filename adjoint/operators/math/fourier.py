@@ -187,7 +187,7 @@ def _real(name, input, dim, sizes, norm, forward, last):
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
     size = 2 * (sizes[-1] - 1) if last is None else last
-    _check_sizes((size,))
+    _check_sizes((*(sizes if name.endswith("n") else ()), size))
     scale = _scale(norm, forward)
     value = _resized(_numbers(input, True), dim, (*sizes[:-1], size // 2 + 1))
     if forward:

@@ -7,6 +7,7 @@ from ...dispatch.annotations import Array, Int
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored
 from ...kernels.shape import joining as kernels
+from ...tensor import wrap_dim
 from .joining import cat
 from .parts import slice
 from .view_copies import diagonal_copy
@@ -90,13 +91,30 @@ class trace:
         return tensors.diagonal(batch.first(value), 0, 1, 2).sum(-1)
 
 
+def _check_beside(input, part, dim):
+    """Raise an error unless `part` (None: nothing) has the shape of `input` except in the dimension `dim`."""
+    if part is None:
+        return
+    if part.ndim != input.ndim:
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    for axis, (own, other) in enumerate(zip(input.shape, part.shape, strict=True)):
+        if own != other and axis != dim:
+            raise RuntimeError(
+                "diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
+                f"dimension; input.size({axis}) = {own}, but got tensor.size({axis}) = {other}"
+            )
+
+
 @public(method=True, numpy_names=True)
 def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     """The differences of neighbours along `dim`, computed `n` times."""
     if input._array.ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
+    dim = wrap_dim(dim, input._array.ndim)
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    for part in (prepend, append):
+        _check_beside(input, part, dim)
     if n == 0:
         return stored("diff", tensors.zeros_like(input).copy_(input), out, SCALAR_TYPE, recorded=True)
     result = input

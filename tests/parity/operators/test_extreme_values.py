@@ -1,6 +1,8 @@
 """Extreme numbers of each type, and tensors without dimensions or elements: values and errors."""
 # ruff: noqa: E501
 
+from functools import partial
+
 import pytest
 
 pytest.importorskip("torch")
@@ -178,6 +180,25 @@ PROGRAMS = {
         raises(lambda: torch.nn.functional.ctc_loss(o(5, 0, 3), torch.ones(0, 2, dtype=torch.int64), (), ()))
         raises(lambda: torch.quantile(o(2), torch.tensor(2.0), dim=5))
     """,
+    "differences_beside_other_shapes": """
+        o = torch.ones
+        for input in (o(3, 3), o(0, 3), o(3)):
+            for part in (o(3, 3), o(3), o(0, 3), o(2, 1), o(()), o(3, 1, 1), o(0)):
+                for dim in (0, -1, 5):
+                    for n in (0, 1):
+                        raises(lambda: show(torch.diff(input, n, dim, prepend=part)))
+                        raises(lambda: show(torch.diff(input, n, dim, append=part)))
+    """,
+    "transforms_of_no_elements_to_real_numbers": """
+        for name in ("irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn"):
+            for shape in ((3, 0), (2, 3, 0), (2, 1)):
+                raises(lambda: getattr(torch.fft, name)(torch.ones(shape)))
+            if name[-1] in "2n":
+                for shape in ((0, 3), (2, 0, 3)):
+                    raises(lambda: getattr(torch.fft, name)(torch.ones(shape)))
+                for size in ((0, 2), (2, 0)):
+                    raises(lambda: getattr(torch.fft, name)(torch.ones(2, 3), s=size))
+    """,
     "windows_with_nan": """
         nan, inf = float("nan"), float("inf")
         spectrum = torch.ones(6, 5, dtype=torch.complex64)
@@ -198,3 +219,20 @@ def test_known_differences_are_of_operators_that_are_compared():
     compared = set(samples.operators())
     gone = {each.why: set(each.operators.split()) - compared for each in DIFFERENCES}
     assert {why: names for why, names in gone.items() if names} == {}
+
+
+@pytest.mark.thorough
+def test_each_known_difference_is_met():
+    pytest.importorskip("expecttest", reason="PyTorch's table of operators imports it")
+    from tests.reliability._children import in_child
+    from tests.reliability._extreme_differences import DIFFERENCES, reason
+    from tests.reliability.extremes import tries
+
+    unmet = []
+    for each in DIFFERENCES:
+        seed, name, number = each.example.split()
+        found, end = in_child(partial(tries, [name], int(number) + 1, int(number), seed), patience=300)
+        case, difference = (name, end) if end is not None else (found[0][0], found[0][2])
+        if reason(case, difference or "") != each.why:
+            unmet.append((each.example, difference))
+    assert unmet == []
