@@ -216,6 +216,11 @@ class OptimizedModule(torch.nn.Module):
     def __delattr__(self, name: str) -> None:
         delattr(self._orig_mod, name)
 
+    def __len__(self) -> int:
+        if not hasattr(type(self._orig_mod), "__len__"):
+            raise TypeError(f"{type(self._orig_mod).__name__} does not support len()")
+        return len(self._orig_mod)
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 

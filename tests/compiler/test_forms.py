@@ -88,6 +88,9 @@ def test_a_compiled_module_is_a_module():
     assert isinstance(compiled, torch._dynamo.OptimizedModule) and isinstance(compiled, nn.Module)
     assert type(compiled) is torch._dynamo.eval_frame.OptimizedModule
     assert repr(compiled).startswith("OptimizedModule(\n  (_orig_mod): Sequential(")
+    assert len(compiled) == len(module)
+    with pytest.raises(TypeError, match=r"Linear does not support len\(\)"):
+        len(torch.compile(module[0]))
     assert list(compiled.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
     assert [name for name, _ in compiled.named_parameters()] == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
     assert [name for name, _ in compiled.named_modules()][:2] == ["", "_orig_mod"]
