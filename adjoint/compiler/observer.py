@@ -317,7 +317,7 @@ class Observer(Guards):
         if function.__code__ is IN_MODE:
             return self.in_mode(function, args, kwargs)
         if function.__code__.co_filename.startswith(LIBRARIES):
-            if is_transform(function):
+            if given is function and is_transform(function):
                 args = tuple([followed(each, self.call) for each in args])
                 return self.made(followed(given, self.call)(*args, **kwargs))
             of_module = args and isinstance(args[0], torch.nn.Module) and given is not function
@@ -486,6 +486,7 @@ class Observer(Guards):
         owner = getattr(function, "__self__", None)
         for each in args:
             self.operated(function.__name__, each)
+            self.operated("iter", each)
         of_element = function is float and len(args) == 1 and isinstance(args[0], Tensor) and not args[0].requires_grad
         if of_element and type(found := self.element_of(args[0])) is SymbolicFloat:
             return found

@@ -105,6 +105,7 @@ CASES = {
     "a hook inside": ("seen = []\ndef f(x):\n    x = x.detach().requires_grad_()\n    y = x * 2\n    y.register_hook(lambda g: seen.append(1))\n    y.sum().backward()\n    return y", "seen"),
     "retain_grad": ("w = torch.ones(4, requires_grad=True)\ndef f(x):\n    y = x * w\n    y.retain_grad()\n    y.sum().backward()\n    return y.grad", ""),
     "vmap": ("def f(x): return torch.func.vmap(lambda a: a * 2)(x)", ""),
+    "an element within vmap": ("def f(x): return torch.func.vmap(lambda a: a * a.sum().item())(x.view(2, 2))", ""),
     "func.grad": ("def f(x): return torch.func.grad(lambda a: a.square().sum())(x)", ""),
     "a custom function": ("class S(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n        return x * 2\n    @staticmethod\n    def backward(ctx, g): return g * 5\nw = torch.ones(4, requires_grad=True)\ndef f(x): return S.apply(x * w)", ""),
     "a custom function of several results": ("class S(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x, n):\n        ctx.save_for_backward(x); ctx.n = n; ctx.k = 0\n        return x * n, x + 1\n    @staticmethod\n    def backward(ctx, g, h):\n        pass\n        x, = ctx.saved_tensors\n        return g * x * ctx.n + h, None\nw = torch.ones(4, requires_grad=True); seen = []; b = torch.zeros(4)\ndef f(x):\n    y, z = S.apply(w * x, 2.0)\n    return y if x[0] is None else y * 3", "[w.grad, r.sum().backward(), w.grad.clone(), setattr(w, 'grad', None), len(seen), b.clone(), b._version]"),
