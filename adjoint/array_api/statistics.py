@@ -8,7 +8,7 @@ from typing import Any
 import adjoint as torch
 
 from .data_types import summed_dtype
-from .manipulation import Axes
+from .manipulation import Axes, concat
 
 __all__ = """
     all any argmax argmin count_nonzero cumulative_prod cumulative_sum diff max mean min prod std sum var
@@ -144,4 +144,4 @@ def diff(
     append: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The differences of neighbours, computed `n` times."""
-    return torch.diff(x, n, axis, prepend, append)
+    return torch.diff(concat([each for each in (prepend, x, append) if each is not None], axis=axis), n, axis)

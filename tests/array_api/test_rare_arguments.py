@@ -121,3 +121,34 @@ def test_a_range_that_leads_away_is_empty_in_any_dtype(name):
     for bounds in ((1.0, 5.0, -1.0), (5, 1), (2, 2)):
         values = xp.arange(*bounds, dtype=getattr(xp, name))
         assert values.shape == (0,) and values.dtype is getattr(xp, name)
+
+
+def test_differences_promote_what_is_joined():
+    narrow, wide = xp.asarray([3, 1], dtype=xp.uint16), xp.asarray([70000], dtype=xp.uint32)
+    found = xp.diff(wide, prepend=narrow, append=wide)
+    assert found.dtype is xp.uint32 and found.tolist() == [2**32 - 2, 69999, 0]
+
+
+SPECIAL = numpy.array([INF, -INF, numpy.nan, 0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, -2.5, 3, 1e-310, 1.7e308])
+UNARY = """
+    abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p log2 logical_not
+    negative positive reciprocal round sign signbit sin sinh sqrt square tan tanh trunc
+""".split()
+BINARY = """
+    add atan2 copysign divide equal greater hypot less_equal logaddexp logical_and logical_xor maximum minimum multiply nextafter
+    pow remainder subtract
+""".split()
+
+
+@pytest.mark.parametrize("name", UNARY + BINARY)
+def test_special_values(name):
+    """NumPy follows the special cases of the standard for these functions."""
+    operands = [SPECIAL] if name in UNARY else [each.copy() for each in numpy.meshgrid(SPECIAL, SPECIAL)]
+    with numpy.errstate(all="ignore"):
+        expected = getattr(numpy, name)(*operands)
+    found = numpy.asarray(getattr(xp, name)(*map(xp.asarray, operands)))
+    assert found.dtype == expected.dtype
+    numpy.testing.assert_allclose(found, expected, 4e-15)
+    if found.dtype.kind == "f":
+        known = ~numpy.isnan(expected)
+        assert (numpy.signbit(found) == numpy.signbit(expected))[known].all()
