@@ -14,10 +14,14 @@ import numpy
 from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
+from ..kernels.runtime import parallel
 from ..kernels.runtime.layout import memory_for
-from ..kernels.runtime.parallel import TILE_BYTES, parallel_rows
+from ..kernels.runtime.parallel import parallel_rows
 
 Dtype = numpy.dtype[Any]
+
+TILE_BYTES = parallel.TILE_BYTES // 4
+"""The number of bytes of a tile of all arrays. Each step of an expression may add memory of the size of one array."""
 
 
 def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> ndarray:
@@ -57,7 +61,7 @@ def run_tiles(
 
     inner = math.prod(shape[1:])
     if inner * element <= TILE_BYTES:
-        parallel_rows(lambda start, stop: work(slice(start, stop)), shape[0], inner * element)
+        parallel_rows(lambda start, stop: work(slice(start, stop)), shape[0], inner * element, tile_bytes=TILE_BYTES)
         return
     _run_blocks(work, shape, element)
 
