@@ -336,14 +336,29 @@ EXPLAINED = [
         r"grad_fn \w+, expected CloneBackward0",
     ),
     Explained(
-        "PyTorch fails to repeat the view of a tensor that was detached",
-        r"(\w+)\.conj\(\)[^Z]*\b\1\.detach_\(",
+        "PyTorch fails to repeat the view of a tensor that was detached, or changed in inference mode",
+        r"\.conj\(\)[^Z]*(\.detach_\(|inference_mode)",
         "is_leaf False, expected RuntimeError$",
     ),
     Explained(
         "PyTorch looks for changes of a view of several where gradients are on, here a transform does too",
         r"(no_grad|grad_enabled\(False)[^Z]*torch\.func\.",
         r"^raised RuntimeError: Output \d of \w+ is a view and its base or another view .*, expected nothing",
+    ),
+    Explained(
+        "the same, for a leaf that became another view of itself, and has a gradient of the former shape",
+        r"\.unsqueeze_\(",
+        "^raised RuntimeError: output with shape .* doesn't match the broadcast shape .*, expected nothing",
+    ),
+    Explained(
+        "PyTorch's checkpoint records nothing where it runs again in inference mode",
+        "checkpoint.*use_reentrant=True[^Z]*inference_mode",
+        "^raised nothing, expected RuntimeError: none of output has requires_grad=True",
+    ),
+    Explained(
+        "two mistakes",
+        "linearize",
+        "^raised ValueError: Expected primal to be floating point .*, expected RuntimeError: only Tensors of floating point",
     ),
 ]
 
