@@ -360,6 +360,11 @@ EXPLAINED = [
         "linearize",
         "^raised ValueError: Expected primal to be floating point .*, expected RuntimeError: only Tensors of floating point",
     ),
+    Explained(
+        "two mistakes",
+        r"Same\.apply",
+        r"^raised IndexError: select\(\): index .*, expected RuntimeError: Output 0 of Same is a view and its base",
+    ),
 ]
 
 
