@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
-from numpy._core.umath import clip  # the ufunc: `numpy.clip` is written in Python
+from numpy._core.umath import clip  # type: ignore[attr-defined]  # the ufunc: `numpy.clip` is written in Python
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS, RepeatedForm

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import numpy
-from numpy._core.umath import clip  # the ufunc: `numpy.clip` is written in Python
+from numpy._core.umath import clip  # type: ignore[attr-defined]  # the ufunc: `numpy.clip` is written in Python
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS

@@ -6,7 +6,7 @@ The gradient of random samples is zero.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -181,7 +181,8 @@ def randint(
     >>> torch.randint(10, (3,), generator=torch.Generator().manual_seed(0))
     tensor([4, 9, 3])
     """
-    given, where = arguments, ""
+    given: Sequence[Any] = arguments
+    where = ""
     if size is None:
         if not given or (len(given) == 1 and high is None):
             raise TypeError('randint() missing 1 required positional arguments: "size"')
