@@ -50,6 +50,10 @@ PRIVATE = set(
 """The private modules that programs and pickles name."""
 
 SAME = {
+    **{
+        f"autograd.profiler_util.{name}": f"profiler.events.{name}"
+        for name in ("FormattedTimesMixin", "FunctionEventAvg", "Interval", "_format_memory", "_format_time")
+    },
     "distributions.relaxed_bernoulli.LogitRelaxedBernoulli": "distributions.relaxed.LogitRelaxedBernoulli",
     "distributions.relaxed_categorical.ExpRelaxedCategorical": "distributions.relaxed.ExpRelaxedCategorical",
     "nn.modules.module._WrappedHook": "nn.modules.state_dict._WrappedHook",
@@ -103,6 +107,14 @@ def members(module: ModuleType) -> dict[str, Any]:
             except Exception:  # noqa: BLE001
                 continue
     return found
+
+
+def attribute(module: ModuleType | None, name: str) -> Any:
+    """Return an attribute of a module. Return None if there is none without the table."""
+    try:
+        return getattr(module, name, None)
+    except ModuleNotFoundError:
+        return None
 
 
 def is_identified(value: Any) -> bool:
@@ -180,7 +192,7 @@ class Pairs:
         if found is None:
             found = adjoint
             for part in name.split("."):
-                found = getattr(found, part, None)
+                found = attribute(found, part)
                 if not isinstance(found, ModuleType):
                     return None
         return found
@@ -191,7 +203,7 @@ class Pairs:
 
     def at(self, module: str, name: str) -> Any:
         """Return the object of this package under a name of PyTorch's."""
-        return getattr(self.module_at(module), name, None)
+        return attribute(self.module_at(module), name)
 
     def lines(self) -> list[str]:
         """Return the lines of the table."""
