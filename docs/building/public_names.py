@@ -14,7 +14,6 @@ from typing import Any
 
 import adjoint
 from adjoint._runtime.absent import is_absent
-from adjoint._runtime.places import further_names
 from adjoint.dispatch.operator_index import FAMILIES
 from adjoint.missing import names_in
 
@@ -111,10 +110,9 @@ def _value(owner: Any, name: str) -> Any:
 
 
 def _defined_below(package: Any) -> list[str]:
-    """The names that a package without `__all__` imports from its modules."""
+    """The names that a package without `__all__` takes from its modules."""
     inside = f"{package.__name__}."
-    late = further_names(package.__name__.partition(".")[2])  # in the package only once a program has asked for them
-    places = {name: str(getattr(value, "__module__", "")) for name, value in vars(package).items() if name not in late}
+    places = {name: str(getattr(value, "__module__", "")) for name, value in vars(package).items()}
     return [name for name, place in places.items() if f"{place}.".replace("torch.", "adjoint.", 1).startswith(inside)]
 
 

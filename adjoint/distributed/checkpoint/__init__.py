@@ -6,7 +6,10 @@ from . import state_dict as state_dict
 from .files import FileSystemReader as FileSystemReader
 from .files import FileSystemWriter as FileSystemWriter
 from .files import load as load
+from .metadata import BytesStorageMetadata as BytesStorageMetadata
+from .metadata import ChunkStorageMetadata as ChunkStorageMetadata
 from .metadata import Metadata as Metadata
+from .metadata import TensorStorageMetadata as TensorStorageMetadata
 from .saving import CheckpointException as CheckpointException
 from .saving import async_save as async_save
 from .saving import save as save
