@@ -71,6 +71,11 @@ class CompiledLoops:
         module, _, name = path.rpartition(".")
         return self._forms.setdefault(path, getattr(import_late(f"adjoint.kernels.compiled.{module}"), name))
 
+    def load(self, *modules: str) -> None:
+        """Import modules of `codegen.llvm`. Other threads and forks wait until they are complete."""
+        for module in modules:
+            import_late(f"adjoint.codegen.llvm.{module}")
+
     def give_up(self, path: str, reason: Exception) -> None:
         """Record that the compiled form with this path has failed."""
         self._forms[path] = None

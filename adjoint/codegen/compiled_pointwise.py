@@ -307,6 +307,7 @@ class CompiledPointwise:
         shape, views = walked(list(operands), outs)
         if shape[-1] < SHORTEST_ROW and len(shape) > 1 and self._cost == 1 and not LOOPS.every_size:
             return None
+        LOOPS.load("pointwise_loops")
         function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))
         if function is None:
             return None

@@ -80,6 +80,7 @@ class CompiledRows:
         """
         if self.of_arrays or LOOPS.has_given_up(self.name) or compute.kind != "f":
             return None
+        LOOPS.load("calls", "row_loops")
         from .llvm.calls import NativeCall
         from .llvm.element_types import type_of
         from .llvm.row_plan import ACROSS, ALONG, PARTED, TURNED, turned_length

@@ -91,7 +91,7 @@ def _scan(ufunc: numpy.ufunc, widened: bool) -> Callable[[ndarray], ndarray]:
 
 
 def _reversed(scan: Callable[[ndarray], ndarray]) -> Callable[[ndarray], ndarray]:
-    return lambda x: scan(x[:, ::-1])[:, ::-1]
+    return lambda x: scan(x[:, ::-1])[:, ::-1].copy()  # no negative strides: formulas keep the order of their operands
 
 
 ROW_FUNCTIONS: dict[str, Callable[..., Any]] = {

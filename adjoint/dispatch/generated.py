@@ -21,7 +21,7 @@ from ..codegen.large_formulas import LargeFormula
 from ..kernels.memory.copying import copy_
 from ..kernels.runtime import floating
 from ..kernels.runtime.addresses import may_share_memory, overlap
-from ..kernels.runtime.layout import laid_out, turned
+from ..kernels.runtime.layout import are_turned, laid_out
 from ..kernels.runtime.lazy_conj import LazyConjNeg
 from ..tape import modes, origin, refusals
 from ..tape.aliases import alias
@@ -91,7 +91,7 @@ _BASE: dict[str, Any] = {
     "edges_of": promote.edges_of,
     "getframe": sys._getframe,
     "laid_out": laid_out,
-    "turned": turned,
+    "are_turned": are_turned,
     "castable": promote.castable,
     "LARGE": LargeUfuncs(),
     "LazyConjNeg": LazyConjNeg,

@@ -34,7 +34,6 @@ def plans(function: Callable[..., Any], *args: Any, **keywords: Any) -> list[Pla
             edges      of self, other
             wrap       the result
             record     MulBackward0, which saves other, self
-            pack       by the saved-tensor hooks, if there are any
     """
     found = _Found()
     with watching(found):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -124,3 +125,14 @@ def test_straight_line_code_computes(name, monkeypatch):
     monkeypatch.setattr(refusals, "REFUSALS", ())  # what it refuses takes the slow path, ten times as long
     for _ in range(3):
         WITHOUT_REFUSALS[name]()
+
+
+@pytest.mark.parametrize("arrange", [lambda x: x.expand(3, 2), lambda x: x.expand(3, 2).clone().t(), lambda x: x[::2]])
+@pytest.mark.parametrize("name", ["div", "pow", "remainder", "fmod", "floor_divide", "logaddexp", "copysign", "hypot"])
+def test_operands_in_any_order_cause_no_warnings(name, arrange):
+    zeros = arrange(torch.zeros(2, dtype=torch.float64))
+    limits = torch.full_like(zeros, -torch.inf)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(30):
+            getattr(torch, name)(limits, zeros), getattr(torch, name)(zeros, zeros), getattr(torch, name)(zeros, limits)

@@ -141,7 +141,7 @@ def watched_function() -> str | None:
     """
     torch.zeros(1)  # an interrupt may have kept a mode from saying that it has ended: the next call finds out
     leaves = () if profiled_functions._takers and not DISPATCHING else profiled_functions.leaves()
-    for wrapper in profiled_functions._watches() if profiled_functions._watches.cache_info().currsize else ():
+    for wrapper in profiled_functions._made.get("all", ()):
         if wrapper in leaves:
             continue
         enter = (wrapper.function.__kwdefaults__ or {}).get("enter")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from ..._runtime.platform import ctypes
@@ -28,10 +27,12 @@ class Definition(ctypes.Structure):
     ]
 
 
-@cache
+_definitions: dict[tuple[str, int], Definition] = {}
+
+
 def defined(name: str, address: int) -> Definition:
-    """Return the description of a function. Python reads it at each call."""
-    return Definition(name.encode(), address, TAKES_TABLE, None)
+    """Return the description of a function, the same in all threads. Python reads it at each call."""
+    return _definitions.setdefault((name, address), Definition(name.encode(), address, TAKES_TABLE, None))
 
 
 def built_in(name: str, address: int, own: Any) -> Any:

@@ -178,12 +178,13 @@ def form_lines(op: Operator, name: str, passed: str) -> list[str]:
     """Return the call of a form of the kernel."""
     form, call = getattr(op.kernel, name), f"{name}({passed})"
     if turns(op, form):
-        call = f"{call} if contiguous else turned({name}, {passed})"
+        turned = f"{name}({', '.join(f'{each}.T' for each in passed.split(', '))}).T"
+        call = f"{call} if contiguous or not are_turned({passed}) else {turned}"
     return by_size(op, form, quietly(op, form, f"array = {call}"), passed)
 
 
 def turns(op: Operator, form: Any) -> bool:
-    """Return whether a form is a ufunc of two arrays, which computes the result in the order of the first (see `layout`)."""
+    """Return whether a form is a ufunc of two arrays, which computes the result in the order of the first (see `are_turned`)."""
     return isinstance(form, numpy.ufunc) and form.nin == 2
 
 

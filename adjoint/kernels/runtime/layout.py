@@ -64,11 +64,9 @@ def row_major(array: Array) -> Array:
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
-def turned(ufunc: Any, first: Array, second: Array) -> Any:
-    """Call `ufunc`. If `first` is column-major, the result is too, as in PyTorch: NumPy's would be copied afterwards."""
-    if not first.flags.f_contiguous or first.ndim != second.ndim or 1 in first.shape:
-        return ufunc(first, second)
-    return ufunc(first.T, second.T).T
+def are_turned(first: Array, second: Array) -> bool:
+    """Return whether a ufunc must compute the transposes of two arrays to give the column-major order of the first."""
+    return first.flags.f_contiguous and first.ndim == second.ndim and 1 not in first.shape
 
 
 def laid_out(result: Array, operands: Sequence[Any]) -> Array:

@@ -192,6 +192,9 @@ class CrossMapLRN2d(_ResponseNorm):
         k: a number that is added to the mean square.
     """
 
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")

@@ -49,12 +49,14 @@ def _registration(op: CustomOpDef, given: Any) -> None:
     _called(op, _copied(given))
 
 
+def _faked(op: CustomOpDef, given: Any) -> Any:
+    """Return the results of the function that `register_fake` registered. Raise an error if there is none."""
+    return _called(op, tree.tree_map(lambda each: each.to("meta") if isinstance(each, Tensor) else each, given))
+
+
 def _shapes(op: CustomOpDef, given: Any) -> None:
     """Raise an error if the function that `register_fake` registered returns other shapes or dtypes than the kernel."""
-    real = _tensors(_called(op, _copied(given)))
-    fake = _tensors(
-        _called(op, tree.tree_map(lambda each: each.to("meta") if isinstance(each, Tensor) else each, given))
-    )
+    real, fake = _tensors(_called(op, _copied(given))), _tensors(_faked(op, given))
     for what in ("shape", "dtype"):
         for first, second in zip(
             (getattr(each, what) for each in real), (getattr(each, what) for each in fake), strict=True
@@ -67,12 +69,13 @@ def _shapes(op: CustomOpDef, given: Any) -> None:
 
 
 def _differentiated(op: CustomOpDef, given: Any) -> None:
-    """Raise an error if a result requires a gradient that cannot be computed. Compiled functions call operators as they are."""
+    """Raise an error if a result requires a gradient that cannot be computed, or its shape is unknown before it is computed."""
     copies = _copied(given)
     outputs = [each.sum() for each in _tensors(_called(op, copies)) if each.requires_grad]
     inputs = [each for each in _tensors(copies) if each.requires_grad]
     if outputs and inputs:
         autograd.grad(outputs, inputs, allow_unused=True)
+    _faked(op, given)
 
 
 TESTS: dict[str, Callable[..., None]] = {
