@@ -77,7 +77,7 @@ class Buffer(metaclass=_BufferMeta):
     """Creates a tensor that a `Module` registers as a buffer when it is assigned as an attribute.
 
     Args:
-        data: the tensor. The parameter shares memory and version counter with it. The default is an empty tensor.
+        data: the tensor. The buffer shares memory and version counter with it. The default is an empty tensor.
         persistent: whether the buffer is part of the module's `state_dict`.
 
     >>> import adjoint as torch

@@ -101,11 +101,11 @@ def create_mask(
 
 
 class BlockMask:
-    """A mask function, with the blocks of queries and keys that it does not exclude completely.
+    """A mask function, and the blocks of queries and keys in which it permits at least one pair.
 
     `flex_attention` reads the function and the lengths. For each block of queries, `kv_num_blocks` and `kv_indices`
-    list the blocks of keys that are partly excluded. `full_kv_num_blocks` and `full_kv_indices` list the blocks of keys
-    that are not excluded at all.
+    list the blocks of keys with some excluded pairs. `full_kv_num_blocks` and `full_kv_indices` list the blocks of keys
+    without excluded pairs.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class BlockMask:
         return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
     def to_dense(self) -> torch.Tensor:
-        """Return 1 for each block that is not excluded completely, and 0 for the others."""
+        """Return 1 for each block with at least one permitted pair, and 0 for all other blocks."""
         dense = _as_dense(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
             dense = dense | _as_dense(self.full_kv_num_blocks, self.full_kv_indices)
@@ -217,8 +217,8 @@ def create_block_mask(
         mask_mod: `mask_mod(b, h, q_idx, kv_idx)` is True if query `q_idx` attends to key `kv_idx`.
         B: the number of samples; None if all samples share one mask.
         H: the number of heads; None if all heads share one mask.
-        BLOCK_SIZE: the size of a block, or its number of queries and keys.
-        separate_full_blocks: whether to list the blocks that are not excluded at all separately.
+        BLOCK_SIZE: the number of queries and the number of keys of a block, or one number for both.
+        separate_full_blocks: whether to list blocks without excluded pairs separately.
     """
     size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)

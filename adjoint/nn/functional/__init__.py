@@ -1,7 +1,7 @@
 """`torch.nn.functional`: the computations of layers as functions of tensors.
 
-Most of these functions are operators. The functions written here compose operators. If PyTorch calls another function
-of the namespace, these functions call `torch.nn.functional.name` too, because a program may have replaced it.
+Most of these functions are operators. The functions written here compose operators. They call each other as
+`torch.nn.functional.name` if PyTorch does so, because a program may have replaced the function.
 """
 
 import adjoint as torch

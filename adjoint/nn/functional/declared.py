@@ -1,4 +1,4 @@
-"""The operators that are functions of layers, under PyTorch's names, collected from their declarations."""
+"""The operators that `torch.nn.functional` offers, collected from their declarations."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import adjoint as torch
 
 
 class _Operators:
-    """The operators as attributes, looked up on first use: the public function, or the function for formulas."""
+    """Operators as attributes. The first access finds the public function or, if none exists, the operator itself."""
 
     def __getattr__(self, name: str) -> Any:
         public = torch.operators.PUBLIC

@@ -30,7 +30,7 @@ def batch_norm(
     In training, the statistics of the batch are used, and the running statistics move towards them by `momentum`.
 
     Raises:
-        ValueError: if `eps` is negative. In training, also if it is 0 or a channel has a single value.
+        ValueError: if `eps` is negative. In training, `eps` 0 and channels with a single value are errors too.
     """
     if training and eps <= 0.0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
@@ -177,7 +177,7 @@ def layer_norm(
     bias: torch.Tensor | None = None,
     eps: float = 1e-5,
 ) -> torch.Tensor:
-    """Normalize the last dimensions, of `normalized_shape`, together (Ba et al., 2016)."""
+    """Normalize over the last dimensions, which have the sizes `normalized_shape` (Ba et al., 2016)."""
     return torch.operators.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -204,7 +204,7 @@ def group_norm(
 def rms_norm(
     input: torch.Tensor, normalized_shape: Sequence[int], weight: torch.Tensor | None = None, eps: float | None = None
 ) -> torch.Tensor:
-    """Divide the last dimensions, of `normalized_shape`, by their root mean square (Zhang and Sennrich, 2019)."""
+    """Divide by the root mean square over the last dimensions, of sizes `normalized_shape` (Zhang and Sennrich, 2019)."""
     return torch.operators.rms_norm(input, normalized_shape, weight, eps)
 
 

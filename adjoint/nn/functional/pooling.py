@@ -39,7 +39,7 @@ def _max_pool(name: str, plain: Callable[..., Any], with_indices: Callable[..., 
 def _adaptive_max_pool(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return two functions for one name.
 
-    The first looks up the second, `with_indices`, because a program may have replaced it.
+    The first function calls the second function by its public name, because a program may have replaced it.
     """
 
     def with_indices(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:

@@ -126,7 +126,7 @@ def run_layers(
         weights: the weights of each layer and direction.
         dropout: the probability of dropping outputs, for all layers except the last.
         bidirectional: whether each layer has a second direction, over the reversed sequence.
-        batch_sizes: for packed sequences, the number of sequences that have each step.
+        batch_sizes: for packed sequences, the number of sequences at each step.
     """
     if input.size(0) == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")

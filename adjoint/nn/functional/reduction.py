@@ -13,7 +13,7 @@ REDUCTIONS = ("none", "mean", "sum")
 
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """Return the reduction that the two deprecated arguments select, if either is given. It may be invalid."""
+    """Return the reduction that the deprecated arguments select, or `reduction`, unchecked, if neither is given."""
     if size_average is None and reduce is None:
         return reduction
     meant = selected_reduction(size_average, reduce)
@@ -34,7 +34,7 @@ def checked_reduction(
     """Return the requested reduction, from its name or from the deprecated arguments.
 
     Raises:
-        ValueError: if it is not one of `allowed`.
+        ValueError: if the reduction is not in `allowed`.
     """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction)

@@ -223,7 +223,7 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """`input * Φ(input)` with the normal distribution function, or its approximation by tanh."""
+    """`input * Φ(input)`, where Φ is the normal distribution function, or an approximation by tanh."""
 
     _repr_names = ("approximate",)
 

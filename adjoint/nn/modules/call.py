@@ -1,4 +1,4 @@
-"""Calls of modules with hooks: the registration of hooks, the call that runs them, and records for pictures of the graph."""
+"""Calls of modules with hooks: registration of hooks, calls that run hooks, and records of calls for drawings."""
 
 from __future__ import annotations
 
@@ -116,9 +116,9 @@ COMPILED = "compiled"
 
 
 def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `module` with its hooks and the global hooks. Record the call if calls are recorded and it records something.
+    """Call `module` with its hooks and the global hooks. If calls are recorded, record its new nodes.
 
-    If the module is compiled in place, a program runs instead.
+    If the module is compiled in place, its compiled program runs instead.
     """
     if COMPILED in module._call_hooks:
         return module._compiled_call_impl(*args, **kwargs)
@@ -143,7 +143,7 @@ def called_as_it_is(module: Registered, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def without_compiled_form(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a module that is compiled in place, for a copy that is not compiled."""
+    """Remove the compiled program from the attributes of a module, for a copy that is not compiled."""
     if state.pop("_compiled_call_impl", None) is not None:
         state["_call_hooks"] = OrderedDict(each for each in state["_call_hooks"].items() if each[0] != COMPILED)
     return state

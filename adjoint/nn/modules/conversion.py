@@ -134,7 +134,7 @@ def _convert_grad(
 
 
 def _takes_data(tensor: torch.Tensor, converted: torch.Tensor) -> bool:
-    """Return whether only the data of `tensor` is replaced, and not the tensor."""
+    """Return whether a conversion replaces only the data of `tensor`, instead of the tensor itself."""
     same = torch._has_compatible_shallow_copy_type(tensor, converted)
     return bool(same and not torch.__future__.get_overwrite_module_params_on_conversion())
 

@@ -108,7 +108,7 @@ class LazyModuleMixin:
 
 
 class _Lazy(LazyModuleMixin):
-    """The lazy form of the class that is the next base."""
+    """The base of lazy modules. A subclass is the lazy form of its second base class."""
 
     _derived: ClassVar[str]  # the name of the size that the first input determines
     weight: Any
@@ -120,7 +120,7 @@ class _Lazy(LazyModuleMixin):
             cls.cls_to_become = cls.__bases__[1]
 
     def _create_lazily(self, bias: bool, device: Any, dtype: Any) -> None:
-        """Create placeholders instead of the parameters of a module without inputs."""
+        """Create uninitialized parameters."""
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)

@@ -71,7 +71,7 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A `Linear` under the name that PyTorch prints."""
+    """A `Linear` with the class name that PyTorch prints for the output layer of `MultiheadAttention`."""
 
 
 class Bilinear(Module):

@@ -317,7 +317,7 @@ class MarginRankingLoss(_MarginLoss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The margin between each label and each other class."""
+    """The hinge loss of the margins between each label and each other class."""
 
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
@@ -331,7 +331,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The margin between the target class and each other class, to the power `p`."""
+    """The hinge loss of the margins between the target class and each other class, to the power `p`."""
 
     def __init__(
         self,

@@ -140,7 +140,7 @@ class Module:
         """Call `hook(module, args)` before each `forward`. If its result is not None, it replaces the arguments.
 
         Args:
-            prepend: whether to call it before the existing hooks of the module.
+            prepend: whether to call the hook before the existing hooks of the module.
             with_kwargs: whether to call `hook(module, args, kwargs)`, which returns None or a new `(args, kwargs)`.
         """
         extra = {"_forward_pre_hooks_with_kwargs": with_kwargs}
@@ -157,19 +157,19 @@ class Module:
         """Call `hook(module, args, output)` after each `forward`. If its result is not None, it replaces the output.
 
         Args:
-            prepend: whether to call it before the existing hooks of the module.
+            prepend: whether to call the hook before the existing hooks of the module.
             with_kwargs: whether to call `hook(module, args, kwargs, output)`.
-            always_call: whether to call it, with None as the output, if the call raises an exception.
+            always_call: whether to call the hook, with None as the output, if the call raises an exception.
         """
         extra = {"_forward_hooks_with_kwargs": with_kwargs, "_forward_hooks_always_called": always_call}
         return call.register(self, "_forward_hooks", hook, prepend, extra)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_output)` when the gradients of the outputs are known. Its result replaces them."""
+        """Call `hook(module, grad_output)` when the gradients of the outputs are known. A result of the hook replaces them."""
         return call.register(self, "_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` in each backward. Its result replaces `grad_input`.
+        """Call `hook(module, grad_input, grad_output)` in each backward. A result of the hook replaces `grad_input`.
 
         `grad_input` and `grad_output` are tuples with an entry for each positional input and each output. The entry is
         None if the value is not a tensor.
@@ -568,7 +568,7 @@ class Module:
                 self._call_hooks.update(dict.fromkeys(getattr(self, table), True))
 
     def _replicate_for_data_parallel(self) -> Module:
-        """Return a copy that shares all tensors. It has its own registries, so that they can be refilled."""
+        """Return a copy that shares all tensors, but has separate dictionaries of parameters, buffers and submodules."""
         replica = type(self).__new__(type(self))
         replica.__dict__.update(call.without_compiled_form(self.__dict__.copy()))
         replica.__dict__["_parameters"] = self._parameters.copy()

@@ -1,7 +1,6 @@
 """Modules without parameters, each of which calls one function.
 
-They extract and sum sliding blocks of images; merge and split dimensions; upsample images, sequences and volumes; and
-compute distances and similarities.
+The functions rearrange sliding blocks of images, merge or split dimensions, resize images, and compute distances.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pooling: one value for each window.
 
-Each class names its function. A call looks the function up, because a program may have replaced it.
+Each class names its function. Each call looks up this function, because a program may have replaced it.
 """
 
 from __future__ import annotations

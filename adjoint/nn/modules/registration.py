@@ -1,6 +1,6 @@
-"""Assigning parameters, buffers and submodules to a module: where they are stored, and which values are refused.
+"""Assignment of parameters, buffers and submodules to a module.
 
-Functions around `Module` use the interface `Registered`, so they need not import the class.
+Other files annotate modules with the interface `Registered`, so they need not import `Module`.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class RNNBase(Module):
             raise RuntimeError(message.format(expected, list(state.shape)))
 
     def _unpack(self, packed: PackedSequence) -> tuple[torch.Tensor, list[int]]:
-        """Return the data of packed sequences, and the number of sequences that have each step."""
+        """Return the data of packed sequences, and the number of sequences at each step."""
         data = packed.data
         if data.dim() != 2:
             raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
@@ -268,7 +268,7 @@ P = ParamSpec("P")
 
 
 def _with_parameters_of(declared: Callable[P, None]) -> Callable[[Callable[..., None]], Callable[P, None]]:
-    """Tell type checkers that a constructor which passes its arguments on has these parameters."""
+    """Give type checkers the parameters of `declared` for a constructor that passes on all of its arguments."""
     return lambda constructor: constructor
 
 
@@ -287,9 +287,9 @@ def _layers(
     *,
     nonlinearity: str = "tanh",
 ) -> None:
-    """Return the parameters of recurrent layers.
+    """Declare the parameters of the constructors of recurrent layers.
 
-    `nonlinearity` is an argument of `RNN`, which also accepts it as fourth positional argument.
+    Only `RNN` has the argument `nonlinearity`. It may also be the fourth positional argument.
     """
 
 

@@ -37,7 +37,7 @@ def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any =
 
 
 def _get_seq_len(src: torch.Tensor, batch_first: bool) -> int | None:
-    """Return the length of the sequences, or None if `src` does not have the dimensions of sequences."""
+    """Return the length of the sequences in `src`."""
     sizes = src.size()
     if len(sizes) == 2:
         return sizes[0]
@@ -237,7 +237,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _why_without_nested(layer: Any) -> str:
-    """Return why PyTorch's encoder does not skip padding with such layers, or an empty string if it skips padding."""
+    """Return the reason why PyTorch's encoder computes on padding with this layer, or an empty string if it skips padding."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -263,9 +263,8 @@ class TransformerEncoder(Module):
         encoder_layer: a layer. The stack contains copies of it.
         num_layers: the number of layers.
         norm: a module to apply to the output.
-        enable_nested_tensor: whether, in evaluation without gradients, the output is zero at padding. PyTorch's encoder
-            gives zeros, because it computes on sequences without padding.
-        mask_check: whether to do this only if padding comes after all other elements.
+        enable_nested_tensor: whether the output is zero at padding in evaluation without gradients, as in PyTorch.
+        mask_check: whether zeros require that padding comes after all other elements.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)

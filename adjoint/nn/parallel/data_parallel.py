@@ -42,7 +42,7 @@ def parallel_apply(
 
 
 def _in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run each call in a separate thread in this thread's grad mode. Raise the first exception again."""
+    """Run each call in a separate thread, with the current grad mode. Raise the first exception again."""
     results: list[Any] = [None] * len(calls)
     errors: list[BaseException | None] = [None] * len(calls)
     grad_enabled = torch.is_grad_enabled()

@@ -49,7 +49,7 @@ class DistributedDataParallel(Module):
         RuntimeError: if no parameter requires a gradient, or if the models of the processes differ. The error names the
             parameter.
 
-    The gradient is the gradient of the mean of the processes' losses. `no_sync()` accumulates gradients without
+    Backward computes the gradients of the mean of all losses. `no_sync()` accumulates gradients without
     communication. `join()` lets processes have different numbers of batches.
     """
 
@@ -287,14 +287,14 @@ class DistributedDataParallel(Module):
             divide_by_initial_world_size: whether to divide gradients by the number of all processes, or by the number
                 of processes that still have inputs.
             enable: whether the context has any effect.
-            throw_on_early_termination: whether all processes raise an error when the first has used up its inputs.
+            throw_on_early_termination: whether all processes raise an error when the first process has no more inputs.
         """
         return torch.distributed.algorithms.Join(
             [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
         )
 
     def join_hook(self, **kwargs: Any) -> Any:
-        """Return the hook that shadows the collectives of this module."""
+        """Return the hook with which a process without inputs takes part in the collectives of this module."""
         return _shadow(self, kwargs.get("divide_by_initial_world_size", True))
 
     @property
@@ -308,7 +308,7 @@ class DistributedDataParallel(Module):
         return self.process_group
 
     def _announce_synchronization(self, synchronizes: bool) -> bool:
-        """In a `Join`, tell the processes that shadow this step whether its backward will average gradients."""
+        """In a `Join`, send whether backward will average gradients to the processes without inputs."""
         flag = torch.tensor([int(synchronizes)])
         torch.distributed.all_reduce(flag, group=self.process_group)
         return bool(flag.item())
@@ -360,8 +360,7 @@ def tensors_in(output: Any) -> Iterator[Any]:
 def _through_sink(reducer: Reducer, output: Any) -> Any:
     """Return the result unchanged.
 
-    A backward through it reaches all parameters below it. Parts of the result that the loss does not use get no
-    gradient.
+    A backward through the result reaches all parameters that it depends on. Unused parts of the result get no gradient.
     """
     tree: Any = torch.utils._pytree
     flat, structure = tree.tree_flatten(output)
@@ -375,7 +374,7 @@ def _through_sink(reducer: Reducer, output: Any) -> Any:
 
 
 class _Sink(torch.autograd.Function):
-    """The identity. A node whose backward runs first."""
+    """The identity, whose node runs before the nodes of the model in backward."""
 
     @staticmethod
     def forward(ctx: Any, reducer: Reducer, *tensors: Any) -> Any:

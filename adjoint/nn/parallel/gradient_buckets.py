@@ -1,6 +1,6 @@
 """Averages gradients over processes while backward runs.
 
-`Reducer` puts them into buckets, and each bucket is reduced when it is full.
+`Reducer` assigns gradients to buckets, and reduces each bucket when it is full.
 
 Buckets hold parameters in the order in which their gradients arrive. Before the first backward, the order is assumed to
 run from the last parameter to the first. The first backward reveals the actual order. All processes start their buckets
@@ -254,7 +254,7 @@ class Reducer:
         self._launch()
 
     def _check_layout(self, number: int) -> None:
-        """Raise RuntimeError if a gradient is sparse but should be dense, or the reverse."""
+        """Raise RuntimeError if a gradient is sparse but should be dense, or is dense but should be sparse."""
         grad = self.parameters[number].grad
         if grad is not None and grad.is_sparse != (number in self.sparse):
             expected = "sparse" if number in self.sparse else "dense"
@@ -278,7 +278,7 @@ class Reducer:
             torch.autograd.Variable._execution_engine.queue_callback(self.finish)
 
     def _start(self, index: int) -> None:
-        """Reduce a bucket. Profiles show its number."""
+        """Reduce a bucket. Profiles show the number of the bucket."""
         with torch.distributed.records.labelled(f"bucket {index}"):
             self._reduce(index)
 
@@ -359,7 +359,7 @@ class Reducer:
             grad.detach().copy_(view)
 
     def shadow(self) -> None:
-        """Participate with zeros in the collectives of a backward of the other processes. Gradients do not change."""
+        """Take part in the collectives of other processes' backward, with zeros. Gradients of this process do not change."""
         former = [bucket.buffer.clone() if self.as_views else bucket.buffer for bucket in self.buckets]
         for bucket in self.buckets:
             bucket.restart()

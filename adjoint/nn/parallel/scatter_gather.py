@@ -11,7 +11,7 @@ __all__ = ["gather", "scatter", "scatter_kwargs"]
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """Split every tensor inside `inputs` along `dim` into at most one part for each of `target_gpus`, the workers.
+    """Split every tensor inside `inputs` along `dim` into at most one part for each worker in `target_gpus`.
 
     Other objects are passed to every worker.
 
@@ -54,7 +54,7 @@ def split(value: Any, count: int, dim: int) -> list[Any]:
 
 
 class _Everywhere:
-    """A value for every part."""
+    """A value that is the same in every part."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

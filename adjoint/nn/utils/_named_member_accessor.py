@@ -17,8 +17,8 @@ def swap_tensor(module: torch.nn.Module, name: str, tensor: Any, allow_missing: 
     Raises:
         TypeError: if `module` is not a module, or the former member is not a tensor.
         KeyError: if `name` contains a dot or is empty.
-        AttributeError: if the member does not exist, unless `allow_missing`. If it does not exist, a sentinel is
-            returned. The sentinel can be passed back to remove the member again.
+        AttributeError: if the member does not exist. With `allow_missing`, a sentinel is returned instead. Passing the
+            sentinel back removes the member again.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"{module} is not an instance of torch.nn.Module")

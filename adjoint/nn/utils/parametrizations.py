@@ -1,4 +1,4 @@
-"""Parametrizations of weights: by length and direction, with spectral norm 1, and orthogonal."""
+"""Parametrizations of weights: orthogonal weights, weights of spectral norm 1, and weights as length and direction."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _OrthMaps(Enum):
 class _Orthogonal(Module):
     """An orthogonal matrix as a function of a triangular matrix.
 
-    With `base` as a factor, any orthogonal matrix can be the initial value.
+    A factor `base` allows any orthogonal matrix as the initial value.
     """
 
     base: torch.Tensor
@@ -166,7 +166,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Make a weight the product of a direction and of a length for each index of `dim` (Salimans and Kingma, 2016).
+    """Represent a weight by its direction and by one length per index of `dim` (Salimans and Kingma, 2016).
 
     `parametrizations.<name>.original0` contains the lengths, and `original1` the directions.
 

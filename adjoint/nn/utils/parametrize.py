@@ -35,7 +35,7 @@ that existed at that time.
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """A context in which each parametrized tensor is computed once on first use, and once more without recording."""
+    """A context that caches parametrized tensors after their first use, separately for uses with and without recording."""
     if _cache.get() is not None:
         yield
         return
@@ -187,7 +187,7 @@ def _refuse_state(self: Module) -> Any:
 
 
 def _deep_copy(self: Module, memo: dict[int, Any]) -> Module:
-    """Copy the module without the state that `__getstate__` refuses to pickle."""
+    """Copy the module and its attributes. The default deep copy would call `__getstate__`, which refuses to pickle."""
     if id(self) not in memo:
         made = memo[id(self)] = self.__new__(type(self))
         made.__dict__ = copy.deepcopy(self.__dict__, memo)

@@ -151,7 +151,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
-        """Return the mask of the last method, applied to the elements that `default_mask` has left."""
+        """Apply the last pruning method to the elements that `default_mask` keeps, and return the combined mask."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype)
         if method.PRUNING_TYPE == "unstructured":

@@ -108,7 +108,7 @@ class SpectralNormStateDictHook:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """Adds the vector that is missing from state dicts before version 1, so that the norm does not change."""
+    """Adds a vector that state dicts before version 1 lack. The vector preserves the norm."""
 
     def __init__(self, hook: SpectralNorm) -> None:
         self.fn = hook

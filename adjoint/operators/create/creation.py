@@ -86,7 +86,7 @@ def check_request(
     pin_memory: Any = False,
     layout: Any = None,
 ) -> None:
-    """Raise the errors of `finished` and `leaf` early, so that a failing call draws no random numbers."""
+    """Raise the errors of `finished` and `leaf` before random numbers are drawn."""
     if device is not None and device is not cpu:
         is_meta(device)
     if pin_memory:
@@ -125,7 +125,7 @@ def checked_shape(
 ) -> tuple[int, ...]:
     """Return a sequence of sizes as a tuple of ints.
 
-    Errors name its position `where`, unless the sizes are given one by one (`one_by_one`).
+    Errors name the position of the argument, `where`, unless the sizes are separate arguments (`one_by_one`).
     """
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
@@ -217,7 +217,7 @@ def _check_out(function: str, out: Tensor) -> None:
 
 
 def warn_of_copy(name: str, data: Tensor) -> None:
-    """Warn that a constructor copies a given tensor and cuts its history."""
+    """Warn that a constructor copies a given tensor without its history."""
     if modes.ANOMALY.enabled:
         note_cut(name, BY_DEFINITION, [data], [])
     warn(
@@ -424,7 +424,7 @@ def from_file(
 
 @public()
 def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor that shares the memory of an object with a `__dlpack__` method (an array of NumPy or JAX, a tensor), or a capsule.
+    """A tensor that shares the memory of a DLPack capsule, or of an object with a `__dlpack__` method, such as an array.
 
     >>> import adjoint as torch
     >>> torch.from_dlpack(torch.ones(2, dtype=torch.bfloat16))

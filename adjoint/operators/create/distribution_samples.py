@@ -109,7 +109,10 @@ class sample_dirichlet:
 
 @operator(kernel=incomplete.dirichlet_grad, name="_dirichlet_grad", namespace="torch", method=(), out=False)
 class dirichlet_grad:
-    """The derivative of components `x` of Dirichlet samples by their concentrations `alpha` of sum `total`, over `1 - x`."""
+    """The derivative of components `x` of Dirichlet samples with respect to their concentrations, divided by `1 - x`.
+
+    `alpha` contains the concentrations, and `total` their sum.
+    """
 
     differentiable = ()
 

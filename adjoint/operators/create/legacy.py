@@ -1,4 +1,4 @@
-"""The old constructors `Tensor(2, 3)`, `FloatTensor` and similar ones, and `Tensor.type`, which uses their names."""
+"""Old constructors, such as `Tensor(2, 3)` and `FloatTensor`, and `Tensor.type`, which uses their names."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def legacy_array(
 ) -> numpy.ndarray[Any, Any]:
     """Return the array of `Tensor(3, 5)` (uninitialized), `Tensor(data)` or `Tensor()`, with elements of `kind`.
 
-    No form accepts keywords other than `device`. Raise for the keywords `names`. A tensor or a storage is used
-    unchanged. With `exact`, a tensor of another dtype is refused.
+    The only accepted keyword is `device`. Any other keyword, in `names`, is an error. A tensor or a storage is used
+    unchanged. With `exact`, a tensor of another dtype is an error.
     """
     if names:
         raise _no_such_form(args, names)
@@ -78,7 +78,7 @@ def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
 
 
 def _options(kind: dtypes.dtype) -> str:
-    """Return a dtype in the spelling of one of PyTorch's errors."""
+    """Return the text by which an error of PyTorch describes a dtype."""
     return (
         f"TensorOptions(dtype={dtypes.C_NAMES[kind]}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"

@@ -50,9 +50,9 @@ def stream_of(generator: Any) -> kernels.Stream:
 
 
 def check_levels() -> None:
-    """Raise an error if a `vmap` that needs different numbers would draw once for its whole batch.
+    """Raise an error if a `vmap` with different random numbers per example would draw once for its whole batch.
 
-    Inform captures of the draw.
+    If a function is being captured, record that it draws.
     """
     if modes.STATE.capture is not None:
         modes.STATE.capture.draws()
@@ -86,14 +86,14 @@ def for_each_example(create: Any) -> Any:
 
 
 def _draws_nothing(device: Any) -> bool:
-    """Return whether a new tensor has no elements because it is on `meta`."""
+    """Return whether a new tensor is on `meta`, and therefore needs no random numbers."""
     if device is None and modes.FLAGS.special:
         device = mode_switches.current_place()
     return device is not None and device is not cpu and is_meta(device)
 
 
 def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
-    """Draw with `sampler` into an array like the array of `out`, in its memory order, or into an array of `shape`."""
+    """Draw with `sampler` into a new array of `shape`, in the memory order of `out` if `out` has this shape."""
     array = copying.empty_like(out._array) if out._array.shape == shape else NUMPY.allocate(shape, out._array.dtype)
     return sampler(stream, array, *parameters)
 
@@ -120,7 +120,7 @@ def _sampled(name, sample, sampler, doc):
 
 
 def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Generator | None, *parameters: Any) -> Any:
-    """Return the numbers that `sample` draws into an array like another array."""
+    """Return the numbers that `sample` draws into a new array like `like`."""
     return sample(stream_of(generator), copying.empty_like(like, dtype, order), *parameters)
 
 
@@ -349,7 +349,7 @@ def _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device,
 def _normal_into(out, mean, std, generator):
     """Draw in the memory order of `out`, which gets the shape of mean and std.
 
-    A single std for all means leaves `out` larger.
+    If std is a number, `out` may be larger than mean.
     """
     parameters = [value for value in (mean, std) if isinstance(value, Tensor)]
     refuse_gradient("normal", [*parameters, out])
@@ -380,7 +380,7 @@ def _wrong_normal(*arguments, **names):
 
 @internal(drawing(kernels.bernoulli), node="BernoulliBackward0", batch="leading", aten_name="bernoulli")
 class bernoulli_of_each:
-    """1 with the probability in the element of `self`, otherwise 0."""
+    """1 or 0 for each element of `self`, which is the probability of 1."""
 
     def forward(self: Array, *, generator=None): ...
 
@@ -391,7 +391,7 @@ class bernoulli_of_each:
     drawing(kernels.bernoulli_, like_first=True), node="BernoulliBackward0", batch="leading", aten_name="bernoulli"
 )
 class bernoulli_of_one:
-    """1 with probability `p`, otherwise 0, with the shape of `self`."""
+    """Random zeros and ones in the shape of `self`. The probability of 1 is `p`."""
 
     def forward(self: Array, p, *, generator=None): ...
 
@@ -400,7 +400,7 @@ class bernoulli_of_one:
 
 @public(name="bernoulli", method=True)
 def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
-    """1 with the probability in the element of `input`, or with probability `p`, otherwise 0."""
+    """1 or 0 for each element of `input`. The probability of 1 is the element itself, or `p` if it is given."""
     input = x if input is None else input
     if out is not None:
         if input.requires_grad and is_grad_enabled():
@@ -510,7 +510,7 @@ class random_between:
 
 @drawn(kernels.bernoulli_, "BernoulliBackward2", aten="default, float")
 class bernoulli:
-    """Fill the tensor with 1 with probability `p`, otherwise 0."""
+    """Fill the tensor with random zeros and ones. The probability of 1 is `p`."""
 
     def forward(self: Array, p=0.5, *, generator=None): ...
 
@@ -524,7 +524,7 @@ class bernoulli:
     vmap_name="inplace bernoulli",
 )
 class bernoulli_of_tensor:
-    """Fill the tensor with 1 with the probability in the element of `p`, otherwise 0."""
+    """Fill the tensor with random zeros and ones. The elements of `p` are the probabilities of 1."""
 
     def forward(self: Array, p: Array, *, generator=None): ...
 
@@ -568,7 +568,7 @@ def random_(input, *limits, generator=None, **names):
 
 @public(namespace=None, method=True)
 def bernoulli_(input, p=0.5, *, generator=None):
-    """Fill the tensor with 1 with probability `p` (a number or a tensor), otherwise 0."""
+    """Fill the tensor with random zeros and ones. The probability of 1 is `p`, a number or a tensor."""
     if isinstance(p, Tensor):
         if p._array.ndim > input._array.ndim:
             return bernoulli_of_tensor.inplace(input, p.expand(input._array.shape), generator=generator)

@@ -11,7 +11,7 @@ from ...tensor import Tensor
 
 
 def at_indices(op, batch, *args):
-    """Read at indices along `dim`. The indices may belong to the whole batch and have one dimension."""
+    """Read at indices along `dim`. If the whole batch shares the indices, they may have one dimension."""
     named = dict(zip(op.names, args, strict=True))
     if batch.has(named.get("value")) or ("self" in named and not args[0]._array.ndim):
         return None
@@ -37,7 +37,7 @@ def at_indices(op, batch, *args):
 
 
 def _at_own_indices(batch, named):
-    """Read or write if the batch has separate indices. For a slice, each element gets the position of the slice."""
+    """Read or write slices if each example has separate indices. Each element of a slice gets the index of the slice."""
     if "shape" in named or named["index"]._array.ndim != 1 or not batch.size:
         return None
     value, dim = batch.expanded(named["self"]), batch.shifted(named["dim"], named["self"]._array.ndim)
@@ -89,7 +89,7 @@ def _offset(batch, places, count):
 
 
 def take(op, batch, value, index):
-    """Elements of the flattened tensor."""
+    """Read elements of the flattened tensor of each example."""
     if not value._array.size:
         return None
     full, places = batch.expanded(value), batch.expanded(index)
@@ -108,7 +108,7 @@ def take_backward(op, batch, grad, shape, index):
 
 
 def put(op, batch, value, index, source, accumulate):
-    """Elements of the flattened tensor overwritten."""
+    """Overwrite elements of the flattened tensor of each example."""
     if not value._array.size or not batch.size:
         return None
     count = value._array.size
@@ -118,7 +118,7 @@ def put(op, batch, value, index, source, accumulate):
 
 
 def embedding(op, batch, weight, indices, padding_idx, *rest):
-    """Rows of the table."""
+    """Read rows of the table of each example."""
     if not batch.has(weight):
         return batch.apply(op, (weight, batch.first(indices), padding_idx, *rest))
     if padding_idx is not None and padding_idx >= 0:
@@ -141,7 +141,7 @@ def embedding_backward(op, batch, grad, indices, count, padding_idx, by_frequenc
 
 
 def _are_adjacent(indices):
-    """Return whether the given indices are adjacent, so that their dimensions stay in place."""
+    """Return whether the given indices are for adjacent dimensions. The dimensions of the result then stay in place."""
     places = [place for place, array in enumerate(indices) if array is not None]
     return places == list(range(places[0], places[-1] + 1)) if places else True
 
@@ -156,7 +156,7 @@ def _has_masks(tensors):
 
 
 def index(op, batch, value, indices):
-    """The positions in the batch become one more index, or one more dimension in front."""
+    """Read at indices. The positions in the batch become one more index, or the batch becomes one more dimension in front."""
     keys = _keys(indices)
     given = [tensor for tensor, _ in indices.tensors]
     rank = max(tensor._array.ndim for tensor in given)
@@ -182,7 +182,7 @@ def index(op, batch, value, indices):
 
 
 def index_backward(op, batch, grad, shape, indices):
-    """The gradient for indices that the whole batch shares."""
+    """Compute the gradient if the whole batch shares the indices."""
     given = getattr(indices, "tensors", ())
     if any(batch.has(tensor) for tensor, _ in given) or not _are_adjacent(indices):
         return None

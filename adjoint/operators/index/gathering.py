@@ -90,7 +90,7 @@ class scatter_source:
 
 
 def _fitted(grad, shape, xp):
-    """Return the gradient of a source, of which only a part with the shape of the index was used."""
+    """Return the gradient of a source of `shape`, if only the part with the shape of the index was used."""
     if tuple(grad.shape) == tuple(shape):
         return grad
     for dim, (have, want) in enumerate(zip(grad.shape, shape, strict=True)):
@@ -260,7 +260,7 @@ def _reduced_gradients(grad, self, places, src, reduce, include_self, result, xp
 
 
 def _product_gradients(grad, self, places, src, include_self, result, xp):
-    """The gradient of each factor is the product of the other factors, even if one factor is zero."""
+    """The gradients of products: for each factor, the product of the other factors, even if one factor is zero."""
     base = self if include_self else places.write(self, 1)
     zero_base, zero_src = base == 0, src == 0
     if type(zero_base) is numpy.ndarray is type(zero_src) and not (zero_base.any() or zero_src.any()):

@@ -78,7 +78,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
         return next((tensor for tensor, _ in self.tensors if tensor._array is self[position]), None)
 
     def packed_by(self, hooks: Any, positions: Any = None) -> Indices:
-        """Return the indices after the pack hook of `hooks`, a pair (pack, unpack), has packed those at `positions` (or all)."""
+        """Return the indices after the pack hook of the pair `hooks` has packed the tensors at `positions` (by default all)."""
         chosen = [position for position in positions or range(len(self)) if self[position] is not None]
         packed = {}
         for position in chosen:
@@ -196,7 +196,7 @@ class index_put_arrays:
 
 
 def as_masks(indices: Any) -> Any:
-    """Return the indices with byte masks as booleans, because a single value needs boolean masks."""
+    """Return the indices with byte masks converted to boolean masks, which the assignment of a single value requires."""
     if all(part is None or part.dtype.char != "B" for part in indices):
         return indices
     return tuple(part.astype(bool) if part is not None and part.dtype.char == "B" else part for part in indices)
@@ -295,9 +295,9 @@ def getitem(input, key):
 
 
 def whole_indices(key: tuple[Any, ...]) -> list[Tensor | None] | None:
-    """Return the parts of a key that consists only of index tensors and full slices (as None).
+    """Return the index tensors of a key, with None for each full slice.
 
-    Return None for other keys.
+    Return None for keys with other parts.
     """
     indices: list[Tensor | None] = []
     for part in key:
@@ -365,7 +365,7 @@ def setitem(input, key, value):
 
 
 def part_to_change(input: Tensor, key: Any) -> Tensor | None:
-    """Return the view of a plain tensor for a plain key. Return None if the general code is needed."""
+    """Return the view that a basic key selects. Return None if the general code is needed."""
     if (
         (type(input) is not Tensor and type(input) not in PLAIN_TYPES)
         or _FLAGS.special
@@ -379,7 +379,7 @@ def part_to_change(input: Tensor, key: Any) -> Tensor | None:
 
 
 def assign(input: Tensor, key: Any, value: Any) -> bool:
-    """Write directly if NumPy does the same as PyTorch and there is no history.
+    """Write directly into the array if NumPy's result equals PyTorch's and no history exists.
 
     Return False if the general code is needed.
     """

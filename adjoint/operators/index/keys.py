@@ -77,14 +77,14 @@ def consumed(part: Any) -> int:
 
 
 def counted(item: Any, part: Any) -> int:
-    """Return the number of dimensions that an item is assumed to have before it is examined: one for a list or an array."""
+    """Return the number of dimensions that PyTorch counts for an item of a key: one for a list or an array."""
     return 1 if isinstance(part, Tensor) and not isinstance(item, Tensor) else consumed(part)
 
 
 def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tuple[Tensor, list[Any]]:
     """Create the views for the basic items of a key, and return the remaining tensors of indices by dimension.
 
-    `whole`: full slices create no view.
+    If `whole` is true, full slices create no view.
     """
     ndim = input._array.ndim
     parts = tuple(map(as_part, items))
@@ -123,7 +123,7 @@ def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tu
 
 
 def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
-    """Return `part`, a Python slice, of dimension `dim`.
+    """Return the view that the Python slice `part` selects in dimension `dim`.
 
     If the slice covers the whole dimension and `whole` is true, return the tensor itself.
     """

@@ -126,7 +126,7 @@ def where_method(input, condition, other):
 
 
 def _one_real_type(result, given, inputs):
-    """`heaviside` computes only in the dtype of its operands."""
+    """Raise an error if `heaviside` would compute in another dtype than the dtype of its operands."""
     if inputs[0].dtype is not given:
         kind = "complex tensors" if given.is_complex else "tensors with different dtypes"
         raise RuntimeError(f"heaviside is not yet implemented for {kind}.")
@@ -197,7 +197,7 @@ class fmin:
 
 
 def _is_inside(self, min, max):
-    """Return whether elements are inside the bounds. This is `kernels.inside` for tensors."""
+    """Return whether elements are inside the bounds, for tensors; `kernels.inside` does the same for arrays."""
     if min is None:
         return self <= max
     return self >= min if max is None else (self >= min) & (self <= max)
@@ -248,7 +248,7 @@ def _is_number(bound):
 
 
 def _require_bounds(input, min, max):
-    """Refuse bounds that are neither numbers nor tensors."""
+    """Raise an error for bounds that are neither numbers nor tensors."""
     given = [bound for bound in (min, max) if bound is not None]
     if not all(isinstance(bound, Tensor) or is_number(bound) for bound in given):
         raise invalid_arguments("clamp", input, *given) from None

@@ -1,9 +1,9 @@
 """The fast path of the most frequent keys: integers, slices, None and `...`.
 
-It creates one view, and a node per part of the key.
+The fast path creates one view, and a node per part of the key.
 
-The result equals that of `keys.apply_basic`, which uses one operator per part. None means that the general code is
-needed.
+Its results equal the results of `keys.apply_basic`, which uses one operator per part. The functions return None if the
+general code is needed.
 """
 
 from __future__ import annotations

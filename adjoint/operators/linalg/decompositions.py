@@ -25,7 +25,7 @@ def conjugate_transpose(matrix):
 
 
 def factors_shown(transposed):
-    """Return the attribute of a node that shows the factors of Gaussian elimination, as PyTorch does.
+    """Return an attribute for nodes, which shows the factors of Gaussian elimination as in PyTorch.
 
     The factors are computed on access.
     """
@@ -210,7 +210,7 @@ def _skew(matrix):
 
 
 def _differences(values):
-    """Return `values[j] - values[i]`, the divisors in gradients of vectors."""
+    """Return all differences `values[j] - values[i]`, which are divisors in the gradients of vectors."""
     return values[..., None, :] - values[..., :, None]
 
 
@@ -251,7 +251,7 @@ def svdvals(A, *, driver=None, out=None):
 
 
 def _counts_for_gradients(input):
-    """Return whether unrequested vectors may be needed, because derivatives of values use them."""
+    """Return whether vectors must be computed even if they are not requested, because derivatives of values use them."""
     return bool(FLAGS.special) or not isinstance(input, Tensor) or (input.requires_grad and is_recording())
 
 
@@ -359,7 +359,7 @@ SVD = return_type("svd", "U", "S", "V")
 
 
 def named(cls, results, out):
-    """Return the results of a function of `linalg` under the names of the older function."""
+    """Return the results of a function of `linalg` with the field names of the older function."""
     return (cls if out is None else cls.out)(*results)
 
 

@@ -55,7 +55,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8, **names):
 def _unit(x, dim, eps):
     """Divide `x` by its norm, or by `eps` if `eps` is larger.
 
-    If PyTorch's graph shows the steps, the function performs them one by one.
+    If the call is recorded, the steps run one by one, as in PyTorch's graph.
     """
     if not x.requires_grad and not FLAGS.special and type(x._array) is ndarray:
         found = moments.unit(x._array, dim, eps)
@@ -82,7 +82,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False, **names):
 
 
 def _with_axis(function, names, *args, **options):
-    """Call `function` again with NumPy's names of its options. The inputs are already named `x1` and `x2`."""
+    """Call `function` again, with NumPy's options `axis` and `keepdims` under PyTorch's names."""
     renamed = {"axis": "dim", "keepdims": "keepdim"}
     for name, value in names.items():
         if renamed.get(name) not in options:

@@ -24,9 +24,9 @@ TENSORDOT = "tensordot: Expected the output tensor to have dtype {wanted}, but g
 def tensordot(a, b, dims=2, out=None, **numpy):
     """The sums of products over `dims`.
 
-    `dims` is a number (the last dimensions of `a`, the first of `b`) or two lists of dimensions.
+    `dims` contains two lists of dimensions, or is a number n: the last n dimensions of `a` and the first n of `b`.
 
-    `axes` is NumPy's name of `dims`. Libraries for several kinds of arrays use it.
+    Libraries for several kinds of arrays use NumPy's name of `dims`, which is `axes`.
 
     >>> import adjoint as torch
     >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 4), dims=1).shape
@@ -207,7 +207,7 @@ _PLANS: Plans[Any] = Plans()
 
 
 def _plan(key, inputs, order, kept, swapped, shapes):
-    """Return how to multiply two aligned tensors of these shapes, if one product of stacks of matrices is enough."""
+    """Store how to multiply two aligned tensors of these shapes, if one product of stacks of matrices is enough."""
     sums = [dim for dim in range(kept, len(order)) if any(shape[dim] != 1 for shape in shapes)]
     alone = any(shape[dim] == 1 for shape in shapes for dim in sums)
     if not sums or alone or any(len(set(labels)) < len(labels) for labels in inputs):
@@ -397,9 +397,9 @@ def _aligned(tensor, alignment):
 
 
 def _diagonal(index, tensor, labels, label):
-    """Return the diagonal of the first two dimensions with one label. It takes the place of the first.
+    """Return the diagonal of the first two dimensions with one label, in the place of the first dimension.
 
-    The second is removed from `labels`.
+    The second dimension is removed from `labels`.
     """
     first = labels.index(label)
     second = labels.index(label, first + 1)
@@ -435,7 +435,7 @@ def _check_sizes(aligned, order):
 def _sum_of_products(a, b, sums):
     """Return the product of two aligned tensors, summed over `sums`. The summed dimensions remain with size 1.
 
-    It uses `bmm` if possible.
+    The function uses `bmm` if possible.
     """
     shape_a, shape_b = a._array.shape, b._array.shape
     only_a = tuple(d for d in sums if shape_b[d] == 1 and shape_a[d] != 1)
@@ -478,7 +478,7 @@ def _as_stacks(shape_a, shape_b, contracted):
 
 
 def _in_place(product, result):
-    """Return the product of stacks of matrices with its dimensions separated and in their places."""
+    """Return the product of stacks of matrices with its dimensions separated and in the order of the result."""
     sizes, inverse = result
     return tensors.permute(reshaped(product, sizes), inverse)
 

@@ -41,7 +41,7 @@ class linalg_lu_factor_ex:
 def _lu_gradient(to_lower, to_upper, P, L, U, xp):
     """Return the gradient of `P @ L @ U`, where P is constant.
 
-    Either argument may be None.
+    `to_lower` or `to_upper` may be None.
 
     For a matrix that is not square, the columns (or rows) outside its leading square part solve triangular systems.
     Their gradients pass on to the factors of the square part.

@@ -72,7 +72,7 @@ class linalg_householder_product:
 def householder_product(input, tau, *, out=None):
     """The first columns of the product of the reflections `1 - tau * v @ v.mH`, as `geqrf` returns them.
 
-    v is a column of `input` below the diagonal, with one on the diagonal.
+    Each v is a column of `input` below the diagonal, with a 1 on the diagonal.
 
     >>> import adjoint as torch
     >>> A = torch.tensor([[3.0, 1.0], [4.0, 2.0]])

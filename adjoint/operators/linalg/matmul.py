@@ -360,7 +360,7 @@ def check_tensors(function, **arguments):
 def _batched(input, other, left, right):
     """Return a product in which at least one factor is a stack of matrices.
 
-    The other factor may then be multiplied with the stack as with one tall matrix.
+    If the other factor is a single matrix or vector, the stack may be multiplied as one tall matrix.
     """
     a, b = input._array.shape, other._array.shape
     if left == right == 3 and a[0] == b[0] and input.layout is not strided:

@@ -78,7 +78,7 @@ def _check_chain(given, factors):
 
 
 def _best_splits(sizes):
-    """Return where to split each run of factors to minimize the number of multiplications."""
+    """Return the best position to split each run of factors, which minimizes the number of multiplications."""
     count = len(sizes) - 1
     cost = [[0] * count for _ in range(count)]
     split = [[0] * count for _ in range(count)]
@@ -107,7 +107,7 @@ def _product(factors, split, start, stop):
 def matrix_power(input, n, *, out=None):
     """Square matrices to the power `n`, by repeated squaring.
 
-    For negative `n`, powers of the inverse.
+    If `n` is negative, the inverse is raised to the power `-n`.
 
     >>> import adjoint as torch
     >>> torch.linalg.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)

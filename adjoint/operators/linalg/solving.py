@@ -163,7 +163,7 @@ class linalg_cholesky_ex:
 
 @public(namespace="linalg", numpy_names=True)
 def cholesky_ex(input, *, upper=False, check_errors=False, out=None):
-    """The triangular factor of `linalg.cholesky`, and for each matrix the order of the first minor that is not positive, or 0.
+    """The triangular factor of `linalg.cholesky`, and the order of each matrix's first minor that is not positive, or 0.
 
     Raises:
         LinAlgError: if a matrix is not positive-definite and `check_errors` is true.

@@ -1,7 +1,7 @@
 """Elementwise arithmetic of two tensors, or of a tensor and a number, and Python's operators for it.
 
-For some functions, the derivative with respect to a number would cost time. PyTorch has a separate function and node
-for a number there. These operators are declared one by one, and a function with the public name selects one.
+For some functions, PyTorch has separate functions and nodes for a tensor and for a number. These operators are declared
+separately, and a function with the public name selects the operator.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class add:
     kernels.by_number(numpy.add), node="AddBackward1", tangent="elementwise", aten_name="add", narrow="halves add_stub"
 )
 class add_number:
-    """`input + other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
+    """`input + other`, elementwise, for a number `other`, in functions that PyTorch composes of operators."""
 
     def forward(self: Array, other): ...
 
@@ -84,7 +84,7 @@ class add_number:
     narrow="halves add_stub",
 )
 class sub_number:
-    """`input - other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
+    """`input - other`, elementwise, for a number `other`, in functions that PyTorch composes of operators."""
 
     def forward(self: Array, other): ...
 
@@ -228,7 +228,7 @@ class mul:
     narrow="halves",
 )
 class mul_number:
-    """`input * other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
+    """`input * other`, elementwise, for a number `other`, in functions that PyTorch composes of operators."""
 
     def forward(self: Array, other): ...
 
@@ -238,7 +238,7 @@ class mul_number:
 
 @internal(kernels.by_number(numpy.true_divide), node="DivBackward1", tangent="elementwise", aten_name="div")
 class div_number:
-    """`input / other`, elementwise, where `other` is a number, in functions that PyTorch composes."""
+    """`input / other`, elementwise, for a number `other`, in functions that PyTorch composes of operators."""
 
     def forward(self: Array, other): ...
 

@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, and tests for NaN, infinity and reality. `nan_to_num` replaces such elements.
+"""Comparisons, logic, bits, tests for NaN, infinite and real numbers, and `nan_to_num`, which replaces NaN and infinity.
 
 The results, except those of `nan_to_num`, are constant almost everywhere, so they are not differentiable.
 """

@@ -51,7 +51,7 @@ class fft_c2r:
 
 @internal(kernels.fft_c2r_backward, out=False, node="FftR2CBackward0", tangent="linear", batch="expanded")
 class fft_c2r_backward:
-    """The adjoint of `fft_c2r`: the onesided transform, in which an element also represents its mirror image, if it has one."""
+    """The adjoint of `fft_c2r`: the onesided transform, with elements doubled if they also represent a mirror image."""
 
     def forward(self: Array, dim, normalization): ...
 
@@ -86,7 +86,7 @@ def _numbers(input, as_complex):
 
 
 def _resized(input, dim, sizes):
-    """Cut `input`, or extend it by zeros, to `sizes` in the dimensions `dim`. -1 keeps a size."""
+    """Cut `input`, or extend it by zeros, to `sizes` in the dimensions `dim`. A size of -1 means no change."""
     shape = input._array.shape
     widths = [0] * (2 * len(shape))
     for axis, size in zip(dim, sizes, strict=True):
@@ -180,9 +180,9 @@ def _onesided(name, input, dim, sizes, norm, forward):
 
 
 def _real(name, input, dim, sizes, norm, forward, last):
-    """Return the real numbers with this onesided transform, or inverse transform.
+    """Return the real numbers with the onesided transform `input`.
 
-    `last` is the size of the last dimension.
+    If `forward` is true, `input` is their inverse transform instead. `last` is the size of the last dimension.
     """
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -215,7 +215,7 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
     The result is always complex.
 
     `norm` selects the direction that is divided by the number of elements: "backward" (the default) or "forward".
-    "ortho" divides both by its root.
+    "ortho" divides both directions by the root of this number.
 
     >>> import adjoint as torch
     >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -248,7 +248,7 @@ def ifftn(input, s=None, dim=None, norm=None, *, out=None):
 
 @public(namespace="fft", numpy_names=True)
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The transform of real numbers along `dim`. The second half is the conjugate of the first, and is left out.
+    """The first half of the transform of real numbers along `dim`. The second half would be the mirrored conjugate.
 
     >>> import adjoint as torch
     >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -267,7 +267,7 @@ def rfftn(input, s=None, dim=None, norm=None, *, out=None):
 
 @public(namespace="fft", numpy_names=True)
 def irfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The inverse of `rfft`. It returns `n` real numbers, by default an even number."""
+    """The inverse of `rfft`. The result has `n` real numbers, by default `2 * (m - 1)` for `m` elements."""
     axis, size = _one(input, dim, n)
     return _stored("irfft", _real("irfft", input, (axis,), (size,), norm, False, n), out)
 

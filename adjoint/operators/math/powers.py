@@ -1,4 +1,4 @@
-"""Powers: `pow` and related functions. A number as exponent, and a number as base, have separate operators and nodes."""
+"""Powers: `pow` and related functions. Powers with a number as exponent, or as base, have separate operators."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class pow_number:
 
 
 def _smallest(value):
-    """The smallest number that has a reciprocal."""
+    """Return the smallest positive normal number of the dtype of `value`."""
     return float(numpy.finfo(getattr(value, "_array", value).dtype).tiny)
 
 

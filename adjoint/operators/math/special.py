@@ -298,7 +298,7 @@ class i1e:
 def _i1_quotient(self, result, xp, scaled):
     """`i1(self) / self` or, if `scaled`, `i1e(self) / self`.
 
-    Near 0 it uses the series, because the formula for the derivative of the quotient would cancel.
+    Near 0 the function uses a series, because the derivative of the quotient would lose digits by cancellation.
     """
     near = abs(self) < 0.01
     square = xp.where(near, self, xp.zeros_like(self)) ** 2

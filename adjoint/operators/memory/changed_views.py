@@ -1,4 +1,4 @@
-"""Views after changes of their memory: the history of the base, `CopySlices`, and new edges of other views.
+"""The history of views after in-place changes: `CopySlices`, which the base gets, and new edges of other views.
 
 `tape.views` decides when to run these functions. The nodes compute on arrays and, when recorded, on tensors.
 """
@@ -24,10 +24,10 @@ from .storage_views import lazily, make_as_strided_node, replay, view_as_complex
 def regenerate(view: Tensor, told: bool = False, places: tuple[views.Geometry, views.Geometry] | None = None) -> None:
     """Give `view` a new edge into the current history of its base, because its base has changed.
 
-    `places`: the positions of base and view, if they are known.
+    `places` are the positions of base and view, if they are known.
 
-    An error is raised for a view that cannot be regenerated because a custom function, or a mode that hides its origin,
-    created it. Without recording, the error is raised only if `told` is true.
+    Raise an error if a custom function, or a mode that hides the origin of views, created the view. Without recording,
+    raise the error only if `told` is true.
     """
     base: Any = view._base
     version = view._counter[0]  # type: ignore[index]
@@ -69,7 +69,7 @@ class CopySlices(Node):
     function: Node | None
 
     def name(self) -> str:
-        """Return PyTorch's full name."""
+        """Return PyTorch's full name of this node."""
         return "torch::autograd::CopySlices"
 
     def __init__(self, base: Tensor, view: Tensor, function: Node, depth: int) -> None:

@@ -147,7 +147,7 @@ def to(input, *args, **names):
 
 @public(namespace=None, method=True)
 def to_device(input, device, /, *, stream=None):
-    """The tensor on another device. The form `to(device)` is required by the array API standard.
+    """The tensor on another device. The array API standard requires this form of `to(device)`.
 
     >>> import adjoint as torch
     >>> torch.ones(2).to_device("cpu")
@@ -159,7 +159,7 @@ def to_device(input, device, /, *, stream=None):
 
 
 def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
-    """Return the `meta` form of `input`."""
+    """Return a tensor like `input` on the device `meta`, without elements."""
     result: Tensor
     if not (input.requires_grad and is_recording()):
         result = wrap(parked(unwritten(input._array, kind.numpy)))

@@ -134,7 +134,7 @@ def sum_to_size(self, /, *sizes, size=None):
     narrow="converts",
 )
 class fill:
-    """The number `value` in place of every element."""
+    """The tensor with the number `value` as every element."""
 
     def forward(self: Array, value): ...
 
@@ -153,7 +153,7 @@ class fill:
     narrow="converts",
 )
 class fill_tensor:
-    """The zero-dimensional tensor `value` in place of every element."""
+    """The tensor with the zero-dimensional tensor `value` as every element."""
 
     saved_display = {"value_sym_sizes": None}
 
@@ -237,7 +237,7 @@ def fill_function(input=None, value=None, **names):
 
 @internal(Kernel(copying.fill_diagonal, inplace=copying.fill_diagonal_), inplace=True, out=False)
 class fill_diagonal:
-    """A number in place of every element of the main diagonal."""
+    """The tensor with a number as every element of the main diagonal."""
 
     def forward(self: Array, fill_value, wrap=False): ...
 
@@ -257,7 +257,7 @@ public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace
     narrow="converts",
 )
 class zero:
-    """Zero in place of every element."""
+    """The tensor with zero as every element."""
 
     def forward(self: Array): ...
 
@@ -378,9 +378,9 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
 
 
 def _window(source, *place):
-    """Return the offset, size and strides of `set_`. A contiguous tensor needs no strides.
+    """Return the arguments of `set_` that give offset, size and strides. A contiguous tensor needs no strides.
 
-    Return None if at most a source is given.
+    Return None if none of them is given.
     """
     storage_offset, size, stride = place
     if source is MISSING or isinstance(source, (Tensor, storages.UntypedStorage)):

@@ -36,7 +36,7 @@ def is_storage(obj, /):
 
 
 def _function_of(name, on_arrays=None):
-    """Return the function of the method `name` that needs only the tensor.
+    """Return a function that calls the method `name` of a tensor without arguments.
 
     `on_arrays` is its form for formulas on arrays.
     """

@@ -72,7 +72,7 @@ def _make_wrapper_subclass(
 
     Reading its elements gives zeros.
 
-    It is for classes that contain tensors and define `__torch_dispatch__` to compute with these tensors. Other
+    This is for classes that contain tensors, and define `__torch_dispatch__` to compute with these tensors. Other
     arguments that describe memory have no effect.
     """
     _check(cls)

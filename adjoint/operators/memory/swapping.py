@@ -65,6 +65,6 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
 
 
 def _own_reference(tensor: Tensor) -> Any:
-    """Return the weak reference through which the version counter of a tensor refers to it, if there is one."""
+    """Return the weak reference to the tensor in its own version counter, or None."""
     mark = None if tensor._counter is None else tensor._counter[0]
     return mark.tensor if isinstance(mark, Mark) else None

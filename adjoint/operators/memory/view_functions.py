@@ -36,5 +36,5 @@ _GEOMETRY = ("size", "stride", "storage_offset")
 
 @public(namespace=None, method=True)
 def _view_func_unsafe(input, new_base, symint_visitor_fn=None, tensor_visitor_fn=None):
-    """Call `_view_func`. The visitors are not used, because a view contains no numbers or tensors to change."""
+    """Call `_view_func`. The visitors have no effect, because a view stores neither numbers nor tensors to change."""
     return _view_func(input, new_base)

@@ -18,7 +18,7 @@ from ..create.random import stream_of
 
 
 def _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
-    """Return the gradients in differentiable operations. They store all weights."""
+    """Compute the gradients by differentiable operations, which store all weights."""
     group = query.size(-3) // key.size(-3) if query.dim() > 2 else 1
     keys, values = (each if group == 1 else each.repeat_interleave(group, -3) for each in (key, value))
     scores = (query @ keys.mT) * scale
@@ -130,7 +130,7 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
 
 
 def _is_plain(mask, query, scores):
-    """Return whether blocks can be computed with a mask: it needs no gradient and broadcasts to the scores."""
+    """Return whether attention in blocks supports the mask: the mask needs no gradient and broadcasts to the scores."""
     array = mask._array
     return (
         type(array) is numpy.ndarray

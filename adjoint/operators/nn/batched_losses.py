@@ -6,7 +6,7 @@ from ...dispatch.decorators import tensors
 
 
 def _reduced(batch, losses, reduction, total=None):
-    """Return the losses of each example in the batch, reduced. A mean divides by `total`, by default the number of losses."""
+    """Reduce the losses of each example in the batch. A mean divides by `total`, by default the number of losses."""
     if reduction in (0, "none"):
         return losses
     flat = batch.flat(losses)
@@ -21,7 +21,7 @@ def _unreduced(reduction):
 
 
 def elementwise(op, batch, *args):
-    """A loss of each element."""
+    """Compute a loss with one value per element."""
     place = op.names.index("reduction")
     each = batch.by("elementwise", op, (*args[:place], _unreduced(args[place]), *args[place + 1 :]))
     return _reduced(batch, each, args[place])
@@ -100,7 +100,7 @@ def nll_loss2d_backward(op, batch, grad, scores, target, weight, ignore_index, r
 
 
 def binary_cross_entropy_backward(op, batch, grad, probabilities, target, weight, reduction):
-    """The gradient of each element. Each element's share of the loss is the share at its position in the batch."""
+    """Compute the gradient of each element. For a mean, each example divides by its own number of elements."""
     rank = probabilities._array.ndim
     if _has_none(batch, probabilities):
         return None

@@ -1,4 +1,4 @@
-"""Convolutions in one to three dimensions, and transposed ones.
+"""Convolutions and transposed convolutions in one to three dimensions.
 
 Three operators are derivatives of each other: the convolution, the gradient of its input, and the gradient of its
 weight. A transposed convolution is the gradient of the input.
@@ -100,7 +100,7 @@ def _cropped(x, shape):
 
 
 def _batch_in_channels(tensor):
-    """Return a batch of samples of images (B, N, C, ...) as samples of images with more channels (N, B C, ...)."""
+    """Move the batch dimension of images (B, N, C, ...) into the channels: (N, B C, ...)."""
     return tensor.transpose(0, 1).flatten(1, 2)
 
 
@@ -197,7 +197,7 @@ def _geometry(shape, wshape, bshape, stride, padding, dilation, transposed, outp
     """Return stride, padding, dilation and output padding for each dimension.
 
     Raises:
-        RuntimeError: if they do not fit the input.
+        RuntimeError: if the arguments do not fit the input.
     """
     count = len(wshape) - 2
     if count < 1:
@@ -320,7 +320,7 @@ def _batched(function, input, count):
 
 
 def _same_padding(input, weight, stride, dilation):
-    """Return the padding that keeps sizes, and the input with one more element of padding at the end if the padding is uneven."""
+    """Return the padding that preserves sizes, and the input. Uneven padding pads the input by one element first."""
     shape, wshape = input._array.shape, weight._array.shape
     if len(shape) != len(wshape):
         raise _wrong_ndim(shape, wshape, "")

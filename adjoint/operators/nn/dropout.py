@@ -75,7 +75,7 @@ def _noise_like(array, feature):
 
 
 def _alpha_dropped(input, kept, p, inplace):
-    """Replace dropped elements by -α', where α' is the limit of SELU. Then `a x + b` restores mean and variance.
+    """Replace dropped elements by the lower limit of SELU, and restore mean and variance by a linear map.
 
     Klambauer et al., "Self-normalizing neural networks", 2017.
     """

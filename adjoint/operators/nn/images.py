@@ -138,7 +138,7 @@ def _shown(mode, dims):
 
 
 def _declare(name, mode, antialias):
-    """Declare the operator of this name and mode. Its gradient is the gradient of `resample_gradient`."""
+    """Declare the operator of this name and mode. Its gradient is computed by `resample_gradient`."""
     shown = "".join(part.capitalize() for part in name.replace("nearest_exact", "nearestExact").split("_"))
     node = f"{shown.replace('Nearestexact', 'NearestExact').removesuffix('d')}D{'Aa' if antialias else ''}Backward0"
 
@@ -207,7 +207,7 @@ for _name, _mode in (
 
 @internal(resampling.resample_backward, out=False, tangent="linear", batch="samples")
 class resample_gradient:
-    """The gradient of an interpolation. Each contribution is added to the element that it came from."""
+    """The gradient of an interpolation. Each element of the input gets the sum of its contributions to the output."""
 
     def forward(self: Array, size, mode, align_corners, antialias, scales): ...
 

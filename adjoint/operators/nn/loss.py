@@ -22,7 +22,7 @@ REDUCTION = {"reduction": lambda node: ("none", "mean", "sum").index(node.saved_
 
 
 def scaled(grad, reduction, count):
-    """Return the gradient of each loss: the gradient of the output, or the share in a mean."""
+    """Return the gradient of each loss: the gradient of the output, divided by `count` for a mean."""
     return grad / count if reduction == "mean" else grad
 
 
@@ -418,7 +418,7 @@ class multilabel_margin_loss_forward:
 
 @public(namespace=None, on_arrays=kernels.multilabel_margin_loss_backward)
 def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
-    """The gradient of the scores. It depends on the scores only through the set of active hinges."""
+    """The gradient of the scores. It changes only if the set of active hinges changes."""
     slopes = tensors.multilabel_margin_slopes(self, target, is_target)
     share = scaled(grad, reduction, self.shape[0] if self.ndim == 2 else 1)
     return slopes * (share.unsqueeze(-1) if share.ndim else share)

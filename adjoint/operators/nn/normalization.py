@@ -27,7 +27,7 @@ from ..linalg.matmul import check_tensors
 
 
 def _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, xp):
-    """Return the gradients in differentiable operations. In training, `mean` and `invstd` are functions of the input."""
+    """Compute the gradients by differentiable operations. In training, `mean` and `invstd` are functions of the input."""
     dims = (0, *range(2, len(input.shape)))
     shape = (1, -1, *(1,) * (len(input.shape) - 2))
     count = 1
@@ -50,7 +50,7 @@ def _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, xp
 
 
 def _batch_norm_recorded(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs):
-    """Return the gradients in differentiable operations, with statistics computed again, so that they are differentiated too."""
+    """Compute the gradients by differentiable operations, including the statistics, which are computed again."""
     if training:
         dims = (0, *range(2, input._array.ndim))
         mean = input.mean(dims)
@@ -166,7 +166,7 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
 
 @public(namespace="torch")
 def _native_batch_norm_legit(input, weight, bias, *options, out=None):
-    """`native_batch_norm` of `(running_mean, running_var, training, momentum, eps)`, or of the last three."""
+    """`native_batch_norm` with the options `(running_mean, running_var, training, momentum, eps)`, or only the last three."""
     running = (None, None) if len(options) == 3 else ()
     results = batch_norm_with_statistics(input, weight, bias, *running, *options)
     name = "_native_batch_norm_legit"
@@ -241,7 +241,7 @@ def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
 
 @public(namespace=None)
 def average_statistics(running, repeated):
-    """Write the mean of the running statistics of all samples into `running`, whichever transform owns it."""
+    """Write the mean of the running statistics of all samples into `running`, in any transform."""
     with checked_change():
         running.copy_(repeated.view(-1, running._array.shape[0]).mean(0))
 
@@ -333,7 +333,8 @@ def _check_dtypes(input, *parameters):
 def _checked_shape(input, normalized_shape, leading, weight, bias=None):
     """Return `normalized_shape` as a tuple.
 
-    It must equal the last sizes of `input` and the shape of weight and bias. Errors print `leading` before the shape.
+    The shape must equal the last sizes of `input`, and the shapes of weight and bias. Errors print `leading` before the
+    shape.
     """
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:

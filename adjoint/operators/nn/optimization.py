@@ -1,6 +1,6 @@
-"""Steps of optimizers: formulas applied in place to the arrays of whole lists of parameters, without a tensor for each array.
+"""Steps of optimizers: formulas that run in place on the arrays of whole lists of parameters.
 
-They are not recorded, because optimizers take their steps without gradients.
+The steps are not recorded, because optimizers run without gradients.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ def _is_watched():
 def _fused_update_(formula, options, lists, rounds_once):
     """Apply the formula of an optimizer in place to lists of parameters, their gradients and their state.
 
-    If operators must compute the step, return False and change nothing. This is the case for complex parameters; if
-    parameters, gradients and state differ in shape or dtype; under transforms; and for half precision, unless the
-    formula `rounds_once`.
+    Return False and change nothing if operators must compute the step: under transforms, for complex parameters, for
+    different shapes or dtypes, and for half precision unless the formula `rounds_once`.
     """
     if _is_watched():
         return False

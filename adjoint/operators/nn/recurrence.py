@@ -13,7 +13,7 @@ from ...tape import modes
 
 
 def _steps_of(projected, hidden, cell, weight, bias, mode, backwards):
-    """Return the values of each step in differentiable operations: gates, the previous state, and both cells."""
+    """Compute the values of each step by differentiable operations: gates, the previous state, and both cells."""
     moments = projected.unbind(0)
     steps: dict[int, tuple[Any, ...]] = {}
     for t, _ in kernels.walk(len(moments), backwards):
@@ -113,7 +113,7 @@ class recurrent_layer:
 
 @public(namespace=None)
 def runs_as_one_layer(*given):
-    """Return whether these tensors (or None) go through a recurrent layer as one operator, which autocast treats as a unit."""
+    """Return whether one operator can compute a recurrent layer of these tensors (or None). Autocast does not look inside."""
     arrays = [each._array for each in given if each is not None]
     first = arrays[0]
     return (

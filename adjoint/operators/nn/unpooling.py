@@ -41,7 +41,7 @@ def _numbers(value, dims):
 
 
 def _output_size(input, kernel_size, stride, padding, output_size):
-    """Return the output size. Pooling maps it to the size of the input, or to a size near it."""
+    """Return the output size, after checking that pooling maps it to about the size of the input."""
     dims = len(kernel_size)
     spatial = tuple(input.shape)[-dims:]
     if len(spatial) < dims:

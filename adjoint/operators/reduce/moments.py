@@ -34,7 +34,7 @@ def _divided_by_twice(grad, deviation, xp):
 
 
 def _no_complex_moment(result, given, inputs):
-    """Refuse to write several moments of real numbers into a complex tensor."""
+    """Raise an error if several moments of real numbers would be written into a complex tensor."""
     if given.is_complex and not inputs[0].dtype.is_complex and result.size > 1:
         raise refuse("std_cpu", given)
 

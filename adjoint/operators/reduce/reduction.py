@@ -32,7 +32,7 @@ def kept(value, shape, dim, keepdim):
 
 @public(namespace=None, on_arrays=kernels.in_dtype_of)
 def in_dtype_of(value, other):
-    """Return `value` in the dtype of `other`. Arrays of 32 bits divided by counts would have 64 bits."""
+    """Return `value` in the dtype of `other`. A 32-bit array divided by counts has 64 bits."""
     return value
 
 
@@ -45,7 +45,7 @@ def element_count(shape, dim):
 
 
 def _batch_of_position(op, batch, value, dim, keepdim):
-    """Return the batching rule of a reduction over one dimension, or over all elements of the flattened tensor."""
+    """Reduce a batch over one dimension, or over all elements of the flattened tensors."""
     if dim is not None:
         return batch.by("dims", op, (value, dim, keepdim))
     return None if keepdim else batch.apply(op, (batch.flat(batch.first(value)), 1, False))

@@ -69,7 +69,7 @@ def _effective(total, weights, aweights, correction):
 
 
 def _weights(fweights, aweights, count):
-    """Return the products of both kinds of weights, or None without weights."""
+    """Return the weights of the observations, which are products of both kinds of weights, or None without weights."""
     for name, weights, kind, words in (
         ("fweights", fweights, "iu", "integral"),
         ("aweights", aweights, "fV", "floating point"),

@@ -231,7 +231,7 @@ class kthvalue:
     sorting.mode, same_out="expected scalar type '{wanted}' but got '{given}' for values output", narrow="trivial"
 )
 class mode:
-    """The most frequent element along `dim` (the smallest of several), and its index."""
+    """The most frequent element along `dim`, and its index. Of equally frequent elements, the smallest is returned."""
 
     def forward(self: Array, dim: Int = -1, keepdim: Bool = False): ...
 
@@ -240,7 +240,7 @@ class mode:
 class median:
     """The median along `dim` with its index, or the median of all elements.
 
-    For an even number it is the lower of the middle two.
+    For an even number of elements, the median is the lower of the two middle elements.
     """
 
     def forward(self: Array, dim: Int, keepdim: Bool = False): ...

@@ -245,7 +245,7 @@ def tile_method(input, /, *dims, **names):
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of `dim`) repeated in place.
 
-    With a single tensor, return its indices. Each element is the number of repetitions of its index.
+    With a single tensor, return its indices, where index i is repeated `input[i]` times.
     """
     if repeats is None:
         if input._array.ndim != 1:
@@ -274,7 +274,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
 
 
 def _repeated(input, repeats, dim, output_size):
-    """Return the slices of `dim`, with the number of repetitions of each in a tensor."""
+    """Repeat each slice of `dim`. The tensor `repeats` contains the numbers of repetitions."""
     counts, shape = repeats._array, input._array.shape
     if counts.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
@@ -291,7 +291,7 @@ def _repeated(input, repeats, dim, output_size):
 
 @sequential_fallback
 def _repeated_positions(repeats, size, output_size):
-    """Return the numbers below `size`, with the number of repetitions of each in `repeats`.
+    """Return the numbers below `size`, where number i is repeated `repeats[i]` times.
 
     `output_size` is their total number, if given.
     """

@@ -55,7 +55,7 @@ def checked_sizes(
 ) -> tuple[int, ...]:
     """Return a sequence of sizes as a tuple of integers.
 
-    Errors name its position. The position is None if the sequence was given by keyword.
+    Errors name the position of the argument, which is None for a keyword argument.
     """
     if not isinstance(sizes, (tuple, list)):
         raise _no_sizes(sizes, function, name, position)
@@ -120,7 +120,7 @@ class reshape_alias:
     narrow="moves",
 )
 class unsafe_view:
-    """`input` with another shape. No other code refers to this tensor."""
+    """`input` with another shape, on the same memory. No other code may use `input` later."""
 
     def forward(self: Array, size): ...
 

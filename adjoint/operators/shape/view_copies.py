@@ -19,7 +19,7 @@ from . import parts, view  # noqa: F401 - they declare the views
 
 
 def _batch_copied(source: Operator) -> Callable[..., Any]:
-    """Return the batching rule of the copying form of a view: a copy of the view's result."""
+    """Return a batching rule that applies the view to the batch and copies the result."""
 
     def rule(op: Operator, batch: Any, *args: Any) -> Any:
         results = batch.batched(source, args[: len(source.names)])
@@ -29,7 +29,7 @@ def _batch_copied(source: Operator) -> Callable[..., Any]:
 
 
 def copying(name: str, node: str, **options: Any) -> Callable[[type], Any]:
-    """Declare the copying form of the view `name`. The class has the parameters; the view provides the rest."""
+    """Declare the copying form of the view `name`. The class defines only the parameters."""
     source = OPERATORS[name]
 
     def declare(declaration: type) -> Any:

@@ -33,7 +33,7 @@ def _as_values(data: Any, dtype: Any) -> Tensor:
 
 
 def _finished(tensor: Tensor, requires_grad: bool, values: Any) -> Tensor:
-    """Return the tensor as a leaf. Constructors keep the history of `values` only if no option is given."""
+    """Return the tensor as a leaf. The history of `values` remains only if no option is given."""
     if requires_grad:
         if not can_require_grad(tensor._array):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -61,13 +61,13 @@ def sparse_coo_tensor(
     Values at equal coordinates are added. `values` may have dense dimensions after its first dimension.
 
     Args:
-        indices: the coordinates, of shape (sparse dimensions, elements). Without `values`, they are the size of the
-            tensor.
+        indices: the coordinates, of shape (sparse dimensions, elements). Without `values`, this argument is the size of
+            the tensor.
         values: the elements; omitted if `indices` is omitted.
         size: the shape; by default the smallest shape that contains all coordinates.
         dtype: the dtype of the elements; by default the dtype of `values`.
         requires_grad: whether operations on the result are recorded.
-        check_invariants: accepted. Indices are checked in any case.
+        check_invariants: accepted, but indices are always checked.
         is_coalesced: whether the coordinates are known to be sorted and unique.
 
     Raises:

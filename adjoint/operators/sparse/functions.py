@@ -241,7 +241,7 @@ def _softmax(function: str, node: str) -> tuple[Any, Any]:
         kernels.not_dense, sparse=f"reductions.{function}_backward", name=f"_sparse_{function}_backward", out=False
     )
     class backward_operator:
-        """The gradient of the product. With `transposed`, compute the transpose of the gradient, which is the tangent."""
+        """The gradient of the input. With `transposed`, compute the transpose of the gradient, which is the tangent."""
 
         def forward(grad: Array, output: Array, dim, transposed=False): ...
 

@@ -14,9 +14,10 @@ from .layouts import values, with_values
 
 
 def as_sparse_gradcheck(gradcheck):
-    """Return `gradcheck`, which checks functions of dense tensors, for functions with sparse inputs or results.
+    """Return a form of `gradcheck` for functions with sparse inputs or results.
 
-    Replace sparse inputs by their stored elements. Unless `masked` is True, all elements are stored first.
+    The returned function replaces sparse inputs by their stored elements. Unless `masked` is True, all elements are
+    stored first.
 
     >>> import adjoint as torch
     >>> x = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
@@ -47,7 +48,7 @@ def as_sparse_gradcheck(gradcheck):
 
 
 def _model(value: Any, masked: bool) -> Tensor | None:
-    """Return a sparse tensor with the positions of the elements to move, or None for any other value."""
+    """Return a sparse copy of `value` that stores all elements to vary, or None for a value that is not sparse."""
     if not (isinstance(value, Tensor) and isinstance(value._array, SparseArray)):
         return None
     return wrap((kernels.coalesce if masked else kernels.all_stored)(value._array).copy())
