@@ -1,4 +1,4 @@
-"""`autocast`: a context in which products are computed in a half-precision type, and functions that need float32 use it.
+"""`autocast`: a context in which products use a half-precision type, and functions that need float32 use float32.
 
 The lists of functions are PyTorch's lists for the CPU. While autocast is enabled, every call of a public function
 passes through it.
@@ -68,7 +68,7 @@ _DEVICES = ("cpu", "cuda")
 class _Settings(NamedTuple):
     """The settings of autocast in one thread.
 
-    `depth` is the number of active contexts. An interrupt cannot divide a change.
+    `depth` is the number of active contexts. Each change is complete, even if an interrupt arrives during the change.
     """
 
     cpu: bool = False
@@ -90,7 +90,7 @@ def _settings() -> _Settings:
 
 @uninterrupted
 def _put(settings: _Settings) -> None:
-    """Replace the settings of this thread. While autocast is active, it calls the public functions."""
+    """Replace the settings of this thread. While autocast is active, calls of public functions pass through `_call`."""
     here = STATE.__dict__
     here["precision"] = settings
     here["autocast"] = _call if settings.cpu else None
@@ -131,7 +131,7 @@ def _has_been_cast(value: Tensor, kind: dtype) -> Tensor:
 
     The cast of a parameter is cached until the outermost autocast ends, or until the parameter changes.
 
-    A cast that was made without recording is not connected to the parameter, so it is used only without recording.
+    A cast without recording is not connected to the parameter, so it is reused only while recording is off.
     """
     array = value._array
     keep = array.dtype is float32.numpy and value._edge is LEAF and kind in _HALVES and _settings().keeps_casts

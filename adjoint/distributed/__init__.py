@@ -84,7 +84,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name from a module, which is imported now. A missing name raises an error when it is used."""
+    """Import the module of a name, and return the object. An unsupported name raises an error when it is used."""
     if name in _PLACES:
         return _late(name)
     if name in ("autograd", "device_mesh", "rpc"):

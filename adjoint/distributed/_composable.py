@@ -1,4 +1,4 @@
-"""Former names of parts of `torch.distributed` that libraries import.
+"""Former names of modules of `torch.distributed`, for libraries that import them.
 
 For example, `_composable.fsdp` is `torch.distributed.fsdp`.
 """

@@ -1,6 +1,6 @@
 """`torch.distributed.autograd`, which would record remote calls.
 
-They do not exist here, but libraries check for this module.
+Remote calls do not exist here, but libraries check for this module.
 
 """
 

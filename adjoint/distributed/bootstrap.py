@@ -1,4 +1,4 @@
-"""Connecting processes that no MPI launcher has started: by `torchrun`, a shell loop, or `srun` without PMI.
+"""Connecting processes that `torchrun`, a shell loop, or `srun` without PMI has started, instead of an MPI launcher.
 
 The environment tells each process its rank, the number of processes and the address of rank 0. An MPI of the MPICH
 family (MPICH, Intel MPI, MVAPICH) learns from a process manager which processes participate. Rank 0 starts a process
@@ -120,7 +120,7 @@ def place(init_method: str | None, size: int, rank: int, timeout: float, store: 
 
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -> Iterator[tuple[Store, int, int]]:
-    """Yield once: a store that processes share, the rank of this process, and the number of processes.
+    """Yield one tuple: the store that all processes share, the rank of this process, and the number of processes.
 
     Args:
         url: "tcp://ADDRESS:PORT", "file://PATH", or "env://", which reads the address of rank 0 from the environment.
@@ -199,9 +199,9 @@ def _from_file(path: Path, rank: int, timeout: float) -> tuple[str, int]:
 
 
 def prepare(where: Place, timeout: float) -> None:
-    """Tell MPI the address of the other processes, before MPI starts. Rank 0 starts the process that answers them.
+    """Give MPI the address of the process manager, before MPI starts. Rank 0 starts the process manager.
 
-    From then on, all processes end when one has failed.
+    After this call, all processes end if one of them fails.
 
     Raises:
         DistNetworkError: if rank 0 cannot listen, or cannot be reached.

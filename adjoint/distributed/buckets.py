@@ -37,7 +37,7 @@ class GradBucket:
         return self._parameters
 
     def is_last(self) -> bool:
-        """Return whether this is the last bucket to become full, which contains the layers that the forward computes first."""
+        """Return whether this is the last bucket to become full. It contains the layers that forward computes first."""
         return self._is_last
 
 

@@ -116,7 +116,7 @@ def all_reduce_shared(tensor: Any, buffer: SharedBuffer, op: Any, group: Any) ->
 def broadcast(
     tensor: Any, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
 ) -> Work | None:
-    """Copy the tensor of rank `src` (`group_src` is its number in the group) to the tensors of the other ranks."""
+    """Copy the tensor of rank `src` to the other ranks. `group_src` is the number of this rank in the group."""
     found = resolve(group)
     if found is None:
         raise ValueError("Invalid process group specified")
@@ -267,7 +267,7 @@ def reduce_scatter_tensor(
 def all_to_all(
     output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Send to each rank one tensor of a list, and fill the other list with the received tensors."""
+    """Send one tensor of `input_tensor_list` to each rank, and fill `output_tensor_list` with the received tensors."""
     outputs, inputs = (
         check_tensors(output_tensor_list, "output_tensor_list"),
         check_tensors(input_tensor_list, "input_tensor_list"),
@@ -290,7 +290,7 @@ def all_to_all_single(
 ) -> Work | None:
     """Split `input` along its first dimension, send each rank its part, and join the received parts in `output`.
 
-    The parts are equal unless sizes are given.
+    By default, all parts have the same size.
     """
     check_tensor(output, "output"), check_tensor(input, "input")
     check_same_dtype(output, input)

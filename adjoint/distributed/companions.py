@@ -21,7 +21,7 @@ LAST = -1000
 
 
 class Companions:
-    """The connection of this process to the manager at an address. The processes end together until this process leaves."""
+    """The connection of this process to the process manager. Until this process leaves, all processes end together."""
 
     def __init__(self, rank: int, host: str, port: int) -> None:
         self.rank = rank

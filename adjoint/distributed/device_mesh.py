@@ -25,7 +25,7 @@ __all__ = ["DeviceMesh", "init_device_mesh"]
 
 
 class DeviceMesh:
-    """A grid of ranks. The processes of a line along a dimension are a group.
+    """A grid of ranks. The processes along each line of the grid are a group.
 
     Args:
         device_type: "cpu".

@@ -1,4 +1,4 @@
-"""Groups of processes: the group of all processes, and subgroups. Also their members, their creation and their end."""
+"""The group of all processes, and subgroups: their creation, their members and their end."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Connect to the other processes, which an MPI launcher has started, or which the environment describes as for `torchrun`.
+    """Connect to the other processes: by MPI's launcher, or by the environment variables of `torchrun`.
 
     A single process becomes a group with one rank.
 
@@ -208,7 +208,7 @@ def _show_and_end(kind: type[BaseException], error: BaseException, trace: Traceb
 
 
 def tell_launcher(status: int) -> None:
-    """Tell `adjoint launch`, if it has started this process, that the process fails with an exit status."""
+    """If `adjoint launch` has started this process, report to it that the process fails with an exit status."""
     told = os.environ.get("ADJOINT_FAILURES")
     if told:
         with contextlib.suppress(OSError), open(told, "a", encoding="utf-8") as file:  # noqa: PTH123  (appends in one piece)
@@ -296,7 +296,7 @@ def resolve_or_warn(group: Any, name: str) -> ProcessGroup | None:
 
 
 def for_members(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a collective so that its argument `group` is the group itself. Other processes are warned, and get None."""
+    """Decorate a collective so that it receives the resolved `group`. Outside the group, only warn and return None."""
     position = function.__code__.co_varnames.index("group")
 
     @functools.wraps(function)
@@ -503,7 +503,7 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Create the groups in the lists of ranks. Return the group of this process, and all groups.
+    """Create a group of each list of ranks. Return the group of this process, and all groups.
 
     Raises:
         ValueError: if a rank is in two lists.

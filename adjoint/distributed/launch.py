@@ -23,9 +23,10 @@ class LaunchError(Exception):
 
 
 def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
-    """Run `program` (a script, or "-m" and a module, and arguments) in `count` processes.
+    """Run `program` in `count` processes.
 
-    Return the exit status of the first process that fails.
+    `program` is a script or "-m" and a module, and their arguments. Return the exit status of the first process that
+    fails.
 
     Args:
         count: the number of processes; by default the number of processors.
@@ -52,7 +53,7 @@ def launch(count: int | None, hosts: str | None, program: list[str]) -> int:
 
 
 def _ends_with_parent() -> Callable[[], object] | None:
-    """Make this process end when its parent ends, in whatever way the parent ends. MPI's launcher then ends its processes."""
+    """Make this process end when its parent ends for any reason. MPI's launcher then ends its processes."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None).prctl

@@ -61,7 +61,7 @@ class Board:
         self.own, self.count = self.memories[own], 0
 
     def post(self, said: bytes) -> tuple[slice, bytes]:
-        """Publish a call of this rank: its place, and its text with its number, for `differing`.
+        """Publish a call of this rank. Return its place and its text, the arguments of `differing`.
 
         The first byte is written last and is zero until then, so no other rank reads an incomplete text.
         """
@@ -89,7 +89,7 @@ class Board:
 
 @lru_cache(1024)
 def call_text(name: str, count: int | None = None, dtype: Any = None, op: Any = None, root: int | None = None) -> bytes:
-    """Return a description of a call by the properties on which ranks must agree for MPI to pair their messages."""
+    """Return a text with the properties of a call that must be equal on all ranks, so that MPI pairs their messages."""
     said = name if count is None else f"{name} of {count} elements of {dtype.scalar_type}"
     said += "" if op is None else f", {op.name}"
     return (said if root is None else f"{said}, root {root}").encode()

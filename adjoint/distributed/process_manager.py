@@ -90,9 +90,9 @@ class Manager:
             self._end_all(rank, DIED, said=False)
 
     def _receive_report(self, connection: socket.socket, words: dict[str, str]) -> None:
-        """Record which ranks end together, and end them when one reports a failure.
+        """Process the report of a rank. If the rank has failed, end all ranks.
 
-        Ranks that wait for the common end may then end.
+        If all ranks have reached their end, permit them to end.
         """
         command, rank = words.get("cmd"), int(words.get("rank", -1))
         if command in ("enter", "initack"):

@@ -33,7 +33,7 @@ _thread: list[threading.Thread] = []
 
 
 def has_spare_processors() -> bool:
-    """Return whether each rank on this machine has one more processor than computing threads."""
+    """Return whether each rank on this machine has a processor that no computing thread uses."""
     ranks = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE", "1")))
     return processors() >= ranks * (get_num_threads() + 1)
 

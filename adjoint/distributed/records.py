@@ -24,7 +24,7 @@ _labels: list[str] = []
 
 @contextmanager
 def labelled(label: str) -> Iterator[None]:
-    """A context in which calls have the purpose `label` in profiles, such as a bucket of gradients."""
+    """A context that labels the calls inside it in profiles, for example with their bucket of gradients."""
     _labels.append(label)
     try:
         yield

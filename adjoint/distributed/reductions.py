@@ -1,8 +1,8 @@
 """The reduction of arrays: the operations, and MPI's datatypes and operations for each dtype.
 
 MPI has neither bfloat16 nor float16, and its minimum of a NaN and a number depends on their order. A function of this
-package reduces such cases. MPI calls it with two parts at a time. It rounds after every step, as PyTorch does. It is
-commutative bit for bit, so all ranks have the same result.
+package reduces such cases. MPI calls this function with two parts at a time. The function rounds after every step, as
+PyTorch does. It is commutative bit for bit, so all ranks get the same result.
 
 For sparse tensors, each rank receives the elements of all ranks and adds them in the order of the ranks.
 """

@@ -17,10 +17,11 @@ class _State:
 
     `world`: the group of all processes. `control`: a communicator for questions. `live`: the groups by name.
 
-    `joined`: the number of times that this process has begun to connect. `numbered`: the number of numbered groups. `broken`:
-    whether a wait has timed out, so that MPI cannot end normally. `manager`: in rank 0, the process manager for processes without
-    an MPI launcher. `companions`: in a process without a launcher, the connection through which it ends together with the others.
-    `said`: whether the message about backends has been printed. `saving`: the checkpoint that is being written.
+    `joined`: the number of times that this process has begun to connect. `numbered`: the number of groups with a number
+    as name. `broken`: whether a wait has timed out, so that MPI cannot end normally. `manager`: in rank 0, the process
+    manager for processes without an MPI launcher. `companions`: in a process without a launcher, the connection through
+    which it ends together with the others. `said`: whether the message about backends has been printed. `saving`: the
+    checkpoint that is being written.
     """
 
     def __init__(self) -> None:

@@ -144,7 +144,7 @@ def reduce_scatter_steps(comm: Any, output: Array, array: Array, op: ReduceOp, c
 
 
 def all_to_all_steps(comm: Any, outputs: list[Array], arrays: list[Array]) -> Steps:
-    """Send to each rank the array with its number, and put each received array into the output of the sender's number."""
+    """Send each rank the array with its number, and put received arrays into the outputs with the senders' numbers."""
     sent = numpy.concatenate([each.reshape(-1) for each in arrays])
     received = numpy.empty(sum(each.size for each in outputs), sent.dtype)
     width = sent.itemsize
@@ -163,7 +163,7 @@ def send_steps(comm: Any, array: Array, peer: int, tag: int) -> Steps:
 
 
 def receive_steps(comm: Any, array: Array, peer: int | None, tag: int, source: list[int], ranks: list[int]) -> Steps:
-    """Receive into `array` from a rank, or from any rank. `source` gets its global number."""
+    """Receive into `array` from a rank, or from any rank. The global rank of the sender is put into `source`."""
     MPI = mpi.load()
     whole = contiguous(array)
     receipt = Receipt(comm.Irecv(movable(whole), MPI.ANY_SOURCE if peer is None else peer, tag))

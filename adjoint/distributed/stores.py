@@ -1,4 +1,4 @@
-"""Stores: small values by key. Processes share them to find one another and to agree.
+"""Stores: small values by key. Processes share these values to find one another and to coordinate.
 
 `HashStore` serves the threads of one process, `FileStore` serves processes that can access one file, and `TCPStore`
 serves processes that can reach a server. One of the processes runs this server.
@@ -44,7 +44,7 @@ def _number(held: bytes | None) -> int:
 class Store:
     """Values by key.
 
-    Another process may set the value of a `get` or `wait` later.
+    If a value does not exist yet, `get` and `wait` wait until another process sets it.
 
     `timeout`: the time limit of these methods.
     """
@@ -161,7 +161,7 @@ class _Held:
         self.changed = threading.Condition()
 
     def do(self, what: str, arguments: Any, seconds: float) -> Any:
-        """Run an operation. If it has to wait, it has a time limit."""
+        """Run an operation. The time limit applies to operations that wait."""
         with self.changed:
             result = getattr(self, what)(*arguments, **({"seconds": seconds} if what in WAITING else {}))
             if what not in WAITING and what != "check":

@@ -4,8 +4,8 @@ A collective is a generator. It starts MPI requests and yields them, one step af
 the end. A large array is moved in parts that fit into the cache. The same code serves blocking and asynchronous calls.
 No thread waits inside MPI. A wait repeatedly tests whether the step is complete, so a time limit and Ctrl-C can end it.
 
-After the time limit, a rank asks the other ranks for their positions. Ranks that wait in a call answer with its name. A
-rank that computes, has ended, or hangs elsewhere does not answer, and is missing.
+After the time limit, a rank asks the other ranks for their positions. Ranks that wait in a call answer with the name of
+this call. A rank that computes, has ended, or hangs elsewhere does not answer, and is missing.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ def advance_all() -> None:
 
 
 class DrivenFuture(torch.futures.Future[Any]):
-    """A future that depends on other code to complete it. Waiting for it calls MPI."""
+    """A future that other code completes. Its `wait` calls MPI."""
 
     def __init__(self, drive: Callable[[], Any]) -> None:
         super().__init__()
@@ -365,7 +365,7 @@ def locate(ranks: list[int], seconds: float) -> dict[int, dict[str, Any]]:
 
 
 def overdue(work: Work, seconds: float) -> DistBackendError:
-    """Return the error of a wait after its time limit. It contains the call, and the positions of the other ranks."""
+    """Return the error for an exceeded time limit. It contains the call and the positions of the other ranks."""
     group = work.group
     STATE.broken = True
     others = [rank for rank in group.ranks if rank != STATE.rank]

@@ -125,7 +125,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     """Numbers x in [0, 1] with density proportional to `probs**x * (1 - probs)**(1 - x)`.
 
     Loaiza-Ganem and Cunningham, "The continuous Bernoulli: fixing a pervasive error in variational autoencoders", 2019.
-    Some formulas are 0 / 0 at 1/2. Where `probs` is within `lims`, Taylor polynomials replace them.
+    Some formulas are 0 / 0 at 1/2. If `probs` is within `lims`, Taylor polynomials replace these formulas.
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -150,11 +150,11 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         super().__init__(parameter.size(), validate_args=validate_args)
 
     def _regular(self) -> Tensor:
-        """Return a mask that tells where the formulas can be used directly."""
+        """Return a mask of the elements for which the formulas can be used directly."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _regular_probs(self) -> Tensor:
-        """Return `probs`, with other values where the formulas cannot be used."""
+        """Return `probs`, with a safe value in place of each element for which the formulas cannot be used."""
         return torch.where(self._regular(), self.probs, self._lims[0])
 
     def _log_norm(self) -> Tensor:

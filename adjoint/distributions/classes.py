@@ -184,7 +184,7 @@ class Multinomial(OfCategories):
         return counts
 
     def entropy(self) -> Tensor:
-        """Compute the entropy from the entropy of ordered draws and the expected number of orders, component by component."""
+        """Compute the entropy of ordered draws, and subtract the expected logarithm of the number of their orders."""
         n = torch.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
         counts = self._binomial.enumerate_support(expand=False)[1:]
         weights = torch.exp(self._binomial.log_prob(counts))

@@ -136,7 +136,7 @@ def _check_is(kind: type, **given: Any) -> None:
 
 
 class _IndependentConstraint(Constraint):
-    """A constraint whose last batch dimensions belong to the event. An event satisfies it if all its parts do."""
+    """A constraint on events that contain the last batch dimensions. All parts must satisfy the base constraint."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         _check_is(Constraint, base_constraint=base_constraint)

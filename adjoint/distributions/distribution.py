@@ -74,11 +74,11 @@ class Distribution:
     def expand(self, batch_shape: Iterable[int], _instance: Any = None) -> Any:
         """Return the distribution with its batch dimensions expanded to `batch_shape`, without copying parameters.
 
-        The batch dimensions of each parameter come before the dimensions of its constraint. They are expanded, and so
-        are those of component distributions. Derived values are computed again when they are needed.
+        The batch dimensions of each parameter come before the dimensions of its constraint. These batch dimensions are
+        expanded, also in component distributions. Derived values are computed again when they are needed.
 
         Raises:
-            NotImplementedError: for a class of a program that defines its own constructor.
+            NotImplementedError: if a class outside of this package derives directly from `Distribution`.
         """
         batch_shape = Size(batch_shape)
         owner = next(cls for cls in type(self).__mro__ if cls.__module__.partition(".")[0] in PACKAGES)

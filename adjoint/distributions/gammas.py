@@ -198,7 +198,7 @@ class InverseGamma(TransformedDistribution):
 class _Dirichlet(torch.autograd.Function):
     """Differentiable samples.
 
-    One component changes like a beta sample with its concentrations, and the others change in proportion.
+    If a concentration changes, its component changes like a beta sample, and the other components change in proportion.
     """
 
     @staticmethod

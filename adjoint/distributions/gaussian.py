@@ -210,7 +210,7 @@ class OfCovariance(Distribution):
 
 
 class MultivariateNormal(OfCovariance):
-    """The multivariate normal distribution with mean `loc`. Its covariance is given as such, by its inverse or Cholesky factor.
+    """The multivariate normal distribution with mean `loc`, and a covariance, its inverse, or its Cholesky factor.
 
     >>> import adjoint as torch
     >>> normal = MultivariateNormal(torch.zeros(2), torch.tensor([[4.0, 2.0], [2.0, 2.0]]))
@@ -283,8 +283,8 @@ class MultivariateNormal(OfCovariance):
 class LowRankMultivariateNormal(Distribution):
     """The normal distribution with mean `loc` and covariance `cov_factor @ cov_factor.T + diag(cov_diag)`.
 
-    If the factor has n rows and m columns, densities need systems of m equations instead of n, by the matrix inversion
-    lemma and the matrix determinant lemma.
+    If the factor has n rows and m columns, densities require the solution of m equations instead of n, by the matrix
+    inversion lemma and the matrix determinant lemma.
     """
 
     arg_constraints = {

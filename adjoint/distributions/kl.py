@@ -1,8 +1,8 @@
 """Kullback-Leibler divergences. `kl_divergence(p, q)` is the expectation of `log p(x) - log q(x)` under p.
 
 Each pair of classes has a registered function. `kl_divergence` calls the function for the nearest classes. If q's
-density needs only a few moments of p, the divergence is minus p's entropy minus q's expected `log_prob`. Such a
-function is written once for all p.
+density needs only a few moments of p, the divergence is minus p's entropy minus q's expected `log_prob`. One such
+function serves all classes of p.
 
 >>> import adjoint as torch
 >>> from adjoint.distributions import Normal
@@ -431,7 +431,7 @@ def _any_normal(p: Any, q: Normal) -> Tensor:
 
 
 def _is_below(p: Any, bound: float | Tensor) -> Any:
-    """Return where a uniform distribution has values below a bound. The other distributions here give False."""
+    """Return a mask of uniform distributions with values below a bound. For other distributions, it is False."""
     return p.low < bound if isinstance(p, Uniform) else torch.zeros_like(p.mean, dtype=torch.bool)
 
 

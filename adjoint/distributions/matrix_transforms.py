@@ -89,7 +89,7 @@ class CorrCholeskyTransform(Transform):
     """Vectors to Cholesky factors of correlation matrices, row by row.
 
     z are the hyperbolic tangents of the entries. An entry of the factor is z times the length that remains in its row
-    after the previous entries, and the diagonal entry is the remaining length (Lewandowski, Kurowicka, Joe, 2009).
+    after the previous entries. The diagonal entry is the remaining length (Lewandowski, Kurowicka, Joe, 2009).
     """
 
     domain = constraints.real_vector

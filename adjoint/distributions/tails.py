@@ -170,7 +170,7 @@ class GeneralizedPareto(Distribution):
         return self.concentration.abs() < torch.finfo(self.concentration.dtype).eps
 
     def _regular(self) -> Tensor:
-        """Return the concentration, or 1 where it is 0. The formulas are not used there."""
+        """Return the concentration, with 1 in place of 0. The formulas are not used for these elements."""
         return torch.where(self._is_exponential(), 1.0, self.concentration)
 
     def _z(self, x: Tensor) -> Tensor:
@@ -188,7 +188,7 @@ class GeneralizedPareto(Distribution):
         return torch.where(self._is_exponential(), -z, regular) - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """Return the logarithm of the probability of more than `value`."""
+        """Return the logarithm of the probability of a number greater than `value`."""
         self._check_sample(value)
         z = self._z(value)
         k = self._regular()
@@ -196,7 +196,7 @@ class GeneralizedPareto(Distribution):
         return torch.where(self._is_exponential(), -z, regular)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """Return the logarithm of the probability of at most `value`."""
+        """Return the logarithm of the probability of a number that is at most `value`."""
         return torch.log1p(-torch.exp(self.log_survival_function(value)))
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -116,7 +116,7 @@ class Transform:
 
 
 class _InverseTransform(Transform):
-    """The inverse of a transform, which it keeps alive."""
+    """The inverse of a transform. It keeps the transform alive."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)

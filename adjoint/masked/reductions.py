@@ -124,7 +124,7 @@ def _summable(input: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
 def sum(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The sum of the elements that `mask` selects, over all dimensions or over `dim`. It is 0 without selected elements.
+    """The sum of the elements that `mask` selects, over all dimensions or over `dim`. An empty sum is 0.
 
     >>> import adjoint as torch
     >>> torch.masked.sum(torch.tensor([1.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
@@ -140,7 +140,7 @@ def sum(
 def prod(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The product of the elements that `mask` selects. It is 1 without selected elements."""
+    """The product of the elements that `mask` selects. An empty product is 1."""
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     kind = _summable(data, dtype)
@@ -153,7 +153,7 @@ def prod(
 def amax(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The greatest of the elements that `mask` selects, or the least number of the dtype without selected elements."""
+    """The greatest of the elements that `mask` selects, or the least number of the dtype if no element is selected."""
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
@@ -164,7 +164,7 @@ def amax(
 def amin(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The least of the elements that `mask` selects, or the greatest number of the dtype without selected elements."""
+    """The least of the elements that `mask` selects, or the greatest number of the dtype if no element is selected."""
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
@@ -205,7 +205,7 @@ def _count(data: torch.Tensor, mask: Mask, dims: tuple[int, ...], keepdim: bool)
 def mean(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The mean of the elements that `mask` selects, or NaN without selected elements."""
+    """The mean of the elements that `mask` selects, or NaN if no element is selected."""
     data, mask = _given(input, mask)
     dims, keepdim = _dims(dim, data.dim()), bool(keepdim)
     kind = dtype or data.dtype
@@ -221,7 +221,7 @@ def mean(
 def median(
     input: Any, dim: int = -1, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The median along `dim` of the elements that `mask` selects (the lower of two), or NaN without selected elements."""
+    """The median along `dim` of the elements that `mask` selects (the lower of two); NaN if there are none."""
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
@@ -313,7 +313,7 @@ def var(
     dtype: torch.dtype | None = None,
     mask: Mask = None,
 ) -> Any:
-    """The variance of the elements that `mask` selects. `correction` (1) is subtracted from their number."""
+    """The variance of the elements that `mask` selects. The divisor is their number minus `correction`."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, root=False)
 
 
@@ -350,7 +350,7 @@ def _filled_for_softmax(data: torch.Tensor, mask: Mask, dtype: torch.dtype | Non
 def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The softmax along `dim` of the elements that `mask` selects.
 
-    It is 0 for the other elements, and NaN without selected elements.
+    It is 0 for the other elements, and NaN if no element is selected.
 
     >>> import adjoint as torch
     >>> torch.masked.softmax(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
@@ -378,7 +378,7 @@ def softmin(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mas
 def normalize(
     input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The elements that `mask` selects, divided by their norm along `dim` or by `eps` if it is larger."""
+    """The elements that `mask` selects, divided by their norm along `dim`, or by `eps` if `eps` is larger."""
     data, mask = _given(input, mask)
     length = norm(data, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     data = data if dtype is None else data.to(dtype)

@@ -1,6 +1,6 @@
 """`MaskedTensor` is a tensor with a mask of its valid elements.
 
-Elementwise functions skip masked elements, reductions use only valid elements, and views apply to both.
+Elementwise functions skip masked elements. Reductions use only valid elements. Views apply to the data and the mask.
 """
 
 from __future__ import annotations

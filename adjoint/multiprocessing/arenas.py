@@ -184,7 +184,7 @@ def _length(pieces: Any) -> int:
 
 
 class _Pickler(ForkingPickler):
-    """Pickles everything except tensors and large arrays as `multiprocessing` does."""
+    """A pickler of `multiprocessing` that sends tensors and large arrays through the arena."""
 
     def __init__(self, buffer: io.BytesIO, arena: Arena) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
@@ -229,7 +229,7 @@ class Reader:
         return self._fd
 
     def root(self, place: Place, length: int) -> Array:
-        """Return the array on the memory of a place, the same array while it lives."""
+        """Return the array on the memory of a place. While this array exists, it is returned again."""
         held = self._live.get(place)
         root: Array | None = held[0]() if held is not None else None
         if held is None or root is None:
@@ -346,5 +346,5 @@ def set_own_arena(arena: Arena) -> None:
 
 
 def empty_for_sending(shape: tuple[int, ...], dtype: Any) -> Tensor | None:
-    """Return an uninitialized tensor in this process's arena, which can be sent without a copy, or None without an arena."""
+    """Return an uninitialized tensor that can be sent without a copy, or None if this process has no arena."""
     return None if _own is None else wrap(_own.empty(shape, dtype.numpy))

@@ -105,7 +105,7 @@ _channels: weakref.WeakSet[Channel] = weakref.WeakSet()
 def _close_all() -> None:
     """Close the parent's channels in a forked child.
 
-    A worker detects that its process has ended when all copies are closed.
+    A worker detects the end of its parent when all copies of the parent's end are closed.
     """
     for channel in list(_channels):
         channel.close()

@@ -1,4 +1,4 @@
-"""Optimizers as functions of lists: of parameters, of gradients, of each kind of state, and of step counts."""
+"""Optimizers as functions of lists of parameters, gradients, state tensors, and step counts."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A formula is a method `_update(xp, options, param, grad, *state)`. It changes `param` and `state` in place, with
 elementwise operators and the methods of `xp`. `adjoint._fused_update_` applies the formula to the arrays of a whole
-list of parameters, if it supports them. Otherwise the formula is applied to the tensors of one parameter after the
-other. A recorded update changes copies, because the next step must not change the tensors that this step saves for
+list of parameters, if it supports these arrays. Otherwise the formula is applied to the tensors of one parameter after
+the other. A recorded update changes copies, because the next step must not change the tensors that this step saves for
 backward.
 """
 
@@ -29,7 +29,7 @@ Numbered = tuple[dict[str, Any], list[torch.Tensor], list[torch.Tensor], list[di
 class Declared(Optimizer):
     """An optimizer defined by the class attributes below and by `_numbers` and `_update`."""
 
-    # The options in the order of groups and state dicts, which differs from that of the constructor.
+    # The options in the order of groups and state dicts. The constructor has another order.
     _options: tuple[str, ...] = ()
     _later_tensors: tuple[str, ...] = ("step",)
     # The conditions on the options, in the order in which they are checked.

@@ -159,8 +159,8 @@ class LBFGS(Optimizer):
         lr: the length of the step, or of the first trial of the line search.
         max_iter: the maximum number of iterations in one `step`.
         max_eval: the maximum number of evaluations of the closure in one `step`, `max_iter * 5 / 4` by default.
-        tolerance_grad: the iteration stops when no element of the gradient is larger.
-        tolerance_change: the iteration stops when neither the loss nor a parameter changes by more.
+        tolerance_grad: the largest absolute value in the gradient at which the iteration stops.
+        tolerance_change: the change of the loss, or of all parameters, below which the iteration stops.
         history_size: the number of stored updates.
         line_search_fn: None or "strong_wolfe".
 

@@ -24,13 +24,11 @@ class Adafactor(Declared):
     """Scales gradients by a second moment that is stored only for rows and columns (Shazeer and Stern, 2018).
 
     Args:
-        lr: the learning rate, an upper bound of `1 / sqrt(step)`.
-        beta2_decay: the decay rate of the second moment in step t is `1 - t ** beta2_decay`.
-        eps: a lower bound of the second moment (the machine epsilon if None), and of the root mean square of parameters.
-        d: the largest root mean square of an update.
-        weight_decay: the rate of the decoupled weight decay.
-        foreach: has no effect.
-        maximize: ascend.
+        lr: the largest step size relative to the parameter. In step t, the relative step size is `min(lr, 1 /
+        sqrt(t))`. beta2_decay: the decay rate of the second moment in step t is `1 - t ** beta2_decay`. eps: a lower
+        bound of the second moment (the machine epsilon if None), and of the root mean square of parameters. d: the
+        largest root mean square of an update. weight_decay: the rate of the decoupled weight decay. foreach: has no
+        effect. maximize: ascend.
     """
 
     _options = ("lr", "beta2_decay", "eps", "d", "weight_decay", "foreach", "maximize")
@@ -134,7 +132,7 @@ class Muon(Declared):
     Args:
         weight_decay: the rate of the decoupled weight decay.
         momentum: the weight of the previous momentum.
-        nesterov: whether to use the momentum after the next step.
+        nesterov: whether to use Nesterov momentum.
         ns_coefficients: the coefficients of the polynomial of the Newton-Schulz iteration.
         eps: a lower bound of the norm that divides the gradient.
         ns_steps: the number of Newton-Schulz iterations.

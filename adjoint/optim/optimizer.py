@@ -108,9 +108,9 @@ class Optimizer:
     A subclass defines `step`, or defines the update of a group (`_update_group`).
     """
 
-    # Options added later: their values for groups without them, loaded from an older state.
+    # The values of newer options for groups that are loaded from an older state.
     _later_options: dict[str, Any] = {}
-    # Tensors that are numbers in an older state.
+    # The names of tensors that are numbers in an older state.
     _later_tensors: tuple[str, ...] = ()
 
     param_groups: list[dict[str, Any]]

@@ -226,7 +226,7 @@ class SWALR(LRScheduler):
         return (1 - math.cos(math.pi * t)) / 2
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state without the function, which follows from the strategy."""
+        """Return the state without the annealing function, which `load_state_dict` restores."""
         return {name: value for name, value in super().state_dict().items() if name != "anneal_func"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

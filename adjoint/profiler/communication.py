@@ -44,7 +44,7 @@ class CommunicationInfo:
 
 
 def length_within(spans: Iterable[tuple[float, float]], start: float, end: float) -> float:
-    """Return the length of the part of the time from `start` to `end` that is inside one or more of the spans."""
+    """Return how much of the time from `start` to `end` the spans cover."""
     covered, reached = 0.0, start
     for low, high in sorted(spans):
         low, high = max(low, reached), min(high, end)

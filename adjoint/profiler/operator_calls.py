@@ -26,14 +26,14 @@ class Observer(Protocol):
     ) -> None:
         """Report that the node of an operator has run.
 
-        `inputs` and `result` (the first result) are those of the operator, with shapes in place of tensors. `needed`
-        tells which tensors need gradients.
+        `inputs` are the inputs of the operator, and `result` is its first result, with shapes in place of tensors.
+        `needed` tells which tensors need gradients.
         """
 
     def place(self) -> frozenset[str]:
         """Return the names of the enclosing parts of the program.
 
-        A node stores these names, and they are reported when it runs.
+        A node stores these names. When the node runs, they are reported.
         """
 
 

@@ -1,7 +1,7 @@
 """Checkpoints: `.pt` files in PyTorch's format, read and written without the dangers of pickle.
 
 `checkpoint` saves and loads. `files` opens files, and `replacement` replaces whole files. `formats` recognizes formats.
-`archive` and `legacy` are PyTorch's formats; `safetensors` and `npz` are formats of other libraries. `trusted`
+`archive` and `legacy` are PyTorch's formats. `safetensors` and `npz` are formats of other libraries. `trusted`
 unpickles files that the caller trusts. `pickler` and `unpickler` convert objects to PyTorch's pickles and back.
 `allowed` lists the names that a file may contain. `options` contains settings for the whole program. `tensors`,
 `storages` and `rebuild` read and write tensors, and `plain` all other objects.

@@ -137,8 +137,8 @@ class _Part:
 def _end_of_archive(file: IO[bytes], start: int, length: int) -> tuple[int, bool]:
     """Return the end of the archive that begins at `start`, and whether the file ends with any archive.
 
-    Other archives or other contents may follow. The record at the end of an archive gives its distance from the
-    beginning. If no record gives the end of this archive, it ends with the file.
+    Other archives or other contents may follow. The record at the end of an archive gives the distance from the
+    beginning of the archive. If no record belongs to this archive, the archive ends with the file.
     """
     end, ends = _searched(file, max(start, length - (1 << 16) - _LONGEST_END), start)
     if end is None:
@@ -147,7 +147,7 @@ def _end_of_archive(file: IO[bytes], start: int, length: int) -> tuple[int, bool
 
 
 def _searched(file: IO[bytes], position: int, start: int) -> tuple[int | None, bool]:
-    """Return the first end from `position` on of an archive that begins at `start`, and whether any archive ends there."""
+    """Find the end of the archive from `start` after `position`. Also return whether any archive ends there."""
     held, any_end = b"", False
     file.seek(position)
     while data := file.read(_CHUNK):
@@ -165,7 +165,7 @@ def _searched(file: IO[bytes], position: int, start: int) -> tuple[int | None, b
 
 
 def _checked_end(held: bytes, place: int, position: int, start: int) -> int | None:
-    """Return the end of an archive according to the record at `place` in `held`, which is at `position` in the file.
+    """Return the end of an archive from the record at `place` in `held`, the bytes from `position` in the file.
 
     Return None if the record belongs to another archive.
     """
@@ -243,7 +243,7 @@ class ArchiveReader:
         return content
 
     def map_array(self, name: str, mapped: mmap.mmap) -> Array:
-        """Return the bytes of a record in the file mapped as `mapped`, as an array of uint8 that shares its memory."""
+        """Return the bytes of a record as an array of uint8 that shares the memory of the mapped file `mapped`."""
         return numpy.frombuffer(mapped, numpy.uint8, self.size(name), self._start + self._position(name))
 
     def _entry(self, name: str) -> zipfile.ZipInfo:

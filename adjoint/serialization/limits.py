@@ -1,4 +1,4 @@
-"""Limits for values from a hostile file. The values must not make a message endless, or exhaust Python's hash or stack.
+"""Limits for values from a hostile file. They prevent endless messages, endless hashes and stack overflows.
 
 A pickle of a few bytes can nest one tuple many times in another, to any depth. Computing its text or its hash would never end.
 Python also computes the hash of nested tuples without a limit on the depth.

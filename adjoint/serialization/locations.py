@@ -28,7 +28,7 @@ _package_registry: list[tuple[int, Tagger, Restorer]] = [(10, _tag_of_processor,
 
 
 def register_package(priority: int, tagger: Tagger, deserializer: Restorer) -> None:
-    """Register a rule for the location of a storage in `save`, and for where `load` puts a storage with that location.
+    """Register a rule for locations: `save` names the location of a storage, and `load` restores the storage.
 
     Args:
         priority: a number. Functions with lower numbers are called first. The CPU has 10.

@@ -1,6 +1,7 @@
 """Pickling of objects in PyTorch's form.
 
-Tensors become calls of the functions that rebuild them, and storages become references. All have PyTorch's names.
+Tensors become calls of the functions that rebuild them, and storages become references. The functions have PyTorch's
+names.
 """
 
 import io

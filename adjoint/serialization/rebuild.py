@@ -1,7 +1,6 @@
-"""Arrays and their storages. Bytes with (dtype, offset, size, stride) give an array, and the reverse.
+"""The description of an array by the array that owns its memory, and by offset, size and stride.
 
-Sizes, strides and offsets may come from an untrusted file. `strided` raises an error if elements would be outside the
-storage. The module depends on neither files nor tensors.
+The module depends on neither files nor tensors.
 """
 
 from typing import Any

@@ -84,7 +84,8 @@ class StorageTable:
     """A table that numbers the storages of an object during pickling. Each storage has one number.
 
     Args:
-        by_address: whether to name storages by their address, as the legacy format does, instead of a running number.
+        by_address: whether to name storages by their addresses, as the legacy format does, instead of by consecutive
+        numbers.
     """
 
     def __init__(self, by_address: bool = False) -> None:

@@ -58,7 +58,7 @@ def rebuild_tensor_v2(
     backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:
-    """Return such a view with `requires_grad` and lazy conjugation.
+    """Return a view of `storage` with `requires_grad` and lazy conjugation.
 
     Its name in files is `torch._utils._rebuild_tensor_v2`. Hooks are not restored.
     """
@@ -220,7 +220,7 @@ def reduce_sparse(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def rebuild_sparse(kind: Any, data: Any) -> Tensor:
-    """Return a tensor made from its parts. Its name in files is `torch._utils._rebuild_sparse_tensor`."""
+    """Return a sparse tensor of its parts. Its name in files is `torch._utils._rebuild_sparse_tensor`."""
     if not isinstance(kind, layout) or not isinstance(data, tuple) or not 3 <= len(data) <= 4:
         raise TypeError(f"expected a layout and the parts of a tensor, got {shown(kind)} and {shown(data)}")
     made = import_late("adjoint.operators.sparse.creation")

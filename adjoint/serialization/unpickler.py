@@ -375,7 +375,7 @@ class TrustedUnpickler(NamedUnpickler):
         self._load = persistent_load
 
     def persistent_load(self, pid: Any) -> Any:
-        """Return the storage with a persistent id, or the class of a module, which old files name with its source."""
+        """Return the storage with a persistent id. In old files, an id may also contain the class of a module."""
         return pid[1] if pid[0] == "module" else self._load(pid)
 
     def find_class(self, module: str, name: str, /) -> Any:

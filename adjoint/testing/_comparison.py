@@ -42,7 +42,7 @@ class ErrorMeta(Exception):
     def to_error(self, msg: str | Callable[[str], str] | None = None) -> Exception:
         """Return the exception to raise.
 
-        `msg` is a string that replaces the message, or a function that is called with it.
+        `msg` is a string that replaces the message, or a function of the original message.
         """
         text = self.msg
         if self.id:
@@ -494,7 +494,7 @@ def assert_close(
 
     The arguments may be tensors, objects of one type that can be converted to tensors, numbers, and sequences and
     mappings of these. The default tolerances depend on the dtype. `msg` is a string that replaces the message, or a
-    function that is called with it.
+    function of the original message.
 
     >>> from adjoint.testing import assert_close
     >>> assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))

@@ -1,4 +1,4 @@
-"""`torch.utils._mode_utils`: functions that compute below all modes, and compare modes. Libraries use them."""
+"""`torch.utils._mode_utils`: functions that disable modes and compare modes. Libraries use them."""
 
 from __future__ import annotations
 

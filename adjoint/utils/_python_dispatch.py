@@ -13,9 +13,9 @@ class TorchDispatchMode(torch._C._EnteredMode):  # type: ignore[misc]
     """A context in which `__torch_dispatch__`, a method that you define, receives every operator of this thread.
 
     The method receives an overload of `torch.ops.aten` with the arguments of PyTorch's dispatcher, and returns the
-    result. It runs below autograd. It receives the operators of forward and backward. Operators that it calls are not
-    recorded, and its result is recorded as the result of the operator. Operators that the method calls go to the
-    enclosing mode.
+    result. The method runs below autograd. It receives the operators of forward and backward. Operators that the method
+    calls are not recorded. The result of the method is recorded as the result of the operator. The enclosing mode
+    receives the operators that the method calls.
 
     >>> import adjoint as torch
     >>> from adjoint.utils._python_dispatch import TorchDispatchMode

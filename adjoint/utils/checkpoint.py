@@ -102,7 +102,7 @@ def noop_context_fn() -> Contexts:
 
 
 class _Chosen(threading.local):
-    """The choices of contexts in this thread for all checkpoints inside them. None leaves the choice to each checkpoint."""
+    """The options that contexts set for all checkpoints of this thread inside them. None: each checkpoint decides."""
 
     early_stop: bool | None = None
     debug: bool | None = None
@@ -124,7 +124,7 @@ def _put_debug(value: bool | None) -> bool | None:
 
 
 def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
-    """Set whether a recomputation inside stops as soon as backward has all values (the default)."""
+    """Set whether recomputations inside this context stop as soon as backward has all values (the default)."""
     return PutDuring[bool | None](_put_early_stop, enable)
 
 
@@ -355,7 +355,8 @@ class _StopRecomputationError(Exception):
 class Inputs(torch.autograd.Function):
     """A node that only saves the inputs of a checkpointed function.
 
-    The hooks of an outer checkpoint therefore see the inputs too, and an inner checkpoint does not keep them.
+    The hooks of an outer checkpoint therefore receive the inputs too. An inner checkpoint does not keep the inputs in
+    memory.
     """
 
     @staticmethod
@@ -393,8 +394,8 @@ _ASK_ONCE = (
 class Frame:
     """One call of a checkpointed function: its placeholders, and the means to run it again.
 
-    `finished`: the call has returned. `recomputed_within`: whether a backward inside the function has recomputed all of
-    it. The numbers of saved tensors and of placeholders then differ.
+    `finished`: the call has returned. `recomputed_within`: whether a backward inside the function has recomputed the
+    whole function. The numbers of saved tensors and of placeholders then differ.
     """
 
     finished = recomputed_within = False
@@ -564,7 +565,7 @@ class Recomputation:
 
 
 def _current_conditions() -> Any:
-    """Return the conditions under which this code runs, without the hooks of enclosing checkpoints, which belong to one run."""
+    """Return the conditions under which this code runs, without the hooks of enclosing checkpoints."""
     found, ours = torch.autograd.graph.surroundings(), (Frame, Recomputation)
     hooks = found.modes["saved_tensor_hooks"]
     found.modes["saved_tensor_hooks"] = tuple(

@@ -12,7 +12,7 @@ from_dlpack = torch.from_dlpack
 
 
 def to_dlpack(tensor: torch.Tensor) -> Any:
-    """Return a capsule with the memory of the tensor, which may have a history. One other library may take it."""
+    """Return a capsule with the memory of a tensor, for one other library. The tensor may have a history."""
     return tensor.detach().__dlpack__()
 
 

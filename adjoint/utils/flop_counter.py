@@ -48,8 +48,8 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
 
     Args:
         targets: an operator such as `torch.ops.aten.mul`, or a list of them.
-        get_raw: whether to call it with the arguments, and the result as `out_val=`. Otherwise it receives the shapes
-            of tensors, and `out_shape=`.
+        get_raw: whether the function receives the arguments, and the result as `out_val=`. Otherwise it receives the
+            shapes of tensors, and `out_shape=`.
 
     Raises:
         ValueError: if a target is not an operator.
@@ -369,7 +369,7 @@ def get_suffix_str(number: int) -> str:
 
 
 def convert_num_with_suffix(number: int, suffix: str) -> str:
-    """Return the number in that unit, as text."""
+    """Return the number in the unit of `get_suffix_str`, as text."""
     return f"{number / 1000 ** _UNITS.index(suffix):.3f}{suffix}" if suffix else str(number)
 
 

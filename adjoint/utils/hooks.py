@@ -16,7 +16,7 @@ RemovableHandle = torch.autograd.graph.RemovableHandle
 
 
 def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a tensor hook as one that may be dropped when its tensor is serialized."""
+    """Mark a tensor hook that may be dropped when its tensor is serialized."""
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return f
 
@@ -141,7 +141,7 @@ class BackwardHook:
 
 
 def _replaced(grads: Any, result: Any, count: int, kind: str, what: str) -> Any:
-    """Return the gradients after a hook, which has returned `result`: None, or as many other gradients."""
+    """Return the gradients after a hook has returned `result`, which is None or the new gradients."""
     if result is not None and len(result) != count:
         raise RuntimeError(
             f"Backward {kind} returned an invalid number of {what}, got {len(result)}, but expected {count}"

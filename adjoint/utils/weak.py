@@ -14,7 +14,7 @@ __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDi
 
 
 class WeakIdRef(ref):  # type: ignore[type-arg]
-    """A weak reference that equals another weak reference to the same object, whatever the `==` of the object returns."""
+    """A weak reference that equals all weak references to the same object, regardless of the object's `==`."""
 
     __slots__ = ("_id",)
 

@@ -136,8 +136,8 @@ def load(
 
     Each rank reads the parts that it needs.
 
-    PyTorch may have written it. Tensors are overwritten, and other values are replaced. Objects with a `state_dict`
-    method receive the read state through `load_state_dict`.
+    PyTorch may have written the checkpoint. Tensors are overwritten, and other values are replaced. Objects with a
+    `state_dict` method receive their state through `load_state_dict`.
 
     Raises:
         RuntimeError: if a value is missing from the checkpoint.
@@ -173,7 +173,7 @@ def _replace(state: Any, keys: Keys, value: Any) -> None:
 
 
 def _own_key(state: Any, key: Any) -> Any:
-    """Return the key of a dict that is written in this form."""
+    """Return `key` if it is an index of a list or a key of a dict. Otherwise return the key with this text."""
     return key if isinstance(state, list) or key in state else next(own for own in state if str(own) == key)
 
 

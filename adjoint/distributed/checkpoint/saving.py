@@ -51,7 +51,7 @@ class CheckpointException(RuntimeError):
 class Piece(NamedTuple):
     """The part of a value that this process writes.
 
-    `about` describes a tensor: its dtype, the shape of the whole, and offsets and sizes of its part.
+    `about` describes a tensor: its dtype, its whole shape, and the offsets and sizes of the part.
     """
 
     name: str
@@ -180,7 +180,7 @@ def _metadata(everyone: list[Any], keys_of: dict[str, Keys], token: str) -> Meta
 
 
 def _writers(process_group: Any, no_dist: bool) -> ProcessGroup | None:
-    """Return the group of processes that write, after an earlier save has ended, or None if this process writes alone."""
+    """Wait for an earlier save. Return the group of processes that write, or None if this process writes alone."""
     wait_for_saving()
     return resolve(process_group) if is_initialized() and not no_dist else None
 

@@ -1,4 +1,4 @@
-"""Other arguments of `save` and `load`: objects that have a state."""
+"""`Stateful`: the protocol for objects with a state, which `save` and `load` accept."""
 
 from __future__ import annotations
 

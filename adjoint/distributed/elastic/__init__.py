@@ -15,7 +15,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def record(fn: _Function, error_handler: Any = None) -> _Function:
-    """Return the function itself. Errors are shown with their rank in any case."""
+    """Return the function unchanged. Errors are shown with their rank in any case."""
     return fn
 
 

@@ -3,7 +3,8 @@
 A module gathers its parameters when it is called.
 
 Nodes save a reference to gathered parameters instead of their values, and backward gathers the parameters again. While
-a module computes, the parameters of the module that followed it in the last step are already being gathered.
+a module computes, the parameters of the next module are gathered in the background. The order of the last step predicts
+the next module.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_
 
 
 class _Gather(torch.autograd.Function):
-    """Whole parameters. All of a module's gradients arrive together, at the end of its backward.
+    """A function that returns the whole parameters. Its backward receives all gradients of the module together.
 
-    `anchor` represents the parts. It requires a gradient, but receives none. The parts get their gradients later, after
+    `anchor` represents the parts. It requires a gradient, but receives none. The parts get their gradients after
     reduction.
     """
 
@@ -79,10 +80,10 @@ def alive(states: Iterable[weakref.ref[_State]]) -> list[_State]:
 
 
 class _State:
-    """The data of one module, or of several modules that are treated as one, about their sharded parameters.
+    """The state of the sharded parameters of one module, or of several modules that are treated as one.
 
-    Modules hold their state. The state refers to the modules and to other states weakly, so no cycle keeps parameters
-    in memory.
+    Modules hold their state. The state has only weak references to modules and to other states, so no reference cycle
+    keeps parameters in memory.
     """
 
     def __init__(
@@ -269,7 +270,7 @@ class UnshardHandle:
 
 
 class FSDPModule:
-    """A module with sharded parameters. Its class is a subclass of this class and of its former class."""
+    """A module with sharded parameters. Its class is a subclass of this class and of the module's original class."""
 
     _fsdp: _State
 

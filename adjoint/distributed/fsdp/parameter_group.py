@@ -224,7 +224,7 @@ class ParameterGroup:
 
 
 def living(shared: Iterable[Place]) -> Iterator[tuple[Module, str]]:
-    """Return the modules that have a parameter, and its name in each module."""
+    """Yield the modules that still exist among the places of a parameter, and its name in each module."""
     for reference, name in shared:
         owner = reference()
         if owner is not None:
@@ -232,7 +232,7 @@ def living(shared: Iterable[Place]) -> Iterator[tuple[Module, str]]:
 
 
 def places_of(modules: Iterable[Module], taken: Iterable[Module], ignored: Iterable[Any]) -> list[list[Place]]:
-    """Return the attributes that hold each parameter, for the parameters that modules will shard.
+    """Return, for each parameter that the modules will shard, the attributes that hold the parameter.
 
     Args:
         modules: the modules. Parameters of their submodules are included.

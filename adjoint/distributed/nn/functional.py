@@ -57,7 +57,7 @@ def reduce(tensor: Any, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> 
 
 
 def reduce_scatter(output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
-    """Reduce the tensors at this rank's position in the lists of all ranks, and return the result, like `output`.
+    """Reduce the tensors at this rank's position in the lists of all ranks. Return the result in the shape of `output`.
 
     In backward, all ranks gather the gradients.
     """
@@ -70,7 +70,7 @@ def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
 
 
 def all_to_all(output_tensor_list: Any, input_tensor_list: Any, group: Any = None) -> tuple[Any, ...]:
-    """Return the tensors that each rank sends to this rank, in the shapes of the first list.
+    """Return the tensors that each rank sends to this rank, in the shapes of `output_tensor_list`.
 
     In backward, gradients are sent back to the senders.
     """

@@ -1,8 +1,8 @@
 """`DTensor`, a tensor whose parts are distributed over processes.
 
 The object itself is the part, so the engine, optimizers and kernels treat it like any other tensor. Calls of a program
-go through `__torch_function__`. There, its shape is the shape of the whole tensor. Elementwise functions run on the
-parts. All other functions run on the whole tensor, which is gathered first in every process.
+go through `__torch_function__`. In these calls, the shape is the shape of the whole tensor. Elementwise functions run
+on the parts. All other functions run on the whole tensor, which is gathered first in every process.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ def _local(tensor: Any) -> Any:
 
 
 def _reduced(func: Any, tensor: DTensor, how: str) -> DTensor:
-    """Reduce all elements, starting with the elements of the part."""
+    """Reduce the elements of each part, and then combine the results of all parts."""
     own = tensor.to_local()
     mesh, shape = tensor._mesh, ()
     last = [(high - low) for low, high in spans(tensor._shape, mesh, tensor._placements, [n - 1 for n in mesh.shape])]
@@ -367,7 +367,7 @@ def _change(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def _product(func: Any, left: Any, right: Any, bias: Any = None) -> Any:
-    """Multiply matrices. If a rule exists, multiply the parts, otherwise the whole matrices in every process."""
+    """Multiply matrices. If a rule exists, multiply parts. Otherwise every process multiplies the whole matrices."""
     transposed = _name(func) == "linear"
     operands = [each for each in (left, right, bias) if each is not None]
     mesh = next(each for each in operands if isinstance(each, DTensor))._mesh
@@ -496,7 +496,7 @@ def _joined(part: Any, dim: int, length: int, group: Any, count: int) -> Any:
 
 
 class _Whole(torch.autograd.Function):
-    """Gather. The gradient of each process's part is the corresponding part of the gradient."""
+    """Gather the whole tensor. In backward, each process takes its part of the gradient."""
 
     @staticmethod
     def forward(ctx: Any, part: Any, mesh: Any, placements: Any, shape: Any) -> Any:

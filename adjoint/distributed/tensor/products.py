@@ -62,7 +62,7 @@ def with_summed_gradient(part: Any, mesh: Any, own: tuple[Placement, ...], resul
 
 
 class _SummedGradient(torch.autograd.Function):
-    """The identity. A function whose backward adds gradients along dimensions of the mesh."""
+    """The identity function. Its backward adds gradients along dimensions of the mesh."""
 
     @staticmethod
     def forward(ctx: Any, part: Any, mesh: Any, dims: list[int]) -> Any:

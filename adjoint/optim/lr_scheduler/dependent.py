@@ -16,7 +16,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     Args:
         mode: whether the metric should decrease ("min") or increase ("max").
-        patience: the number of epochs without improvement that are tolerated.
+        patience: the number of tolerated epochs without improvement.
         threshold: the least change that counts as an improvement, relative to the best value ("rel") or absolute
             ("abs").
         cooldown: the number of epochs after a reduction in which bad epochs are not counted.
@@ -75,7 +75,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether epochs are not counted at the moment because of a recent reduction."""
+        """Whether bad epochs are ignored at the moment, because the learning rate was recently reduced."""
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
@@ -123,7 +123,7 @@ class _Composition(LRScheduler):
     _schedulers: list[LRScheduler]
 
     def _check(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer) -> None:
-        """Refuse objects that are no schedulers, and schedulers of another optimizer."""
+        """Refuse objects other than schedulers, and schedulers of another optimizer."""
         name = type(self).__name__
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):

@@ -1,4 +1,4 @@
-"""Measuring the time of a statement: several runs, their median and spread, and tables of them."""
+"""Measuring the time of a statement: several runs, their median and spread, and tables of measurements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _unit(seconds: float) -> tuple[str, float]:
 
 @dataclass
 class Measurement:
-    """The times of a statement: `raw_times` for `number_per_run` runs each, in seconds."""
+    """The times of a statement. Each of `raw_times` is the time of `number_per_run` runs, in seconds."""
 
     number_per_run: int
     raw_times: list[float]

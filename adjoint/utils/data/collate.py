@@ -1,4 +1,4 @@
-"""Collation of samples to a batch. Tensors are stacked, numbers become tensors, and containers are traversed.
+"""Collation of samples into a batch. Tensors are stacked, numbers become tensors, and containers are traversed.
 
 `Fetcher` converts indices to a batch. A loader fetches in its process or in its workers.
 """
@@ -27,7 +27,7 @@ np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 @ending_at_caller
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Combine the samples of `batch` to one batch with a new first dimension.
+    """Combine the samples of `batch` into one batch with a new first dimension.
 
     Tensors and NumPy arrays are stacked. Ints become an int64 tensor, and floats a float64 tensor. NumPy numbers keep
     their type. Strings and bytes stay lists. Dicts, named tuples and sequences are collated item by item, and tuples
@@ -53,7 +53,7 @@ They are called with the keyword `collate_fn_map`.
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """Combine the samples of `batch` to one batch with the function for their type.
+    """Combine the samples of `batch` into one batch with the function for their type.
 
     Mappings and sequences are combined item by item.
 
@@ -86,7 +86,7 @@ def _unknown(kind: object) -> TypeError:
 
 
 def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """Tensors stacked."""
+    """Stack tensors."""
     return torch.stack(batch, 0, out=_memory(batch)) if get_worker_info() is not None else torch.stack(batch, 0)
 
 
@@ -106,24 +106,24 @@ def _memory(batch: Sequence[Any]) -> Any:
 
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """Stack NumPy arrays to a tensor."""
+    """Stack NumPy arrays into a tensor."""
     if not _holds_numbers(batch[0]):
         raise _unknown(batch[0].dtype)
     return collate([torch.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """Combine NumPy numbers to a tensor."""
+    """Combine NumPy numbers into a tensor."""
     return torch.as_tensor(batch)
 
 
 def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """Combine Python floats to a tensor."""
+    """Combine Python floats into a tensor."""
     return torch.tensor(batch, dtype=torch.float64)
 
 
 def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: Functions | None = None) -> Any:
-    """Combine Python integers to a tensor."""
+    """Combine Python integers into a tensor."""
     return torch.tensor(batch)
 
 

@@ -31,7 +31,8 @@ class Task:
     """The data with which a worker is started.
 
     The worker then receives `(places, number, item)`: the places of its arena that are free, the number of the task,
-    and the indices of the task. It returns the number with the batch. A message without a number starts a new pass.
+    and the indices of the task. The worker returns the number of the task with the batch. A message without a number
+    starts a new pass.
     """
 
     dataset: Any
@@ -77,7 +78,7 @@ class WorkerError:
 
 
 class _Text(str):
-    """A message whose line breaks `KeyError` preserves."""
+    """A message whose text and `repr` are equal, so that `KeyError` preserves line breaks."""
 
     __slots__ = ()
 
@@ -160,7 +161,7 @@ def _error(task: Task, error: Exception) -> WorkerError:
 
 
 def _message(task: Task, arena: Any, number: int, kind: int, content: Any, new_code: Any) -> bytes:
-    """Return the message about a task. If it cannot be pickled, return a message that says so."""
+    """Return the message about a task. If it cannot be pickled, return a message about this error."""
     try:
         message: bytes = arena.message((number, kind, content, new_code))
     except Exception as error:  # noqa: BLE001

@@ -72,7 +72,7 @@ class _Worker:
 def _end(workers: list[_Worker], parent: int) -> None:
     """Stop the workers in the process that started them, and wait until they have ended.
 
-    A worker that is late gets no additional time.
+    A worker that has exceeded its time limit is terminated at once.
     """
     if os.getpid() != parent:
         return
