@@ -113,7 +113,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
 
 
 def made(array: Any) -> Tensor:
-    """Make a tensor of a gradient that the engine has computed."""
+    """Return a gradient that the engine has computed as a tensor."""
     tensor = wrap(array)
     if FLAGS.special and STATE.inference:
         mark_inference(tensor)
@@ -121,7 +121,7 @@ def made(array: Any) -> Tensor:
 
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:
-    """Return `grad` as a separate tensor with the layout of `leaf`, connected to its history."""
+    """Return `grad` as a separate tensor with the layout of `leaf`, connected to the history of `grad`."""
     special = type(leaf._array) is Meta or type(grad._array) is SparseArray
     if type(grad) is not Tensor or special or STATE.interpreters:
         return grad.clone()

@@ -66,7 +66,7 @@ def backward(
 
 
 def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool, inputs: Any) -> None:
-    """Run `backward` without the check for overrides, because the method of a tensor has already made the check."""
+    """Run `backward` without the check for overrides, because the method of a tensor has already checked for them."""
     if FLAGS.special and STATE.transforms:
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
@@ -218,7 +218,7 @@ def start(
     accumulating: bool,
     given: Any,
 ) -> Shown | None:
-    """Run the engine, on tensors if necessary. Record only under `create_graph`."""
+    """Run the engine, on tensors if necessary. Operations are recorded only under `create_graph`."""
     if not (
         create_graph
         or (FLAGS.special and (STATE.interpreters or STATE.capture is not None))

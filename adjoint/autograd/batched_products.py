@@ -53,7 +53,7 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
 def batched_products(product: Callable[..., tuple[Any, ...]], grads: list[Tensor]) -> list[Any]:
     """Return the results of `product(vector)` for each slice of `grads`, in one pass under `vmap`.
 
-    Results of None stay None.
+    A result that is None stays None.
     """
     unused: list[bool] = []
 

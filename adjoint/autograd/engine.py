@@ -3,7 +3,7 @@
 Nodes are numbered in the order of recording, and an edge always leads to an older node. If nodes run in descending
 order of their numbers, all gradients of a node have arrived before the node runs. (If a user has set a sequence number,
 edges are counted instead.) A first pass finds the reachable nodes and counts how often each leaf is used. A second pass
-visits the nodes in that order. A leaf accumulates as soon as its last gradient has arrived. The engine does not
+runs the nodes in descending order. A leaf accumulates as soon as its last gradient has arrived. The engine does not
 recurse, because a graph may be a million nodes deep.
 
 In an ordinary backward gradients are bare arrays. Under `create_graph=True` they are tensors, and operations on them

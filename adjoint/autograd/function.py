@@ -149,8 +149,8 @@ class Function(metaclass=FunctionMeta):
 
     Override `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)`, `setup_context(ctx, inputs,
     output)` and `backward`. All are static methods. Call the operation with `apply`. With `boxed_grads_call = True`,
-    `backward` receives one list of gradients, which it may empty. With `clear_saved_tensors_on_access = True`, it may
-    read `ctx.saved_tensors` only once.
+    `backward` receives one list of gradients, which it may empty. With `clear_saved_tensors_on_access = True`,
+    `backward` may read `ctx.saved_tensors` only once.
 
     >>> import adjoint as torch
     >>> class Square(torch.autograd.Function):

@@ -15,7 +15,7 @@ If an argument is marked as not differentiable, `stand_in` decides as if nothing
 and version counter, but has no history. A view has the history of its base. A tensor that requires grad is tracked.
 `Outputs.tie` then gives the chosen tensor its place in the graph.
 
-Missing gradients are filled in before `backward`. Its results are checked.
+Missing gradients are filled in before `backward`. The results of `backward` are checked.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Outputs:
         return any(view._base is (arg if arg._base is None else arg._base) for arg in args)
 
     def move(self, earlier: Tensor, number: int) -> Tensor:
-        """Handle a tensor that is returned more than once. The outputs are one tensor, with the edge of the last one."""
+        """Handle a tensor that is returned more than once. The outputs become one tensor, with the edge of the last output."""
         if type(earlier._edge) is tuple and earlier._edge[0] is self.node:
             earlier._edge = (self.node, number)
         return earlier

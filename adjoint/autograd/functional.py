@@ -414,7 +414,7 @@ def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -
 
 
 def _grad(outputs: Any, inputs: Any, vector: Any, create_graph: bool, retain_graph: bool | None = None) -> Any:
-    """Return `grad` for the outputs that have a gradient, and None for the others."""
+    """Return `grad` for the outputs that have a gradient, and None for the other outputs."""
     wanted = [(output, value) for output, value in zip(outputs, vector, strict=True) if output.requires_grad]
     if not wanted:
         return (None,) * len(inputs)

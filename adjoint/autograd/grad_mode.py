@@ -1,4 +1,4 @@
-"""Context managers that also decorate: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`, rarer switches.
+"""Context managers that also decorate: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`, and rarer modes.
 
 A decorated function runs in the mode. A decorated generator is in the mode while it runs, not while it is suspended. A
 decorated class becomes a function that constructs its instances in the mode.
@@ -158,7 +158,7 @@ class enable_grad(_Mode):
 
 
 class set_grad_enabled(_Mode, SwitchesAtOnce):
-    """Switch recording on or off immediately. As a context manager, restore it at the end of the block."""
+    """Switch recording on or off immediately. As a context manager, restore the former setting at the end of the block."""
 
     def __init__(self, mode: bool) -> None:
         try:
@@ -226,7 +226,7 @@ class inference_mode(_Mode):
 
 
 class _Switch(SwitchesAtOnce, _Mode):
-    """Set a flag of this thread's state immediately. As a context manager, restore it at the end of the block."""
+    """Set a flag of this thread's state immediately. As a context manager, restore its former value at the end of the block."""
 
     flag: str
 
@@ -280,7 +280,7 @@ class enforce_grad_layout_policy(_Switch):
 class _force_original_view_tracking(_Switch):
     """Choose whether a view is regenerated after an in-place change of its base by repeating the operations that created it.
 
-    If this is off, or was off when the view was created, one `as_strided` regenerates the view.
+    If this setting is off, or was off when the view was created, one `as_strided` regenerates the view.
     """
 
     flag = "view_replay"

@@ -36,7 +36,7 @@ def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) ->
 
 
 def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Finish `leaf`, whose gradients are complete (None if all were None). Run its hooks, then accumulate or capture."""
+    """Finish `leaf`, whose gradients are complete. Run its hooks, then accumulate or capture. `grad`: None if all were None."""
     try:
         take_to_leaf(leaf, grad, task)
     except Exception:

@@ -141,7 +141,7 @@ class allow_mutation_on_saved_tensors:
 
 @contextmanager
 def copies_of_overwritten() -> Iterator[None]:
-    """Copy saved tensors before they are changed in place. A change after the end is an error of backward.
+    """Copy saved tensors before they are changed in place. Backward raises an error if a saved tensor was changed after the end.
 
     This has no effect if other code already observes the changes of this thread, or if saved-tensor hooks are disabled.
     """

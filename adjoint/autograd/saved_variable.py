@@ -38,7 +38,7 @@ class SavedVariable(SavedTensor):
                     self.tensor = pack(shown(tensor, edge), hooks[-1], None)
 
     def unpack(self) -> Tensor:
-        """Return the tensor that was given. If there is a hook, it is read back through the hook.
+        """Return the tensor that was given. If there is a hook, the tensor is read back through the hook.
 
         Raises:
             RuntimeError: if the tensor is an output, because only the node knows its history.

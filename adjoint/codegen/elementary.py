@@ -106,7 +106,7 @@ def _exponential(x: Any, more: Any, power: int) -> Any:
 
 
 class _Number:
-    """The type of numbers when a kernel computes arrays: the dtype of the arrays, or float64 where the kernel requires it."""
+    """The type of numbers when a kernel computes arrays: the dtype of the arrays, or float64 if the kernel requires it."""
 
     element: Any = None
 
@@ -140,8 +140,8 @@ _ON_ARRAYS: dict[str, Any] = {
 def on_arrays(kernel: Any, meanings: dict[str, Any] = _ON_ARRAYS) -> Any:
     """Return a kernel as a function of arrays, or of other objects.
 
-    `meanings` defines the names of the language for these objects. The names in the kernels that it calls also get these
-    meanings. Other functions are unchanged.
+    `meanings` defines the names of the language for these objects. In other kernels that the kernel calls, the names
+    have the same meanings. Other functions are unchanged.
     """
     if isinstance(kernel, tuple) and hasattr(kernel, "_fields"):
         return type(kernel)(*[on_arrays(item, meanings) for item in kernel])

@@ -69,7 +69,7 @@ class Kernel:
 
     @property
     def limit(self) -> int | None:
-        """The maximum number of elements for the small form. For a pointwise operator, its expression determines it."""
+        """The maximum number of elements for the small form. The expression of a pointwise operator determines it."""
         return self._limit if self.expression is None else self.expression.limit
 
     def __call__(self, *args: Any, **options: Any) -> Any:

@@ -36,7 +36,7 @@ class Memory(NamedTuple):
     order: tuple[int, ...] | None = None
 
     def empty(self) -> ndarray:
-        """New memory."""
+        """Return new memory."""
         if self.order is None:
             return numpy.empty(self.shape, self.dtype)
         lain = numpy.empty([self.shape[dim] for dim in self.order], self.dtype)
@@ -50,10 +50,10 @@ class Plan:
     the arguments of the kernel, allocates the results and returns them. `into` takes the arrays to be written, followed
     by the arguments of the kernel. Both return NotImplemented if the values of the arguments require another plan.
 
-    If only one of the two is given, the other one is derived from it.
+    If only one of these functions is given, the other function is derived from it.
 
     `compiled`: the arguments of the function that plans compiled code, if they are not the arguments of the kernel.
-    NotImplemented: there is no compiled code for arrays of this signature.
+    NotImplemented means that there is no compiled code for arrays of this signature.
     """
 
     __slots__ = ("compiled", "into", "results", "run")

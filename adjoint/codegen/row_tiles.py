@@ -69,7 +69,7 @@ class Tile:
 
 
 def _walked(expression: Expression) -> int:
-    """Return the number of arrays that are read at all positions of rows, or 1 if there are none but some are written."""
+    """Return the number of arrays that are read at all positions of rows, or 1 if no array is read and some are written there."""
     nodes = expression.nodes()
     read = {item for node in nodes if node.operation != "row_take" for item in node.operands} | set(expression.outputs)
     count = sum(node.operation == INPUT and node.extent == ELEMENT and node in read for node in nodes)

@@ -139,7 +139,7 @@ class RowProgram:
 
         Return the output, or a tuple of outputs.
 
-        Arrays of elements all have `shape`, which defaults to the shape of the first one. Arrays of rows have one
+        Arrays of elements all have `shape`, which defaults to the shape of the first array. Arrays of rows have one
         element per row, in order, and arrays of columns have one element per column. Outputs of elements have the dtype
         of the first array, and other outputs have the dtype of the computation. Outputs of rows have `shape`, but
         length 1 along `dim`. Outputs of columns have one dimension. If there are no elements, other outputs are zeros.

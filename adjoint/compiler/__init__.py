@@ -78,11 +78,11 @@ def compile(
         model: a function or a module. For a module, the result is a module with the same parameters.
         fullgraph: whether to raise an error if the function would run without a program.
         dynamic: which numbers among the arguments, and which sizes of tensors, are inputs of a program. True selects
-            all (sizes from the second capture on). None selects those that have changed. False selects none, so that
-            each number and each size has its own program.
+            all (sizes from the second capture on). None selects the numbers and sizes that have changed. False selects
+            none, so that each number and each size has its own program.
         mode: "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs" or "lite", as in PyTorch. All modes
-            give the same program. A call is one function, without launches for a CUDA graph to save. Loops are chosen
-            by sizes, without measurements. All passes together take milliseconds, so that none is left out.
+            give the same program. A CUDA graph would save nothing, because a call runs one function. Loops are chosen
+            by sizes, without measurements. All passes together take milliseconds, so every mode runs all of them.
         options: accepted, but without effect.
         backend: with a function, or the name of a debugging backend such as "eager", `model` runs unchanged.
         disable: whether to return `model` itself.
@@ -166,7 +166,7 @@ is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """Return False, because programs are never exported in this sense."""
+    """Return False, because compiled functions are never exported."""
     return False
 
 
@@ -183,7 +183,7 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
-    """Return the backends of `compile`, which run functions unchanged. With `()`, include the debugging backends."""
+    """Return the backends of `compile`. With `()`, also return the debugging backends, which run functions unchanged."""
     return sorted(["inductor", "cudagraphs", *([] if exclude_tags else _FOR_DEBUGGING)])
 
 

@@ -87,9 +87,11 @@ class CompiledFunctionBackward(Node):
 class Gradients:
     """Computes the gradients of a program's inputs: a function for each set of results without a gradient.
 
-    Such a function lacks the instructions whose gradients would all be zeros. Zeros times infinite derivatives are NaN.
+    Such a function lacks the instructions whose gradients would all be zeros, because zero times an infinite derivative
+    would be NaN.
     `saved`: the values that the forward saves. `choose`: the function that fuses instructions. `laid_out`, `zeros`: the
-    lines that lay out a gradient, and the source of a value of zeros. `parameters`: those of the written functions.
+    lines that lay out a gradient, and the source of a value of zeros. `parameters`: the parameters of the written
+    functions.
     """
 
     def __init__(
@@ -169,13 +171,13 @@ def without(program: Program, absent: set[int]) -> tuple[list[Instruction], list
 
 
 def zeros_source(program: Program, source: Source, number: int) -> str:
-    """Return the source of an array of zeros that lies in memory as a value did at the capture."""
+    """Return the source of an array of zeros with the memory layout that a value had at the capture."""
     (shape, dtype), (strides, _) = program.shapes[number], program.memory[number]  # type: ignore[misc]
     return f"{source.constant(functools.partial(zeros, shape, dtype, strides))}()"
 
 
 def zeros(shape: tuple[int, ...], dtype: str, strides: tuple[int, ...]) -> Any:
-    """Return an array of zeros that lies in memory as the strides say."""
+    """Return an array of zeros with these strides."""
     steps = [step * (size - 1) for step, size in zip(strides, shape, strict=True) if size]
     before = -sum(step for step in steps if step < 0)
     kind = numpy.dtype(dtype)
@@ -263,8 +265,8 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
     """Make one node the history of `roots`, the results of a compiled function.
 
     `origin`: the instruction of the user's code that created the first root when the function was captured. `kept`: the
-    saved values, the function that computes gradients, the targets, whose edges are those of the node, the watched tensors
-    and `again`. It is None if the graph has been freed.
+    saved values, the function that computes gradients, the targets, whose edges become the edges of the node, the
+    watched tensors and `again`. It is None if the graph has been freed.
     """
     node = new_node()
     node._hooks, node._sequence, (node._code, node._lasti) = None, next(sequence_numbers), origin

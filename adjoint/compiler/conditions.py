@@ -97,7 +97,7 @@ class Structure:
             self.parts.append(("value", place, value))
 
     def is_of(self, place: str, kind: type) -> str:
-        """Return the condition on the class of an object, followed by "and". The containers of all arguments need none."""
+        """Return the condition on the class of an object, followed by "and". Containers of all arguments need no condition."""
         return "" if place in ("args", "kwargs") else f"type({place}) is {self.source.constant(kind)} and "
 
     def check(self, condition: str, place: str, value: Any) -> None:
@@ -113,7 +113,7 @@ class Group:
         self.identities = {id(each) for each in tensors}
 
     def is_apart(self, tensor: Tensor, *others: Tensor) -> bool:
-        """Return whether a tensor is not in the group or in `others`, and shares memory with none of these tensors."""
+        """Return whether a tensor is neither in the group nor in `others`, and shares no memory with these tensors."""
         counter = tensor._counter
         tensors = (*self.tensors, *others)
         return all(tensor is not each and (counter is None or counter is not each._counter) for each in tensors)
@@ -121,7 +121,7 @@ class Group:
     def condition(self, source: Source, places: list[str]) -> str:
         """Return the condition that the tensor at the first place is apart from the group and from the other places.
 
-        It is tested quickly for a tensor without a counter, because nothing else has its memory.
+        The test is fast for a tensor without a counter, because no other tensor has its memory.
         """
         first, *others = places
         parts = [f"{first}._counter is None", f"id({first}) not in {source.constant(self.identities)}"]

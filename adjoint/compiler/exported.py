@@ -385,7 +385,7 @@ class NumberCheck(Check):
     """The condition that an object is a number of a type."""
 
     def example(self) -> Any:
-        """A one."""
+        """Return 1, as a number of the type."""
         return {"float": 1.0, "int": 1}[self.expected[0]]
 
     def is_met(self, value: Any) -> bool:

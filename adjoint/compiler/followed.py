@@ -91,7 +91,7 @@ def clipped(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[
 
 
 def functional(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a module with other parameters and buffers. Its own must stay the same objects."""
+    """Call a module with other parameters and buffers. The module's own parameters and buffers must stay the same objects."""
     bound = inspect.signature(inner(given)).bind(*args, **kwargs)
     bound.apply_defaults()
     module, dicts, positional, keywords, tie, strict = bound.arguments.values()

@@ -1,7 +1,7 @@
 """Fusion: elementwise instructions on large arrays become one loop over the elements, which computes the same bits.
 
-Instructions that use one another's results form a group. The group runs where its last instruction was. Intermediate values
-that nobody else reads are never stored.
+Instructions that use one another's results form a group. The group runs where its last instruction was. Intermediate
+values that no other instruction reads are never stored.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Groups:
         return contiguous and dtype != "bool" and shape == self.form(result)[0]
 
     def can_wait(self, group: list[int], both: list[int]) -> bool:
-        """Return whether a group may run at the last of the positions `both`.
+        """Return whether a group may run at the last position in `both`.
 
         This requires that no instruction in between reads its results or changes its operands.
         """

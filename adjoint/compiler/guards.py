@@ -85,7 +85,8 @@ class Guards:
     def after_others(self) -> None:
         """Record that functions of the user have run unobserved.
 
-        In this call and in later calls, they may change what was read before. So no value that was read may be used afterwards.
+        In this call and in later calls, they may change what was read before. Therefore, no earlier value may be used
+        afterwards.
         """
         self.unobserved = len(self.tracer.program.instructions)
 
@@ -249,7 +250,7 @@ class Guards:
             self.guard(("declared", id(owner), name), "{0}.__dict__[{1}] is {2}", owner, name, vars(owner)[name])
 
     def has_fields(self, kind: type) -> bool:
-        """Return whether a class is one of named tuples, which must keep the defaults of its fields."""
+        """Return whether a class is a named tuple. If it is, require that the defaults of its fields do not change."""
         if not (issubclass(kind, tuple) and kind.__new__ is not tuple.__new__ and hasattr(kind, "_fields")):
             return False
         new: Any = kind.__new__
@@ -258,7 +259,7 @@ class Guards:
         return True
 
     def is_made_of_fields(self, kind: Any) -> bool:
-        """Return whether a data class makes objects of fields and nothing else. It must keep their defaults."""
+        """Return whether a data class only stores fields. If it does, require that their defaults do not change."""
         init, new = kind.__init__, kind.__new__
         generated = type(init) is types.FunctionType and init.__code__.co_qualname.startswith("__create_fn__")
         if not (generated and type(kind) is type and new is object.__new__ and not hasattr(kind, "__post_init__")):
@@ -366,7 +367,7 @@ class Guards:
         return target
 
     def without_symbols(self) -> None:
-        """Put numbers in the place of the symbols that changed objects have."""
+        """Replace the symbols in changed objects by numbers."""
         for target in self.stores:
             unwrapped(target if type(target) in (list, dict) else getattr(target, "__dict__", None))
 

@@ -386,7 +386,8 @@ def definitions_in(tree: ast.Module, code: CodeType) -> list[Any]:
 def block(lines: list[str], first: int) -> ast.Module:
     """Return the syntax tree of the definition that begins in a line of a file. The rest of the file is not parsed.
 
-    It ends before a line that is not indented more than the first line. Such a line may also continue a signature or a string.
+    The block ends before a line that is not indented more than the first line. Such a line may also continue a
+    signature or a string.
     """
     indent = indent_of(lines[first - 1]) if first <= len(lines) else 0
     head = "if True:\n" if indent else ""

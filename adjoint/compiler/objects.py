@@ -118,7 +118,7 @@ FORMS = {
 def way_of(condition: str, objects: tuple[Any, ...]) -> tuple[int, int, int, int] | None:
     """Return the numbers of a condition for `all_unchanged`: the way, the object, a key or a size, and the expected value.
 
-    Return None if it cannot test the condition. The condition itself keeps the objects alive.
+    Return None if `all_unchanged` cannot test the condition. The condition itself keeps the objects alive.
     """
     way, value, others = FORMS.get(condition), *(objects[:1] or (None,)), objects[1:]
     if way == OF_CLASS:
@@ -196,7 +196,7 @@ ATTRIBUTES = ("_array", "_base", "_counter", "_edge", "_extra", "_grad")
 
 @functools.cache
 def words() -> dict[str, int]:
-    """Return the positions of attributes in tensor objects, in words. Empty if machine code cannot read objects."""
+    """Return the positions of attributes in tensor objects, in words, or nothing if machine code cannot read objects."""
     if not (LOOPS.available and IN_OBJECTS):
         return {}
     tensor, marks = new_tensor(), {name: object() for name in ATTRIBUTES}

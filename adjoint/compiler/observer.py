@@ -102,7 +102,7 @@ class Observer(Guards):
                 modes.STATE.casts = casts
 
     def check(self, result: Any) -> None:
-        """End the capture if a mode stays active, or if an input has changed that the program does not change."""
+        """End the capture if a mode stays active, or if an input that the program does not change has changed."""
         if modes_in_force() != self.modes:
             self.stop("a mode is left open")
         self.check_after_others(result)
@@ -307,7 +307,7 @@ class Observer(Guards):
         return self.call(function, *args, **kwargs)
 
     def called(self, function: types.FunctionType, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a Python function, unchanged if it belongs to this package, otherwise rewritten. `given`: it, or the method."""
+        """Call a Python function, rewritten unless it belongs to this package. `given`: the function, or the method."""
         if function.__code__ in self.ours:
             return function(*args, **kwargs)
         if (followed_by := FOLLOWED.get(function)) is not None:

@@ -82,7 +82,7 @@ class Step:
                 steady[number] = Steady(self.owner, group, self.origin) if Steady.serves(self.owner, group) else None
 
     def is_noted(self, own: dict[str, Any]) -> bool:
-        """Notify the schedule that has replaced the method. Return False if something else has replaced it."""
+        """Notify the schedule that has replaced the method. Return False if other code has replaced the method."""
         if hasattr(own["step"], "_noted_by_scheduler"):
             own["_opt_called"] = True
             return True

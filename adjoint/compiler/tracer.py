@@ -48,9 +48,10 @@ class Tracer(Handler):
     dimensions of arguments whose sizes may change in later calls. `extents`: the symbols for sizes, by their texts.
     `windows`: the symbols that were passed to a function as plain numbers, with the range of the instructions that this
     function has appended. `differences`: why earlier programs are not the same program at other sizes. `leaves`: the
-    tensors that the function has made and that require grad. `aliases`: outside tensors with the array of another.
-    `rehearsing`: how many values there were before a function of the user in a backward that runs only to be captured, and
-    must have no effects. None elsewhere. `failed`: how many operators have raised errors.
+    tensors that the function has made and that require grad. `aliases`: outside tensors with the array of another
+    tensor.
+    `rehearsing`: the number of values before a user's function in a backward that runs only for the capture, and must
+    have no effects. Otherwise None. `failed`: the number of operators that have raised errors.
     `elements`: the roots of symbols for elements of tensors.
     """
 
@@ -96,7 +97,7 @@ class Tracer(Handler):
             raise Stop(self.reason)
 
     def before_change(self, tensor: Tensor) -> None:
-        """Record an in-place change that no plan makes."""
+        """Record an in-place change outside of plans."""
         if not (self.acting or isinstance(tensor, BatchedTensor)):  # operators change the batch of such a tensor
             self.stop("a tensor is changed outside of operators")
 
@@ -169,7 +170,7 @@ class Tracer(Handler):
         return self.extents[root]
 
     def element(self, tensor: Tensor) -> Any:
-        """Return the symbol for the only element of a tensor. A capture in which it is fixed ends."""
+        """Return the symbol for the only element of a tensor. The capture ends if this symbol is fixed."""
         number, result = self.values.get(id(tensor._array)), item_of(tensor._array)
         if number is None or type(result) not in KINDS:
             return None
@@ -405,7 +406,7 @@ class Tracer(Handler):
             self.leaves[id(leaf)] = leaf
 
     def makes_leaf(self, tensor: Tensor) -> bool:
-        """Record that `requires_grad` of a tensor is set. Return False if the tensor was not made inside."""
+        """Record that `requires_grad` of a tensor is set. Return False if the function has not created the tensor."""
         known = id(tensor) in self.program.by_tensor or id(tensor) in self.aliases
         if known or tensor._base is not None or id(tensor._array) not in self.values:
             return False
@@ -420,7 +421,7 @@ class Tracer(Handler):
     # --- what the engine does -----------------------------------------------------------------------------------------
 
     def seeds(self, grads: list[Any]) -> None:
-        """Record the ones with which a backward begins."""
+        """Record the arrays of ones with which a backward begins."""
         for grad in grads:
             if isinstance(grad, Tensor) and not isinstance(grad, BatchedTensor) and id(grad._array) not in self.values:
                 self.constant(grad._array)

@@ -119,7 +119,7 @@ class Units:
 
 
 def definition(function: Any) -> tuple[Any, Any, Any]:
-    """Return what a program can replace of a function."""
+    """Return the parts of a function that determine its behaviour: its code and its defaults."""
     return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
@@ -129,7 +129,7 @@ def has_parts(module: Any) -> bool:
 
 
 def is_of_user(function: types.FunctionType) -> bool:
-    """Return whether a function is neither part of a library nor marked as one that must not be captured."""
+    """Return whether a function may be captured, and is not part of a library."""
     file = function.__code__.co_filename
     return not (
         file.startswith(INSTALLED)

@@ -54,8 +54,9 @@ class Variant:
     `checks`: the conditions, in the order in which they are tested. `because`: the conditions of earlier programs that were not
     met when this program was captured. `signature`: for a program that computes no gradients, the requirements on the arguments
     and the result, as text. `returned`: the numbers of the values in the result. `example`: the program at the sizes of the
-    capture. `sized`: the object that runs a program for any size. `replaced`: the variant whose sizes it serves too. `steps`: the
-    instructions that run, by their lines in the source. A program for any size has no such instructions.
+    capture. `sized`: the object that runs a program for any size. `replaced`: the variant whose sizes this variant
+    serves too. `steps`: the instructions that run, by their lines in the source. A program for any size has no such
+    instructions.
     """
 
     sized: Sized | None = None

@@ -1,7 +1,7 @@
 """The annotations for parameters of `forward` in declarations. They determine the arguments of an operator.
 
-`declaration` and `signatures` read the names as text. For type checkers, the names denote the values that `forward`
-receives.
+`declaration` and `signatures` read the names of the annotations as text. For type checkers, the names denote the values
+that `forward` receives.
 """
 
 from __future__ import annotations

@@ -174,12 +174,12 @@ def public(
     `retried`: if the function fails, a retry wrapper checks whether an argument overrides the call (see `lazy_stubs`).
     Functions that check this themselves, and let their errors end at the user's line (see `tracebacks`), need no retry
     wrapper. With `methods_retried=False`, the same holds for methods without other tensor arguments. Python operators
-    never need one.
+    never need a retry wrapper.
 
     `forms`: the forms of the call, or a function that returns them, for errors about arguments that match no form.
 
     With `numpy_names`, NumPy's parameter names are accepted too. The function accepts all of them. The method accepts
-    the names of dimensions.
+    only the names of dimensions.
     """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:

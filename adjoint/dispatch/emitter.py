@@ -47,7 +47,7 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
 
 
 def plan_source(plan: Plan) -> str | None:
-    """Return the source for calls of the kinds of a plan, which needs no tests of types and dtypes, or None for unusual kinds."""
+    """Return source without tests of types and dtypes, for calls of the kinds of a plan. Return None for unusual kinds."""
     op = plan.op
     if op.sparse_result or plan.arrays is not DENSE or not reads_plainly(plan):
         return None

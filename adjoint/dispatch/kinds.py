@@ -45,7 +45,7 @@ def type_of_number(value: Any) -> type:
 
 
 def each_of(kinds: Iterable[Kind]) -> list[Kind]:
-    """Return the kinds of single operands, including those in sequences and without omitted operands."""
+    """Return the kinds of single operands, including operands in sequences. Omitted operands have no kind."""
     single = [each for kind in kinds for each in (kind if isinstance(kind, frozenset) else (kind,))]
     return [kind for kind in single if kind is not NoneType]
 
@@ -58,7 +58,7 @@ def is_of(kind: Kind, dtype: Any) -> bool:
 def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
     """Return the dtype to which operands of these kinds are converted, and the dtype to which the result is rounded.
 
-    Return None if there is none.
+    None in place of a dtype means that nothing is converted, or that nothing is rounded.
 
     Raises:
         RuntimeError: if the dtypes have no common dtype.

@@ -55,7 +55,7 @@ class OnMeta(Dense):
         return call.out
 
     def change(self, plan: Plan, call: Call) -> Callable[[], object]:
-        """Do nothing, if the change is possible."""
+        """Raise an error if the change is impossible. Otherwise do nothing."""
         check_change(plan.op, call.args, call.arrays)
         return lambda: None
 
@@ -69,7 +69,7 @@ def has_meta(args: Iterable[Any]) -> bool:
 
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:
-    """Raise an error unless all tensors except zero-dimensional ones are on `meta`, or if the operator needs elements."""
+    """Raise an error if a tensor with dimensions is not on `meta`, or if the operator needs elements."""
     tensors = list(tensors_in(args))
     if op.function_name.startswith("index"):  # the indices may have elements
         tensors, indices = tensors[:1], tensors[1:]

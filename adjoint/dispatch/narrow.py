@@ -71,7 +71,7 @@ class OfNarrowDtype(Dense):
     def inplace_kernel(self, op: Operator) -> Any:
         """Return the kernel that writes to such arrays.
 
-        If the result was computed with other numbers, there is no such kernel.
+        If the operator computes in another dtype, there is no such kernel.
         """
         return op.kernel.inplace if op.narrow in ("moves", "converts") else None
 

@@ -195,7 +195,7 @@ def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
 
 
 def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None:
-    """Raise an error unless `target` has the (NumPy) dtype of the result or, if `same` is None, one to which it can be cast."""
+    """Raise an error unless `target` has the (NumPy) dtype of the result, or (if `same` is None) permits a cast to its dtype."""
     wanted, given = dtypes.from_numpy(dtype), target.dtype
     if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
         words = {

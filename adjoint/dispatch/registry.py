@@ -1,8 +1,8 @@
 """Families of operators. A family is imported when one of its names is first used.
 
-`operator_index` lists the names that each family declares. Until a family is imported, the namespaces below import it
-for a missing name. Descriptors in place of methods of `Tensor` do the same. `import adjoint` imports this module and
-the index, but no family.
+`operator_index` lists the names that each family declares. Until a family is imported, the namespaces in this module
+import it when a missing name is requested. Descriptors in place of methods of `Tensor` do the same. `import adjoint`
+imports this module and the index, but no family.
 """
 
 from __future__ import annotations

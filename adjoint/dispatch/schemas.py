@@ -152,7 +152,7 @@ def _value(text: str) -> Any:
 def abridged(signatures: list[str]) -> list[str]:
     """Return the lines of the file.
 
-    An overload with `out=`, or in place, that can be derived from another overload is only named.
+    Of an overload with `out=` or an in-place overload, only the name is listed if another overload determines the rest.
 
     If a name equals the name in the previous line, it is omitted, and the line begins with the point before the
     overload. A result that is a tensor is omitted too.

@@ -4,8 +4,9 @@
 backward step by step in a terminal. `compare` marks the differences between two graphs. `recording` stores intermediate
 values for pictures. `saved_memory`, `gradients` and `live_graphs` are tables. `watch` records a training run.
 `communication` shows the data that processes exchange. `plans` lists the steps of operators. `compiled` shows the
-programs of `torch.compile`. These functions cost nothing until they are called. Each call of a module is recorded after
-this package has been imported, and in programs that mention it.
+programs of `torch.compile`. These functions cost nothing until they are called. Calls of modules are recorded from the
+import of this package on. They are recorded from the start in programs whose code mentions `inspect`, and in
+interactive sessions.
 """
 
 from .._runtime.sequence import note_calls

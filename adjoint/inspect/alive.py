@@ -260,7 +260,7 @@ def _functions(frame: FrameType) -> Iterator[tuple[str, dict[str, Any]]]:
 def _frames_of_other_threads() -> list[FrameType]:
     """Return the frames of the other threads.
 
-    A reference to the frame of this thread would be a cycle that keeps its variables alive.
+    A reference to the frame of this thread would be a reference cycle, which keeps the variables of the frame alive.
     """
     here = threading.get_ident()
     return [frame for thread, frame in sys._current_frames().items() if thread != here]

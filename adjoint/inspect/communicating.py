@@ -136,7 +136,7 @@ class Communication:
 
     @property
     def ranks(self) -> Table:
-        """Return the memory of each gathered rank, and the number, bytes and times for each kind of call."""
+        """Return the memory of each gathered rank, and the number, bytes and times of each kind of call."""
         rows = []
         for rank in self.gathered or [self.own]:
             held: dict[str, Any] = {

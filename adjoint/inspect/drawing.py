@@ -25,14 +25,14 @@ def graph(*tensors: Any, params: Any = None, values: bool = False) -> Graph:
 
     Args:
         tensors: tensors (or gradient edges), before or after their backward.
-        params: the names of parameters, as a Module, a dict of names and tensors, or an iterable of pairs. Without it,
-            a tensor is named after the caller's variable if exactly one variable refers to it. Parameters have their
-            names in the modules that ran.
+        params: the names of parameters, as a Module, a dict of names and tensors, or an iterable of pairs. Without
+            `params`, a tensor is named after the caller's variable if exactly one variable refers to it. Parameters
+            have their names in the modules that ran.
         values: whether to compute missing small values again, from the current values of leaves, if all inputs are
             known. Alternatively, `recording` stores all small values.
 
-    A notebook displays the result, `print` writes it as a tree, and `save` draws it. It keeps no part of the graph
-    alive.
+    A notebook displays the result, `print` writes it as a tree, and `save` draws it. The picture keeps no part of the
+    graph alive.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)

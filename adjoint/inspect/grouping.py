@@ -45,7 +45,7 @@ def repeats(signatures: Sequence[Hashable], sizes: Sequence[int], longest: int =
 
     Args:
         signatures: the signatures of the items. Items with equal signatures are equal.
-        sizes: the number of nodes in each.
+        sizes: the number of nodes in each item.
         longest: the longest period to search for.
 
     >>> repeats("abababc", [1] * 7)

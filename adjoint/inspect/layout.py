@@ -212,7 +212,7 @@ class _Threaded:
     def _main_path(self, starts: list[float]) -> list[int]:
         """Return the lower place that continues the main path of each place, or -1.
 
-        Two places are chosen for each other by the longest paths.
+        The edge to this place lies on a longest path from a start and on a longest path to an end.
         """
         count = len(self.rank)
         depth = [starts[place] if place < self.boxes else -inf for place in range(count)]

@@ -16,7 +16,7 @@ from .names import Names, is_module
 class Call:
     """One call of a module.
 
-    It recorded the nodes with numbers between `first` and `last`, or only the nodes in `own`.
+    The call recorded the nodes with numbers between `first` and `last`, or only the nodes in `own`.
 
     `module` is None if the module no longer exists.
     """

@@ -49,7 +49,7 @@ def is_module(value: Any) -> bool:
 
 
 def names_from(params: Any) -> Names:
-    """Return the names that `params` gives. It is None, a Module, a dict of names and tensors, or an iterable of pairs."""
+    """Return the names that `params` gives, which is None, a Module, a dict of names and tensors, or an iterable of pairs."""
     if params is None or is_module(params):
         return Names(params)
     names = Names()

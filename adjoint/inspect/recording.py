@@ -1,6 +1,6 @@
 """`recording` stores the values of intermediate tensors for pictures.
 
-A recorder takes the place of the profiler's recorder. While one is set, operators and the engine run through it.
+A recorder takes the place of the profiler's recorder. While a recorder is set, operators and the engine run through it.
 Nothing is registered on nodes or tensors.
 """
 
@@ -31,7 +31,7 @@ _kept: WeakKeys[Node, dict[int | str, Any]] = WeakKeys()
 
 
 def recording() -> watching:
-    """A context manager in which small tensors (at most 1000 elements) that this thread computes keep their values for pictures.
+    """A context manager that stores the values of small tensors (at most 1000 elements) of this thread for pictures.
 
     A graph stores only the values that its derivatives need. Without `recording`, a picture therefore shows the values
     of only some intermediate tensors. The values are released with the graph. The context also records the names of

@@ -354,7 +354,7 @@ class Scene:
         return Head(x, item.y, wide, label, item.id)
 
     def _meet(self, frame: Frame) -> None:
-        """Place the lines that meet one side of an object side by side, in the order of their arrival."""
+        """Place the lines at one side of an object next to each other, in the order of their arrival."""
         fans: dict[tuple[str, bool, bool, str], list[Line]] = {}
         for line in frame.lines:
             one, two = line.edge.one, line.edge.two

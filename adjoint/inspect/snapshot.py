@@ -183,7 +183,7 @@ class Walk:
         return box
 
     def constant(self, tensor: Tensor | None, like: tuple[Any, Any] | None) -> TensorBox:
-        """Return the box of a tensor outside the graph. If the tensor is not known, its shape and dtype are known."""
+        """Return the box of a tensor outside the graph. The box of an unknown tensor has only a shape and a dtype."""
         if tensor is None:
             shape, dtype = like or ((), None)
             return self.box("constant", shape, dtype)

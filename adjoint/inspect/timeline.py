@@ -44,7 +44,7 @@ class Rank:
     """The records of one rank.
 
     Attributes:
-        number, began: the rank, and the nanosecond at which its recording began, by its clock.
+        number, began: the rank, and the start of its recording by its own clock, in nanoseconds.
         calls, parameters: the rows of tables.
         waits: the times at which the program waited, in milliseconds.
         nodes, arrivals: the times at which nodes ran in backward, and at which gradients arrived, in microseconds.

@@ -1,7 +1,7 @@
 """`trace_backward` records the incoming and outgoing gradients of every node in a backward, and the released tensors.
 
-The tracer takes the place of the profiler's recorder. While one is set, the engine runs nodes through it. Nothing is
-registered on nodes or tensors.
+The tracer takes the place of the profiler's recorder. While a tracer is set, the engine runs nodes through it. Nothing
+is registered on nodes or tensors.
 """
 
 from __future__ import annotations

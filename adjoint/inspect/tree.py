@@ -14,7 +14,7 @@ from .model import Group, NodeBox, OperationBox, Snapshot, TensorBox
 
 @dataclass(eq=False)
 class Thing:
-    """A unit or a group, in a group. `order`: its position in the order of the computation."""
+    """A unit or a group inside another group. `order`: its position in the order of the computation."""
 
     id: str
     order: float

@@ -39,7 +39,7 @@ class Statistics:
     def of(cls, array: Any) -> Statistics:
         """Compute the statistics of `array`.
 
-        Extremes include only the finite elements. For complex elements they refer to absolute values.
+        Extremes include only the finite elements. For complex elements, the statistics refer to absolute values.
         """
         shape, kind = array.shape, str(array.dtype)
         array = widened(to_dense(array))

@@ -23,7 +23,7 @@ def has_no_history(tensor: Tensor) -> bool:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Return whether it is an ordinary tensor on an ordinary array, and no mode is active."""
+    """Return whether `tensor` is an ordinary tensor on an ordinary array, and no mode is active."""
     return type(tensor) is Tensor and type(tensor._array) is ndarray and not FLAGS.special
 
 

@@ -104,10 +104,10 @@ class Transform:
     transform begins. `begun_in_inference`: whether the transform was called in inference mode. `begun_recording`:
     whether it was called while operators were recorded. `arguments`: the tensors that the function received. If
     `refuses_captured` is set, the function may change its arguments in place, but no other tensor that existed before.
-    `notes_creation`: whether this transform, or an outer one, records which tensors the function has created.
-    `is_asked`: whether operators report to this transform, or to an outer one, which tensors they change and create.
-    `records`: whether it differentiates by a graph. `recorded_batches`: the batching interpreters around the innermost
-    such transform, up to this one. Tensors that the function creates may get a history within them.
+    `notes_creation`: whether this or an outer transform records which tensors the function has created.
+    `is_asked`: whether operators report to this or an outer transform which tensors they change and create.
+    `records`: whether it differentiates by a graph. `recorded_batches`: the batching interpreters outside of the
+    innermost such transform. Tensors that the function creates may get a history within these interpreters.
     """
 
     number: int
@@ -266,7 +266,7 @@ def _note_saved(result: Tensor, saved: Sequence[str], serial: int) -> None:
 def within_batches(tensor: Tensor) -> Tensor:
     """Return a created tensor in the form for a transform that records within batches, and any other tensor unchanged.
 
-    In-place changes give it a history there. This is not the history of the tensor outside the batches.
+    In-place changes give the tensor a history within the batches, which differs from its history outside the batches.
     """
     transforms = modes.STATE.transforms
     if (

@@ -226,7 +226,7 @@ def set_grad(enabled: bool) -> None:
 
 @uninterrupted
 def set_interpreters(interpreters: tuple[Any, ...] | None) -> Any:
-    """Set the interpreters of this thread, innermost last. None means those of the process. Return the former stack."""
+    """Set this thread's interpreters, innermost last. None means the interpreters of the process. Return the former stack."""
     return set_surroundings(interpreters, STATE.transforms)[0]
 
 

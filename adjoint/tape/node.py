@@ -100,7 +100,7 @@ class Node(NodeInterface):
         raise NotImplementedError
 
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Compute like `backward`, on tensors. The computation is itself recorded (`create_graph=True`)."""
+        """Compute the same gradients as `backward`, on tensors. The computation is itself recorded (`create_graph=True`)."""
         raise NotImplementedError
 
     def describe_origin(self) -> str:

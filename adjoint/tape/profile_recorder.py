@@ -54,7 +54,7 @@ class Communication:
 class Event:
     """One event of a profile: its time, its thread, the events that enclose it, and the memory that it allocated.
 
-    `open`: whether the event is a composite function of which no operator has run yet. `communication`: the call
+    `open`: whether the event is a composite function that has not called an operator yet. `communication`: the call
     between processes that the event represents. It runs in parallel to the following events, and encloses none.
     """
 

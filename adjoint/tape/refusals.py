@@ -32,7 +32,7 @@ REFUSALS = (
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether an exception from below the caller does not come from a signal handler."""
+    """Return whether a kernel raised this exception. Return False if a signal handler raised it."""
     if not isinstance(error, REFUSALS):
         return False
     if threading.current_thread() is not threading.main_thread():

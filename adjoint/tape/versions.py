@@ -18,8 +18,8 @@ _counter_lock = lock_across_forks()
 class Mark:
     """A mark that replaces a version number. It equals no number, so the comparison fails and the slow check runs.
 
-    `number`: the version. `tensor`: a weak reference to the tensor that was detached in place at this version. Without it, the
-    array of the saved tensor must be materialized before it is read.
+    `number`: the version. `tensor`: a weak reference to the tensor that was detached in place at this version. Without
+        `tensor`, the array of the saved tensor must be materialized before it is read.
     """
 
     __slots__ = ("number", "tensor")
@@ -87,7 +87,7 @@ def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
 
 
 def count_changes(tensors: list[Tensor], change: tuple[Any, int, str]) -> None:
-    """Count a `change` of each of `tensors`: code, instruction, operation."""
+    """Count one change of each of `tensors`. `change`: its code, its instruction and its operation."""
     for tensor in tensors:
         counter: Any = tensor._counter
         if type(counter) is not list:

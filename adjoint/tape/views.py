@@ -38,7 +38,7 @@ def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]])
 
 
 def creation_unrecorded(source: str | None) -> str:
-    """Return how an unrecorded view has been created. `source` is the creation of the tensor that it is a view of."""
+    """Return how an unrecorded view has been created. `source`: how the tensor to which the view belongs has been created."""
     return INFERENCE if source == INFERENCE else NO_GRAD
 
 

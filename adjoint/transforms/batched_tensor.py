@@ -22,9 +22,10 @@ class BatchedTensor(Tensor, plain=False):
 
     Its shape and dtype are those of one element of the batch.
 
-    `value`: the tensor of the whole batch. `bdim`: its batch dimension. None means that it has no batch dimension, and
-    is differentiated only inside the `vmap`. `level`: the `vmap` to which the batch dimension belongs. The history of a
-    batched tensor belongs to the transforms inside the `vmap`. `value` has the history for the transforms outside.
+    `value`: the tensor of the whole batch. `bdim`: its batch dimension. None means that the tensor has no batch
+    dimension, and is differentiated only inside the `vmap`. `level`: the `vmap` to which the batch dimension belongs.
+    The history of a batched tensor belongs to the transforms inside the `vmap`. `value` has the history for the
+    transforms outside.
     """
 
     __slots__ = ("bdim", "level", "value")

@@ -1,10 +1,10 @@
 """Batching: applying one operator to a whole batch, by the batching rule that its declaration names.
 
-`Batch` is the interface of a `vmap` for rules. It tells which tensors have its batch dimension, and returns these
-tensors with the batch dimension first. The `batch` option of a declaration is a function, or the name of a mechanism in
-`MECHANISMS`. Without the option, elementwise operators and operators with parameters that name dimensions use the
-matching mechanism. All others use the sequential fallback, which applies the operator to one batch element after
-another.
+`Batch` is the interface of a `vmap` for rules. `Batch` finds the tensors that have its batch dimension, and returns
+these tensors with the batch dimension first. The `batch` option of a declaration is a function, or the name of a
+mechanism in `MECHANISMS`. Without the option, elementwise operators and operators with parameters that name dimensions
+use the matching mechanism. All others use the sequential fallback, which applies the operator to one batch element
+after another.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def rule_of(op: Operator) -> Rule:
 
 
 def sequential(op: Operator, batch: Batch, *args: Any, same: bool = False) -> Any:
-    """Apply the operator to one batch element after another. `same`: whether all use the same random numbers.
+    """Apply the operator to one batch element after another. `same`: whether all elements use the same random numbers.
 
-    This is always correct, but slow.
+    This rule is always correct, but slow.
     """
     generator: Any = next((value for value in args if hasattr(value, "get_state")), default_generator)
     state: Any = generator.get_state() if same else None

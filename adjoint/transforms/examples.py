@@ -23,7 +23,7 @@ _accepted: set[Any] = set()
 def check_example(op: Operator, args: tuple[Any, ...]) -> None:
     """Raise the error of `op` for the first example.
 
-    If it has accepted one example, other examples with these shapes are not tried.
+    If the operator has accepted one example, other examples with these shapes are not tried.
 
     The operator is applied to copies, so it changes nothing. Errors that depend on elements are not raised here.
     """

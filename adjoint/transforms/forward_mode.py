@@ -451,7 +451,7 @@ def current_level() -> _PublicInterpreter | None:
 class _PublicInterpreter(JvpInterpreter):
     """The level of the functions of this module. There is one for each thread that enters it. Its tangents reach all threads.
 
-    Each `func.jvp` has a separate level. Within a transform of functions, the level belongs to that thread alone.
+    Each `func.jvp` has a separate level. Within a function transform, the level belongs to one thread alone.
     """
 
     @uninterrupted

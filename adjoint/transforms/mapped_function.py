@@ -1,7 +1,7 @@
 """A custom `Function` applied to a whole batch at once: the implementation of `generate_vmap_rule`.
 
-It is a second `Function` of the unwrapped tensors, which is differentiated outside the `vmap`. Its `forward`,
-`backward` and `jvp` run the methods of the first function within a batching interpreter.
+The batch passes through a second `Function` of the unwrapped tensors, which is differentiated outside the `vmap`. Its
+`forward`, `backward` and `jvp` run the methods of the first function within a batching interpreter.
 """
 
 from __future__ import annotations

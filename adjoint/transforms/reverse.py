@@ -101,7 +101,7 @@ class Reverse(Transform):
         return self.outside_recorded and self.is_tracked_outside(outputs)
 
     def is_tracked_outside(self, outputs: list[Any]) -> bool:
-        """Return the same for values whose later derivatives are differentiated instead of the values themselves."""
+        """Return whether an enclosing recording differentiates values that depend on `outputs`."""
         if any(type(output) is BatchedTensor and is_recorded(output.value) for output in outputs):
             return True
         return self.is_tracked_in_batch(outputs)

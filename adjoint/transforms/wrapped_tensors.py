@@ -62,7 +62,7 @@ LATE.text_within_transforms = text
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """Unwrap a tensor that a transformed function sees: return the whole batch, without the history of the transform.
 
-    It is meant for printing in a debugger. `recurse`: whether to unwrap all transforms, and not only the innermost one.
+    Use it for printing in a debugger. `recurse`: whether to unwrap all transforms, and not only the innermost transform.
 
     Raises:
         TypeError: if `tensor` is not a tensor.

@@ -321,7 +321,7 @@ class Directions:
 
 
 def directions_of(source: Tensor, draw: Directions) -> list[Array]:
-    """Return one direction for a real tensor, and two for a complex tensor: one for its real part and one for its imaginary part.
+    """Return one direction for a real tensor, and two directions for a complex tensor: for its real and for its imaginary part.
 
     For a sparse tensor, only the stored elements move.
     """

@@ -75,7 +75,7 @@ def gradcheck(
         check_forward_ad: whether to check forward mode too.
         check_backward_ad: whether to check backward.
         fast_mode: whether to compare along only one random direction.
-        masked: whether the elements that sparse inputs do not store stay zero, and have no gradient.
+        masked: whether missing elements of sparse inputs stay zero and have no gradient.
 
     Returns:
         True if all derivatives agree.
@@ -161,7 +161,8 @@ def gradgradcheck(
 ) -> bool:
     """Compare the gradients of the gradients of `func` with finite differences.
 
-    It is `gradcheck` of a function from `inputs` and `grad_outputs` to the gradients of the inputs that require grad.
+    Apply `gradcheck` to the function that maps `inputs` and `grad_outputs` to the gradients of the inputs that require
+    grad.
 
     Args:
         func: as in `gradcheck`.

@@ -79,7 +79,7 @@ class Mapping:
     def evaluate(self, eps: float, index: tuple[int, ...] | None, inputs: Sequence[Any]) -> list[Array]:
         """Return the outputs at `inputs` after a change by `eps` at `index`.
 
-        It is called twice for each change. The outputs must have the same shapes and dtypes both times.
+        This method is called twice for each change. The outputs must have the same shapes and dtypes both times.
         """
         results = self(*inputs)
         place = "" if index is None else f" on index {index}"

@@ -45,7 +45,7 @@ class set_detect_anomaly(SwitchesAtOnce):
     """Switch anomaly detection on or off immediately. As a context manager, restore the setting at the end of the block.
 
     Args:
-        mode: whether to switch it on.
+        mode: whether to switch anomaly detection on.
         check_nan: whether a backward that returns NaN raises RuntimeError. Otherwise only errors are reported.
     """
 

@@ -192,7 +192,7 @@ def _call_source(
     alone: bool,
     constants: tuple[str, ...],
 ) -> str:
-    """Return the source of the function that makes the functions of plans of this structure."""
+    """Return the source of the function that creates the functions of plans of this structure."""
     results = [f"r{number}" for number in range(len(asked))]
     written = ["total" if number in sums else results[number] for number, wanted in enumerate(asked) if wanted]
     named = [*arrays, *written, *["total"] * bool(sums)]

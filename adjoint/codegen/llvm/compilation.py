@@ -109,7 +109,7 @@ def becoming_quick(function: CompiledFunction, result: Any) -> Any:
 
 
 def in_numbers(arguments: tuple[Any, ...]) -> list[Any]:
-    """Return the arguments with the addresses of arrays in their place."""
+    """Return the arguments, with addresses in place of arrays."""
     return [address(value) if isinstance(value, ndarray) else value for value in arguments]
 
 

@@ -85,7 +85,7 @@ def _reduced_large(x: f64) -> tuple[i64, f64, f64]:
 
 @loops
 def _product(words: Static, low: u64, high: u64) -> Static:
-    """Return the first five words of the product, modulo 2 ** 192, of a number of six words and one of two words."""
+    """Return the first five words of the product of a number of six words and a number of two words, modulo 2 ** 192."""
     partial, carry = [], u64(0)  # type: ignore[var-annotated]
     for K in unrolled(6):
         total = words[5 - K] * low + carry

@@ -292,7 +292,7 @@ class RowPlan:
             item.reset(lowering, place)
 
     def _merge(self, lowering: Lowering, number: int, places: list[Places], others: list[Places]) -> None:
-        """Merge the accumulators of a part of a pass into those of the whole."""
+        """Merge the accumulators of a part of a pass into the accumulators of the whole pass."""
         for item, place, other in zip(self.accumulators[number], places, others, strict=True):
             item.merge(lowering, place, other)
 

@@ -69,7 +69,7 @@ def check_change(op: Operator, call: Call) -> None:
 def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:
     """Return the operands, the base of a view, and the target before an in-place change.
 
-    Without recording, return no source.
+    Without recording, the returned tensors are no source of gradients.
     """
     changed = [target] if target._base is None else [target, target._base]
     copies = {id(tensor): detached_copy(tensor) for tensor in changed}

@@ -184,7 +184,7 @@ def form_lines(op: Operator, name: str, passed: str) -> list[str]:
 
 
 def turns(op: Operator, form: Any) -> bool:
-    """Return whether a form is a ufunc of two arrays, which computes the result in the order of the first (see `are_turned`)."""
+    """Return whether a form is a ufunc of two arrays. Its result gets the memory order of the first array (see `are_turned`)."""
     return isinstance(form, numpy.ufunc) and form.nin == 2
 
 
@@ -228,7 +228,7 @@ def choice(conditions: list[str], first: list[str], second: list[str]) -> list[s
 
 
 def quietly(op: Operator, form: Any, line: str) -> list[str]:
-    """Return `line`, which calls a form of the kernel, with NumPy's floating-point warnings disabled if there can be any."""
+    """Return `line`, which calls a form of the kernel, with NumPy's floating-point warnings disabled if it may cause any."""
     if op.view or op.kernel.is_quiet(form):
         return [line]
     return ["token = WARNINGS[OFF]", "try:", f"    {line}", "finally:", "    restore(token)"]
@@ -264,7 +264,7 @@ def layout_lines(op: Operator, result: str) -> list[str]:
     """Return the lines that preserve the memory order of an operand that is not row-major, or of a second operand that is a view.
 
     NumPy's order equals PyTorch's if the first operand is row-major and the second is not a view. For a ufunc of one
-    operand it also does, unless the operand is a view with repeated elements.
+    operand, the orders are also equal, unless the operand is a view with repeated elements.
     """
     names = (op.operand,) if op.operand else op.operands
     given = [f"{public_name(name)}._array" if promotes(op) else f"{name}_array" for name in names]

@@ -209,7 +209,7 @@ def prepared(array: Any, target: Any) -> Any:
 
 
 def number_lines(op: Operator) -> list[str]:
-    """Return lines that convert a number as second operand to a constant in the first one's dtype, if that is the rule."""
+    """Return lines that convert a number as second operand to a constant, or no lines if no number may be the second operand."""
     if op.sequence is not None or not op.numbers or len(op.tensors) != 2 or op.tensors[1] != "other":
         return []
     types = "SCALARS" if op.check is None else "NUMBERS"  # a check may refuse truth values
@@ -308,9 +308,8 @@ def edges_of(items: Any) -> tuple[Any, ...] | None:
 def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
     """Return the arrays of a sequence of plain tensors of one dtype, and their edges, if any.
 
-    Return None for any other sequence.
-
-    Also return None if one is on `meta`, or has lazy conjugation or negation. These arrays are instances of subclasses.
+    Return None for any other sequence. Also return None if an array is on `meta`, or has lazy conjugation or negation.
+    Such arrays are instances of subclasses.
     """
     if type(items) is not list and type(items) is not tuple:
         return None, None

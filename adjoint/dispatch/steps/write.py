@@ -133,7 +133,7 @@ class Repoint(Step):
 
 
 def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> list[str]:
-    """Return lines that overwrite the first argument without recording, or if its history has no hooks and is not a view's."""
+    """Return lines that overwrite the first argument without recording, or if it is no view and its history has no hooks."""
     target = public_name(op.tensors[0])
     count = bump_lines(target, f"{op.function_name}_")
     if inference:  # the changes of inference tensors are not counted
@@ -276,7 +276,7 @@ def is_recorded_inplace(op: Operator) -> bool:
 
 
 def has_history(op: Operator) -> str:
-    """Return the condition that a tensor or its base has a history, or that the first tensor is a view of another or its base."""
+    """Return the condition that a tensor or its base has a history, or that another operand is a view of the first."""
     target = public_name(op.tensors[0])
     conditions = []
     for name in op.tensors:
@@ -307,7 +307,7 @@ def may_share_memory(op: Operator, target: str) -> list[str]:
 def shared_operands(op: Operator, target: str, same: bool) -> list[str]:
     """Return the conditions under which an operand may share memory with `target`, as far as version counters show it.
 
-    `same`: also if both have the same elements. Otherwise each element is read before it is written.
+    `same`: whether this includes operands with the same elements. Otherwise each element is read before it is written.
     """
     conditions = []
     for name in op.tensors[1:]:

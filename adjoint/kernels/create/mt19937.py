@@ -131,7 +131,7 @@ class Stream:
         return record.view(numpy.uint8)
 
     def set_state(self, state: ndarray) -> None:
-        """Continue from a state that this `get_state` or PyTorch's has returned.
+        """Continue from a state that `get_state`, here or in PyTorch, has returned.
 
         Raises:
             TypeError: if `state` is not an array of uint8.

@@ -25,7 +25,7 @@ _PLANS: Plans[_Places | None] = Plans()
 def few_positions(
     shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None
 ) -> ndarray | None:
-    """Do the same as `flat_positions` for a few int64 indices in bounds that match `shape`; return None for others."""
+    """Do the same as `flat_positions` for a few int64 indices in bounds that match `shape`. Return None for others."""
     if index.dtype is not _INT64 or LOOPS.every_size:
         return None
     key = shape, dim, index.shape, slices
@@ -121,8 +121,8 @@ def slices_of(shape: tuple[int, ...], dim: int, index: ndarray) -> tuple[tuple[i
     """Convert an expanded index for elements to an index for slices, without a copy.
 
     The result is a shape for an array of `shape`, a dimension of this shape, and a vector of indices along the
-    dimension; None if the index differs within slices, or does not name all slices. Raises if an index is out of
-    bounds.
+    dimension. It is None if the index differs within slices, or does not name all slices. An index out of bounds raises
+    an error.
     """
     sizes = index.shape
     if sizes[:dim] != shape[:dim] or sizes[dim + 1 :] != shape[dim + 1 :]:

@@ -1,4 +1,4 @@
-"""Determinants, their logarithms and their derivatives, including those of singular matrices."""
+"""Determinants, their logarithms and their derivatives, also for singular matrices."""
 
 from __future__ import annotations
 

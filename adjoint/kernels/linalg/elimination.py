@@ -147,7 +147,7 @@ _WIDTH = 16  # the minimum number of elements of a row of a solution
 
 
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
-    """Return the solution, starting with the last unknown. In reverse order, a lower triangle is an upper one.
+    """Return the solution of triangular systems. A lower triangle in reverse order is an upper triangle.
 
     Elimination does not change an upper triangle and exchanges no rows, so only the substitution remains.
     """

@@ -102,7 +102,8 @@ class UntypedStorage:
     def over(cls, root: Array, seen: Array | None = None, replace: Replace | None = None) -> Self:
         """Return the storage of memory whose owner is `root`.
 
-        `replace` replaces the array `seen` of the tensor that was asked for its storage with another array.
+        `seen`: the array of the tensor whose storage was requested. `replace`: a function that gives this tensor
+            another array.
         """
         storage = cls.__new__(cls)
         storage._root, storage._seen, storage._replace = root, seen, replace

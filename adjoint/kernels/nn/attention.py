@@ -35,7 +35,7 @@ def blocked_attention_gradients(
     grad: Array, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float, out: Array, statistics: Array, needs: Any,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """Its gradients."""
+    """Return the gradients of `blocked_attention`."""
     q, k, v = (_with_heads(each) for each in (query, key, value))
     added, bits = _mask_to_add(mask, q), _by_batch(kept, q)
     found = attention_gradients(

@@ -203,7 +203,7 @@ def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corne
 def grid_sampler_gradients(
     grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Sequence[bool]
 ) -> tuple[Array | None, Array | None]:
-    """Return the gradients of images and grid, as far as they are needed."""
+    """Return the needed gradients of images and grid."""
     sizes = input.shape[2:]
     zeros = (0,) * len(sizes)
     at_places = grad.reshape((*input.shape[:2], 1, math.prod(grid.shape[1:-1])))

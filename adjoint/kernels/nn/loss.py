@@ -475,7 +475,7 @@ def multilabel_margin_loss(self: Array, target: Array, reduction: str) -> tuple[
     """Return the loss, and which classes are labels, as numbers.
 
     The loss is the sum of `max(0, 1 - self[j] + self[i])` over the labels j and the other classes i, divided by the
-    number of classes. The labels of a row are the entries of `target` before its first negative one.
+    number of classes. The labels of a row are the entries of `target` before its first negative entry.
     """
     rows = _rows(self)
     if self.shape != target.shape:

@@ -40,7 +40,7 @@ def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias
 
 
 def _keeps(dims: int, mode: str, antialias: bool) -> bool:
-    """Return whether a dimension whose size does not change stays unchanged, whatever the requested scale."""
+    """Return whether a dimension whose size does not change stays unchanged for every requested scale."""
     return mode == "linear" or antialias or (mode == "nearest" and dims == 2)
 
 

@@ -278,7 +278,7 @@ FEW_ROWS = 64
 def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right: bool = False) -> ndarray:
     """Return the index of the interval between sorted `boundaries` that contains each element.
 
-    Intervals include their upper boundary, or their lower one if `right`.
+    Intervals include their upper boundary, or their lower boundary if `right`.
 
     Raises:
         RuntimeError: if `boundaries` is not one-dimensional.

@@ -188,7 +188,7 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
 
 
 def _kth_by_exchanges(row: ndarray, k: int) -> list[int]:
-    """Return the index of the element that selection by exchanges moves to position `k`, which among equal elements is PyTorch's.
+    """Return the index of the element that selection by exchanges moves to position `k`. PyTorch returns the same index.
 
     The source is Press et al., Numerical Recipes, 2nd edition, 1992, section 8.5: partition in place by the median of three.
     """

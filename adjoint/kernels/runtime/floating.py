@@ -40,7 +40,7 @@ def widen(x: ndarray) -> ndarray:
 
 
 def is_floating(dtype: numpy.dtype[Any]) -> bool:
-    """Return whether `dtype` is a real floating-point type (those of `ml_dtypes`, whose NumPy kind is void, included)."""
+    """Return whether `dtype` is a real floating-point type (including the types of `ml_dtypes`, whose NumPy kind is void)."""
     return dtype.kind == "f" or dtype in _FLOATS
 
 

@@ -43,7 +43,7 @@ def coalesce(array: SparseArray) -> SparseArray:
 
 
 def summed(indices: Array, values: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the different columns of `indices`, sorted, and the sums of the values of each."""
+    """Return the different columns of `indices`, sorted, and the sums of the values of each column."""
     if indices.shape[1] < 2:
         return indices, values
     numbers = keys(indices, shape)
@@ -294,7 +294,7 @@ def compressed_of_parts(starts: Array, places: Array, values: Array, size: tuple
 
 
 def with_values(array: SparseArray, values: Any) -> SparseArray:
-    """Other values at the same places."""
+    """Return an array with other values at the same coordinates."""
     return sparse(array.parts.with_values(to_dense(values)), array.shape)
 
 
@@ -366,7 +366,7 @@ def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> Spars
 
 
 def not_dense(*args: Any, **options: Any) -> Any:
-    """The kernel for dense arrays of an operator that has none."""
+    """Raise the error of an operator that accepts only sparse arrays."""
     raise NotImplementedError("this operator takes sparse tensors")
 
 

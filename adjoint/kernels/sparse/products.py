@@ -220,7 +220,7 @@ _BLOCK = 1 << 22
 def extreme_entries(self: SparseArray, mat2: Array, largest: bool) -> Array:
     """Return the index of the largest (or smallest) term of each element of the product. `self` compresses rows.
 
-    It is the first of equal products, or the first NaN. For rows without elements, it is arbitrary.
+    The result is the first of equal terms, or the first NaN. For rows without elements, it is arbitrary.
     """
     parts = self.parts
     filled = numpy.flatnonzero(numpy.diff(parts.starts))

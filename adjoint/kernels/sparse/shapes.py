@@ -40,7 +40,7 @@ def permute(array: SparseArray, dims: Any) -> Any:
 
 
 def transpose(array: SparseArray, dim0: int, dim1: int) -> Any:
-    """Two dimensions exchanged."""
+    """Return the array with two dimensions exchanged."""
     dim0, dim1 = normalize_dim(dim0, array.ndim), normalize_dim(dim1, array.ndim)
     exchanged = {dim0: dim1, dim1: dim0}
     return permute(array, [exchanged.get(dim, dim) for dim in range(array.ndim)])

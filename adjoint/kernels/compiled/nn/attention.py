@@ -198,7 +198,7 @@ class _Plan:
         return _LoopsOfCall(loops, address(sizes), sizes, splits, room)
 
     def _note(self, sizes: Array, *places: tuple[int, Array]) -> None:
-        """Write the steps of arrays, in numbers, into the table."""
+        """Write the steps of arrays, in elements, into the table."""
         for place, array in places:
             sizes[place : place + 3] = [step // array.itemsize for step in array.strides[:3]]
 

@@ -137,7 +137,7 @@ def add_product(
 
 @loops
 def kept(keep: Pointer[u16], key: Int, keep_key: Int, place: Int, W: Static) -> Any:
-    """Return, as a bit for each query, which weights of a key dropout keeps."""
+    """Return one bit for each query: whether dropout keeps the weight of a key."""
     word = u32(keep[key * keep_key + place // 16]) >> u32(place % 16)
     return ((broadcast(word, W) >> lanes(u32, W)) & 1) != 0
 

@@ -18,7 +18,7 @@ WINDOWS = Struct("length:3 count:3 kernel:3 stride:3 padding:3 dilation:3")
 
 
 class Pool(NamedTuple):
-    """A pooling: the value before the first element, what an element makes of a value, and the result for a divisor.
+    """A pooling: the initial value, the function that adds an element to a value, and the result for a divisor.
 
     `meet` also takes and returns the index of the chosen element.
     """

@@ -143,7 +143,7 @@ def _dropout_scale(p: float, dtype: "numpy.dtype[Any]") -> Any:
 def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
     """Fill `out`, which has any real type except bool, with the number of trials until the first success with probability `p`.
 
-    The numbers are computed by inversion: log(u) / log(1 - p), rounded up. Returns `out`.
+    The numbers are computed by inversion: log(u) / log(1 - p), rounded up. Return `out`.
 
     Raises:
         RuntimeError: if `p` is not within (0, 1).

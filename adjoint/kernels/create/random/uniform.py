@@ -373,10 +373,10 @@ def _shuffled_one_by_one(partners: ndarray) -> ndarray:
 def _shuffled(partners: ndarray) -> ndarray:
     """Return the same result for large n without executing the exchanges.
 
-    At its turn, position `i` contains what the last earlier position with the partner `i` contained at its own turn. If
-    there is no such position, it contains `i`. All chains of such positions are followed together, by doubling. In the
-    end, a position contains what its partner contained at the position's turn, which came from the last earlier
-    position with the same partner.
+    If an earlier position has the partner `i`, the last such position has moved its content to position `i` before the
+    turn of `i`. Otherwise position `i` contains `i` at its turn. All chains of such positions are followed together, by
+    doubling. A position finally contains the content that its partner had at the turn of the position. This content
+    came from the last earlier position with the same partner.
     """
     places = numpy.arange(len(partners))
     held = places.copy()
