@@ -106,7 +106,7 @@ def _change(**changes: Any) -> None:
 
 @functools.cache
 def _policy(function: Any) -> Any:
-    """Return how autocast treats the arguments of a public function, or a function that determines it from the arguments."""
+    """Return the policy for the arguments of a public function, or a function that selects it from the arguments."""
     full = torch.overrides.resolve_name(function) or ""
     name = full.rpartition(".")[2]
     if full.startswith("torch.fft.") and "shift" not in name and "freq" not in name:

@@ -51,7 +51,7 @@ def check_list(tensors: list[Tensor], like: Tensor, count: int, name: str, which
 
 
 def check_for_root(tensors: list[Tensor], is_root: bool, name: str, root: str) -> None:
-    """Raise ValueError unless the root passes a list and the other ranks do not."""
+    """Raise ValueError if the root passes no list, or if another rank passes a list."""
     if is_root and not tensors:
         raise ValueError(f"Argument ``{name}`` must be specified on {root} rank.")
     if tensors and not is_root:

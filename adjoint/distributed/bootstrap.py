@@ -63,7 +63,7 @@ def await_all(seconds: float) -> None:
 
 
 def _understands_pmix() -> bool:
-    """Return whether the MPI connects processes by PMIx. Open MPI does; the wheels of MPICH do not."""
+    """Return whether the MPI connects processes by PMIx. Open MPI supports PMIx. The wheels of MPICH do not."""
     from .launch import LaunchError, find_mpiexec, is_open_mpi
 
     try:

@@ -84,7 +84,7 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Connect to the other processes: by MPI's launcher, or by the environment variables of `torchrun`.
+    """Connect to the processes that an MPI launcher has started, or that the variables of `torchrun` describe.
 
     A single process becomes a group with one rank.
 
@@ -346,7 +346,7 @@ def get_process_group_ranks(group: Any = None) -> list[int]:
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
-    """Return the global rank of the process with `group_rank` in the group."""
+    """Return the global rank, given the rank of a process in the group."""
     if group is STATE.world:
         return group_rank
     ranks = get_process_group_ranks(group)
@@ -356,7 +356,7 @@ def get_global_rank(group: Any, group_rank: int) -> int:
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
-    """Return the rank in the group of the process with the global rank `global_rank`."""
+    """Return the rank in the group, given the global rank of a process."""
     ranks = get_process_group_ranks(group)
     if global_rank not in ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")

@@ -80,7 +80,7 @@ def mpiexec_command(count: int, hosts: str | None) -> list[str]:
 
 
 def find_mpiexec() -> str:
-    """Return the `mpiexec` beside this interpreter, where wheels install it, or the one on the search path."""
+    """Return the `mpiexec` that wheels install in this interpreter's folder, or the `mpiexec` on the search path."""
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     found = shutil.which("mpiexec", path=places)
     if found is None:

@@ -75,7 +75,7 @@ class Board:
         return place, call
 
     def differing(self, place: slice, call: bytes) -> tuple[int, bytes] | None:
-        """Return a rank whose call with the same number differs, and that call. Return None if no such call is known yet."""
+        """Return a rank with another call of the same number, and this call. Return None if no such call is known."""
         for rank, memory in enumerate(self.memories):
             for pause in (0, 1e-3):  # it may have begun to write since the first byte was read
                 time.sleep(pause)

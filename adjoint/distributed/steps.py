@@ -27,13 +27,13 @@ Steps = Iterator[Any]
 
 
 def source(tensor: Tensor) -> Array:
-    """Return the array of a tensor that is read."""
+    """Return the array of a tensor, for reading."""
     array: Array = tensor_array(tensor)
     return array
 
 
 def target(tensor: Tensor) -> Array:
-    """Return the array of a tensor that is written to."""
+    """Return the array of a tensor, for writing."""
     if type(tensor._array) is not numpy.ndarray:
         raise RuntimeError("a tensor that is lazily conjugated or negated, or has no data, cannot hold a result")
     return tensor._array

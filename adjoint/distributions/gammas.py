@@ -335,7 +335,7 @@ class Beta(ExponentialFamily):
 
 
 class FisherSnedecor(Distribution):
-    """The distribution of the quotient of the mean squares of `df1` and of `df2` standard normal numbers."""
+    """The distribution of the quotient of two mean squares: of `df1` and of `df2` standard normal numbers."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive

@@ -210,7 +210,7 @@ class OfCovariance(Distribution):
 
 
 class MultivariateNormal(OfCovariance):
-    """The multivariate normal distribution with mean `loc`, and a covariance, its inverse, or its Cholesky factor.
+    """The multivariate normal distribution with mean `loc` and a covariance matrix, its inverse or its Cholesky factor.
 
     >>> import adjoint as torch
     >>> normal = MultivariateNormal(torch.zeros(2), torch.tensor([[4.0, 2.0], [2.0, 2.0]]))

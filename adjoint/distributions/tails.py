@@ -74,7 +74,7 @@ class HalfCauchy(Folded):
 
 
 class Laplace(Distribution):
-    """Exponential distributions with mean `scale` on both sides of `loc`."""
+    """The Laplace distribution: an exponential distribution with mean `scale` on each side of `loc`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

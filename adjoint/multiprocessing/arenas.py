@@ -229,7 +229,7 @@ class Reader:
         return self._fd
 
     def root(self, place: Place, length: int) -> Array:
-        """Return the array on the memory of a place. While this array exists, it is returned again."""
+        """Return the array on the memory of a place. Later calls return the same array while it exists."""
         held = self._live.get(place)
         root: Array | None = held[0]() if held is not None else None
         if held is None or root is None:

@@ -194,7 +194,7 @@ class SWALR(LRScheduler):
 
     Args:
         swa_lr: the final value, or a list with one value for each group.
-        anneal_epochs: the number of epochs of the move.
+        anneal_epochs: the number of epochs until the final value.
         anneal_strategy: "cos" or "linear".
     """
 

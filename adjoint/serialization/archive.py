@@ -55,7 +55,7 @@ class _Stream:
 
 
 class _ZipFile(zipfile.ZipFile):
-    """A zip file that its user closes. It is not closed when it is finalized, because an interrupt would be lost then."""
+    """A zip file that its user must close. The finalizer does not close it, because an interrupt would be lost."""
 
     __del__ = object.__hash__  # type: ignore[assignment]  # runs no Python code
 

@@ -1,4 +1,4 @@
-"""The description of an array by the array that owns its memory, and by offset, size and stride.
+"""Splitting an array into its memory, offset, size and strides.
 
 The module depends on neither files nor tensors.
 """

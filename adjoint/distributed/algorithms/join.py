@@ -41,7 +41,7 @@ class _JoinConfig(NamedTuple):
 
 
 class Joinable(ABC):
-    """The base class of objects for `Join`. They perform collectives in every step, and define how to shadow them."""
+    """The base class of objects for `Join`. A subclass defines how ranks shadow the collectives of its steps."""
 
     @abstractmethod
     def __init__(self) -> None:

@@ -280,7 +280,7 @@ class FSDPModule:
         return found if recurse else [self._fsdp]
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
-        """Gather the parameters of this module, except those of submodules that are sharded separately.
+        """Gather the parameters of this module, except the parameters of submodules that are sharded separately.
 
         Args:
             async_op: whether to return a handle immediately. Its `wait()` returns when the result is complete.

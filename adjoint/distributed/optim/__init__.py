@@ -138,7 +138,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Gather the state of all ranks on rank `to`.
 
-        `state_dict` then returns the whole state there. All ranks call this.
+        On this rank, `state_dict` then returns the whole state. All ranks call this.
         """
         self._give_options()
         gathered = []
@@ -149,7 +149,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._gathered = gathered if self.rank == to else None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of all ranks, in the form of a single optimizer, on the rank that has gathered it.
+        """On the rank that has gathered the state of all ranks, return it in the form of a single optimizer.
 
         Raises:
             RuntimeError: if `consolidate_state_dict` has not gathered the state on this rank.

@@ -1,7 +1,7 @@
 """`DTensor`, a tensor whose parts are distributed over processes.
 
 The object itself is the part, so the engine, optimizers and kernels treat it like any other tensor. Calls of a program
-go through `__torch_function__`. In these calls, the shape is the shape of the whole tensor. Elementwise functions run
+go through `__torch_function__`. These calls use the shape of the whole tensor. Elementwise functions run
 on the parts. All other functions run on the whole tensor, which is gathered first in every process.
 """
 
@@ -79,7 +79,7 @@ class DTensor(torch.Tensor):
 
     @staticmethod
     def _of(part: torch.Tensor, mesh: DeviceMesh, placements: Sequence[Placement], shape: Sequence[int]) -> DTensor:
-        """Return the tensor of a shape whose part in this process is `part`.
+        """Return the distributed tensor of the given shape. `part` is its part in this process.
 
         It shares the memory and the graph of the part.
         """

@@ -42,8 +42,8 @@ def distribute_tensor(
         tensor: a leaf.
         device_mesh: the participating processes; all if None.
         placements: the division along each dimension of the mesh; by default the tensor is not divided.
-        src_data_rank: the number in the mesh of the process whose values are used. With None, each process takes its
-            part from its own tensor.
+        src_data_rank: the process whose values are used, given by its number in the mesh. With None, each process takes
+            its part from its own tensor.
 
     Raises:
         RuntimeError: if the tensor is not a leaf.

@@ -36,7 +36,7 @@ class DataLoader(Generic[T_co]):
         batch_sampler: the batches, as an iterable of lists of indices.
         num_workers: the number of processes that fetch batches in advance. If it is 0, the calling process fetches
             them.
-        collate_fn: a function that combines a list of samples to a batch; `default_collate` by default.
+        collate_fn: a function that combines a list of samples into a batch; `default_collate` by default.
         pin_memory: accepted. It has no effect without a GPU.
         drop_last: whether to drop the last batch if it is not full.
         timeout: the number of seconds to wait for a batch of a worker. 0 waits without a limit.

@@ -78,7 +78,7 @@ class WorkerError:
 
 
 class _Text(str):
-    """A message whose text and `repr` are equal, so that `KeyError` preserves line breaks."""
+    """A message whose `repr` is its text, so that `KeyError` shows its line breaks."""
 
     __slots__ = ()
 

@@ -93,7 +93,7 @@ def _end(workers: list[_Worker], parent: int) -> None:
 
 
 class BatchesOfWorkers(Batches):
-    """An iterator whose batches worker processes fetch in advance. The workers end with it, unless the loader keeps them."""
+    """An iterator over batches that workers fetch in advance. The workers end with it, unless the loader keeps them."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._prefetched = loader.prefetch_factor or 0

@@ -29,5 +29,5 @@ def _of_rank(state: Any, rank: int) -> Any:
 
 
 def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
-    """Register one of the listed hooks with a `DistributedDataParallel`."""
+    """Register a hook of `DDPCommHookType` with a `DistributedDataParallel`."""
     comm_hook_type.value(model=model, state=state)
