@@ -179,7 +179,7 @@ def graph(wanted: argparse.Namespace) -> int:
 
 
 def why_not_written(path: Path) -> str | None:
-    """Return why a picture cannot be written to `path`, as far as this is known in advance, or None."""
+    """Return the reason why a picture cannot be written to `path`, or None if no reason is known in advance."""
     from .inspect.drawing import form_of
     from .inspect.png import renderers
 

@@ -151,7 +151,7 @@ def manual_seed(seed: SupportsInt) -> Generator:
 
 
 def seed() -> int:
-    """Restart the default generator from an unpredictable seed, and return it."""
+    """Restart the default generator from an unpredictable seed, and return the seed."""
     return default_generator.seed()
 
 

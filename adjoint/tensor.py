@@ -213,7 +213,7 @@ class Tensor(Interchange, TensorMethods):
 
     @property
     def name(self) -> None:
-        """Always None. It is a name for exporters of graphs that is never set."""
+        """Always None. Exporters of graphs read this attribute, but no function sets it."""
         return None
 
     @property

@@ -31,7 +31,7 @@ extensions = [
 
 
 def is_reached(page: str) -> bool:
-    """Whether a site can be reached from here."""
+    """Return whether this machine can reach a site."""
     try:
         return bool(urlopen(page, timeout=10))
     except OSError:

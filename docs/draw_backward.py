@@ -1,4 +1,4 @@
-"""Draws docs/backward.svg, what `DistributedDataParallel` does in one backward: `adjoint launch -n 2 docs/draw_backward.py`."""
+"""Draw docs/backward.svg, one backward of `DistributedDataParallel`: `adjoint launch -n 2 docs/draw_backward.py`."""
 
 from collections import OrderedDict
 from pathlib import Path

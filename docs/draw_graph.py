@@ -8,7 +8,7 @@ from adjoint import inspect, nn
 
 
 def readme_example() -> inspect.Graph:
-    """The README's example, after `y.backward(retain_graph=True)`."""
+    """Return the README's example, after `y.backward(retain_graph=True)`."""
     x = torch.tensor(2.0)
     w = torch.tensor(3.0, requires_grad=True)
     b = torch.tensor(1.0, requires_grad=True)
@@ -18,7 +18,7 @@ def readme_example() -> inspect.Graph:
 
 
 def two_layers() -> inspect.Graph:
-    """A network of two layers and its loss."""
+    """Return a network of two layers and its loss."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
     inputs, target = torch.randn(32, 8), torch.randint(0, 3, (32,))

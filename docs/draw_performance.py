@@ -19,13 +19,13 @@ ROW, LEFT, WIDTH, LEAST, MOST = 22, 490, 920, 0.25, 2.0
 
 
 def place(ratio: float) -> float:
-    """Where a ratio is on the logarithmic axis."""
+    """Return the position of a ratio on the logarithmic axis."""
     share = math.log(min(max(ratio, LEAST), MOST) / LEAST) / math.log(MOST / LEAST)
     return LEFT + share * (WIDTH - LEFT - 60)
 
 
 def rows(results: list[dict[str, Any]]) -> list[tuple[str, float, float, float]]:
-    """The training steps one by one, and the medians of the other groups: name, ratio, lower and upper quartile."""
+    """Return name, ratio, lower and upper quartile of each training step, and the medians of the other groups."""
     shown = [
         (row["case"], row["ratio"], row["ratio_low"], row["ratio_high"]) for row in results if row["group"] == "models"
     ]
@@ -39,7 +39,7 @@ def rows(results: list[dict[str, Any]]) -> list[tuple[str, float, float, float]]
 
 
 def picture(figures: dict[str, Any]) -> str:
-    """A dot for each ratio, and a line from quartile to quartile."""
+    """Draw a dot for each ratio, and a line from quartile to quartile."""
     shown = rows(figures["results"])
     height = 58 + ROW * len(shown)
     parts = [

@@ -2,7 +2,7 @@
 
     python examples/character_transformer.py              about half a minute
 
-Writes character_transformer.png: the loss, and the attention of the last layer's heads during writing.
+Writes character_transformer.png: the loss, and the attention of the last layer's heads while the model writes.
 """
 
 from pathlib import Path
@@ -42,7 +42,7 @@ def is_right(text: str) -> bool:
 
 
 class Block(nn.Module):
-    """Attention to earlier characters, then two linear layers; each result is added to the unnormalized input."""
+    """Attention to earlier characters, and then two linear layers. Each result is added to the unnormalized input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Block(nn.Module):
         self.layers = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
 
     def forward(self, x: torch.Tensor, weights: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return the block's output, and with `weights` the weights of its heads."""
+        """Return the block's output, and the weights of its heads if `weights` is true."""
         normed = self.before_attention(x)
         mask = nn.Transformer.generate_square_subsequent_mask(x.size(1))
         seen, heads = self.attention(

@@ -1,9 +1,9 @@
-"""A checkpoint in PyTorch's format: written, taken apart, changed for another task, and read again.
+"""A checkpoint in PyTorch's format is written, taken apart, changed for another task, and read again.
 
     python examples/checkpoint_round_trip.py              some seconds
 
-With PyTorch installed the file also goes through PyTorch and back, and both libraries' outputs are compared. Writes round_trip.pt
-and checkpoint_round_trip.png: the contents of the file, and the accuracy before and after the transfer.
+If PyTorch is installed, it also reads and writes the file, and the outputs of both libraries are compared. Writes
+round_trip.pt and checkpoint_round_trip.png: the contents of the file, and the accuracy before and after the transfer.
 """
 
 import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
@@ -19,7 +19,7 @@ from adjoint import nn
 
 
 def network(classes: int) -> nn.Sequential:
-    """Return two hidden layers, whose weights move from task to task, and a last layer for one task."""
+    """Return a network of two hidden layers, whose weights both tasks share, and a last layer for one task."""
     return nn.Sequential(nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 48), nn.ReLU(), nn.Linear(48, classes))
 
 
@@ -30,7 +30,7 @@ FEW = 80
 def train(
     model: nn.Module, pixels: torch.Tensor, labels: torch.Tensor, steps: int, name: str, known: int
 ) -> list[float]:
-    """Train on the first `known` digits; return the accuracy on the second half of the digits after each step."""
+    """Train on the first `known` digits. Return the accuracy on the second half of the digits after each step."""
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=3e-3)
     half, history = len(pixels) // 2, []
     for _ in tqdm(range(steps), desc=name, unit="step"):
@@ -44,7 +44,7 @@ def train(
 
 
 def through_pytorch(path: Path, inputs: torch.Tensor, expected: torch.Tensor) -> str:
-    """Read the file with PyTorch, compare the outputs, and write it again with PyTorch; return a report."""
+    """Read the file with PyTorch, compare the outputs, and write it again with PyTorch. Return a report."""
     if importlib.util.find_spec("torch") is None:
         return "PyTorch is not installed: the file did not go through it"
     import torch as pytorch

@@ -1,4 +1,4 @@
-"""Diffusion in two dimensions: a network learns to remove noise, and so to draw a spiral from noise (Ho et al., 2020).
+"""Diffusion in two dimensions: a network learns to remove noise, and draws a spiral from noise (Ho et al., 2020).
 
     python examples/diffusion.py                          about half a minute
 
@@ -51,7 +51,7 @@ class Denoiser(nn.Module):
 
 @torch.no_grad()
 def drawn(model: Denoiser, count: int, keep: list[int]) -> dict[int, torch.Tensor]:
-    """Draw points from noise; return their positions at the times `keep`."""
+    """Draw points from noise. Return their positions at the times `keep`."""
     points, kept = torch.randn(count, 2), {}
     for time in reversed(range(TIMES)):
         if time + 1 in keep:

@@ -32,7 +32,7 @@ ACCURACIES = {
 
 
 class DigitNet(nn.Module):
-    """Two convolutions, each followed by pooling, and two linear layers: 8x8 pixels in, ten scores out."""
+    """Two convolutions, each followed by pooling, and two linear layers. They map 8x8 pixels to ten scores."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class DigitNet(nn.Module):
 
 
 def load_data(seed: int) -> tuple[TensorDataset, TensorDataset]:
-    """Return the training and the test digits, with each class in the same proportion; pixels are from 0 to 1."""
+    """Return the training and the test digits, with each class in the same proportion. Pixels lie between 0 and 1."""
     pixels, targets = load_digits(return_X_y=True)
     train, test = train_test_split(np.arange(len(targets)), test_size=TEST_SHARE, stratify=targets, random_state=seed)
     images = torch.tensor(pixels / 16, dtype=torch.float32).view(-1, 1, 8, 8)
@@ -65,7 +65,7 @@ def load_data(seed: int) -> tuple[TensorDataset, TensorDataset]:
 
 
 def shift(images: torch.Tensor) -> torch.Tensor:
-    """Move the images of a batch by up to one pixel, all in the same direction; blank pixels come in from the edge."""
+    """Move the images of a batch by up to one pixel, all in the same direction. Blank pixels fill the edge."""
     down, right = torch.randint(0, 3, (2,)).tolist()
     height, width = images.shape[-2:]
     padded = images.new_zeros(*images.shape[:2], height + 2, width + 2)
@@ -74,7 +74,7 @@ def shift(images: torch.Tensor) -> torch.Tensor:
 
 
 def train(model: nn.Module, data: TensorDataset, test: TensorDataset, epochs: int) -> dict[str, list[float]]:
-    """Train with Adam, the learning rate falling linearly to zero; returns the history by epoch."""
+    """Train with Adam while the learning rate falls linearly to zero. Return the history by epoch."""
     loader = DataLoader(data, batch_size=BATCH, shuffle=True)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     history: dict[str, list[float]] = {name: [] for name in ("loss", *ACCURACIES)}
@@ -110,17 +110,17 @@ def predict(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
 
 
 def accuracy(model: nn.Module, data: TensorDataset) -> float:
-    """Return the share of images whose most probable digit is right."""
+    """Return the share of images whose most probable digit is correct."""
     images, labels = data.tensors
     return (predict(model, images).argmax(dim=1) == labels).float().mean().item()
 
 
 def draw_learning_curve(history: dict[str, list[float]], path: Path) -> None:
-    """Draw the loss on the left, and the share of wrong digits, on a logarithmic axis, on the right.
+    """Draw the loss on the left, and the share of wrong digits on the right, on a logarithmic axis.
 
-    During training the network reads worse than afterwards: dropout hides a quarter of its units, the images are shifted, and the
-    mean of an epoch includes its first steps. Another curve shows the training digits after each epoch, without all that: compare
-    this curve with the test digits.
+    During training the network makes more errors than afterwards: dropout hides a quarter of its units, the images are
+    shifted, and the mean of an epoch includes its first steps. Another curve shows the errors on the training digits
+    after each epoch, without these conditions. Compare this curve with the curve of the test digits.
     """
     epochs = range(1, len(history["loss"]) + 1)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
@@ -140,7 +140,7 @@ def draw_learning_curve(history: dict[str, list[float]], path: Path) -> None:
 
 
 def draw_predictions(model: nn.Module, data: TensorDataset, path: Path, columns: int = 8, rows: int = 4) -> None:
-    """Draw the wrong test digits, then the least certain ones; a bar shows the probability of the model's answer."""
+    """Draw the wrong test digits, then the least certain digits. A bar shows the probability of the model's answer."""
     images, labels = data.tensors
     probabilities, predicted = predict(model, images).max(dim=1)
     wrong = predicted != labels

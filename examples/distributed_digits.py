@@ -1,4 +1,4 @@
-"""Train the network of digits.py in several processes, each with its part of every batch.
+"""Train the network of digits.py in several processes. Each process computes a part of every batch.
 
     adjoint launch -n 2 examples/distributed_digits.py     over 98 % of the test digits right, as with one process
     adjoint launch -n 4 --hosts machines.txt examples/distributed_digits.py --epochs 5

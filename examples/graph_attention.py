@@ -2,7 +2,7 @@
 
     python examples/graph_attention.py                    some seconds
 
-The graph is drawn at random: more edges within the groups than between them. One node in ten has a label. Writes
+The graph is random, with more edges within the groups than between the groups. One node in ten has a label. Writes
 graph_attention.png.
 """
 
@@ -19,7 +19,7 @@ COLOURS = ("#2f6db3", "#e07b39", "#3a9a6c", "#b0559c")
 
 
 def random_graph() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the groups of nodes, their features, and the edges of shape (2, count): from, to."""
+    """Return the groups of nodes, their features, and the edges of shape (2, count): sources and targets."""
     labels = torch.arange(GROUPS).repeat_interleave(SIZE)
     features = nn.functional.one_hot(labels, FEATURES).float() * 0.7 + 0.6 * torch.randn(GROUPS * SIZE, FEATURES)
     same = labels[:, None] == labels[None, :]
@@ -30,7 +30,7 @@ def random_graph() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 class Attention(nn.Module):
-    """Each node takes the mean of its neighbours' features; the heads compute the weight of an edge from both its ends."""
+    """Weighted means of neighbours' features. Each head computes the weight of an edge from the nodes at both ends."""
 
     def __init__(self, inputs: int, outputs: int, heads: int) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ def draw(
     history: list[tuple[float, float]],
     path: Path,
 ) -> None:
-    """Draw the graph, coloured by the network's answers, with edges as strong as their attention; and the accuracy."""
+    """Draw the accuracy, and the graph with nodes coloured by predicted group and edges drawn by attention."""
     scores, _, weights = model(features, edges)
     said = scores.argmax(1)
     angle = 2 * torch.pi * labels / GROUPS

@@ -2,7 +2,7 @@
 
     python examples/neural_ode.py                         about half a minute
 
-The solver is Runge and Kutta's of fourth order; its steps are recorded, and backward goes through them. Writes neural_ode.png.
+The solver is the Runge-Kutta method of fourth order. Backward goes through its recorded steps. Writes neural_ode.png.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ Field = Callable[[torch.Tensor], torch.Tensor]
 
 
 def truth(y: torch.Tensor) -> torch.Tensor:
-    """Return the field to be learned: a spiral that bends far from the origin."""
+    """Return the field that the network learns: a spiral that bends far from the origin."""
     return (y**3) @ torch.tensor([[-0.1, 2.0], [-2.0, -0.1]]).T
 
 

@@ -2,9 +2,8 @@
 
     python examples/physics_informed.py                   under a minute
 
-The network is given no solution: it is trained so that its own derivatives fulfil the equation; initial and boundary values
-hold by construction.
-Writes physics_informed.png: the solution, and slices compared with finite differences.
+The network receives no solution. Training makes its derivatives satisfy the equation. The initial and boundary values
+are correct by construction. Writes physics_informed.png: the solution, and slices compared with finite differences.
 """
 
 from pathlib import Path
@@ -23,7 +22,7 @@ Solution = dict[float, numpy.ndarray]
 
 
 def derivative(of: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
-    """Return the derivative of each element by the element in the same position."""
+    """Return the derivative of each output with respect to the input in the same position."""
     return torch.autograd.grad(of.sum(), by, create_graph=True)[0]
 
 
@@ -35,7 +34,7 @@ def residual(model: nn.Module, t: torch.Tensor, x: torch.Tensor) -> torch.Tensor
 
 
 def value(model: nn.Module, t: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Return the solution: by construction -sin(πx) at t = 0 and 0 at x = ±1, and the network's elsewhere."""
+    """Return the solution: -sin(πx) at t = 0 and 0 at x = ±1 by construction, elsewhere from the network."""
     return -torch.sin(torch.pi * x) * (1 - t) + t * (1 - x * x) * model(torch.stack([t, x], -1)).squeeze(-1)
 
 

@@ -28,7 +28,7 @@ def arguments(description: str, **numbers: int) -> argparse.Namespace:
 
 
 def open_axes(*many: Axes) -> None:
-    """Return axes without the upper and the right line, and with a faint grid."""
+    """Return axes with a faint grid, without the upper and right lines."""
     for axes in many:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)

@@ -21,7 +21,7 @@ STEP_SIZE, EXPLORE, LONGEST = 0.5, 0.1, 500
 
 
 def moved(place: tuple[int, int], action: int) -> tuple[int, int]:
-    """Return where an action leads: one field further, and up by the wind of the column."""
+    """Return the field that an action leads to: the next field, moved up by the wind of the column."""
     row, column = place
     down, right = MOVES[action]
     return min(max(row + down - WIND[column], 0), ROWS - 1), min(max(column + right, 0), COLUMNS - 1)
@@ -41,7 +41,7 @@ class Values(nn.Module):
 
 
 def choose(values: torch.Tensor, explore: float) -> int:
-    """Return the best action, or any action with the probability `explore`."""
+    """Return the best action, or a random action with probability `explore`."""
     if torch.rand(()) < explore:
         return int(torch.randint(len(MOVES), ()))
     best = (values == values.max()).nonzero().flatten()
@@ -49,7 +49,7 @@ def choose(values: torch.Tensor, explore: float) -> int:
 
 
 def episode(model: Values, trace_decay: float) -> int:
-    """Learn from one walk to the goal; return its length."""
+    """Learn from one walk to the goal, and return the length of the walk."""
     traces = [torch.zeros_like(parameter) for parameter in model.parameters()]
     place, steps = START, 0
     values = model(place)
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def draw(curves: dict[float, torch.Tensor], model: Values, path: Path) -> None:
-    """Draw the lengths of episodes on the left; the values and the path of the last agent on the right."""
+    """Draw the lengths of episodes on the left, and the values and the path of the last agent on the right."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(1, 1.2))
     for (trace_decay, lengths), colour in zip(curves.items(), (GREY, BLUE, ORANGE), strict=True):
         left.plot(range(1, len(lengths) + 1), lengths.numpy(), color=colour, label=f"λ = {trace_decay}")

@@ -35,7 +35,7 @@ class Autoencoder(nn.Module):
         return Normal(mean, nn.functional.softplus(deviation) + 1e-3)
 
     def forward(self, pixels: torch.Tensor, weight: float) -> torch.Tensor:
-        """Return the negative evidence lower bound; `weight` multiplies the divergence."""
+        """Return the negative evidence lower bound, with the divergence multiplied by `weight`."""
         place = self.place(pixels)
         drawn = Bernoulli(logits=self.decoder(place.rsample()), validate_args=False)
         divergence = kl_divergence(place, Normal(0.0, 1.0)).sum(-1)
@@ -66,7 +66,7 @@ def main() -> None:
 
 @torch.no_grad()
 def draw(model: Autoencoder, pixels: torch.Tensor, labels: object, path: Path, count: int = 20) -> None:
-    """Draw the positions on the left, coloured by digit; a map of decoded digits on the right."""
+    """Draw the positions, coloured by digit, on the left, and a map of decoded digits on the right."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5.8), layout="constrained")
     places = model.place(pixels).mean.numpy()
     shown = left.scatter(places[:, 0], places[:, 1], c=labels, cmap="tab10", s=14, alpha=0.8, vmin=-0.5, vmax=9.5)

@@ -24,7 +24,8 @@ class Extra:
     the function transform whose graph this leaf belongs to. `made_by`: the operations that lead from the base to this
     view, if recorded. `grad_dtype`: the dtype of `.grad`, None (any) or `OWN`. `formers`: earlier shapes and dtypes of
     a leaf, each with the number of the first node that was recorded after the change. `stands_for`: a weak reference to
-    the tensor that was an operand of its own in-place change. The node has saved this tensor instead.
+    a tensor that was an operand of its own in-place change. The node has saved the tensor with this record in place of
+    that tensor.
     """
 
     __slots__ = tuple(
@@ -56,7 +57,7 @@ def warn_of_hooks(extra: Extra | None) -> None:
 
 
 def note_former(leaf: Any, array: Any) -> None:
-    """Store the shape and dtype of a leaf before it shows `array`. Earlier graphs send it gradients of that form."""
+    """Store the shape and dtype of a leaf before `array` replaces its array. Earlier graphs send such gradients."""
     own = leaf._array
     if array.shape != own.shape or array.dtype != own.dtype:
         extra = leaf._own_extra()
@@ -64,7 +65,7 @@ def note_former(leaf: Any, array: Any) -> None:
 
 
 def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
-    """Return shape and dtype of the gradient that the node `source` sends to a leaf: the leaf's at the time of recording."""
+    """Return the shape and dtype that a leaf had when the node `source` was recorded, as the gradient has."""
     if leaf._extra is not None and source is not None:
         for number, shape, dtype in leaf._extra.formers:
             if source._sequence < number:

@@ -35,9 +35,9 @@ def import_late(name: str) -> ModuleType:
 
 
 def _within_import(frame: FrameType | None) -> bool:
-    """Return whether this thread executes a module of the package, whose lock it holds.
+    """Return whether this thread is executing a module of the package, and therefore holds the module's lock.
 
-    It must not wait for `_importing` then.
+    Such a thread must not wait for `_importing`.
 
     """
     while frame is not None:

@@ -3,8 +3,8 @@
 The implementing modules set the fields.
 
 Imports point downward. If a lower layer needs a function of a higher layer (for example, to regenerate the node of a
-view), it reads a field of `LATE`. The module that implements the field sets it, once. A call before that imports the
-module.
+view), it reads a field of `LATE`. The module that implements the field sets it, once. If the field is called before it
+is set, the call imports the module.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ class _WithoutFile:
     """A loader that creates a PyTorch module whose contents are in other files here."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Make it."""
+        """Create the module."""
         return ModuleType(spec.name, f"`torch.{_relative(spec.name)}`: names, no logic.")
 
     def exec_module(self, module: ModuleType) -> None:
@@ -285,7 +285,7 @@ class SameModule:
         self.own = own
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the existing module. The import system is about to write `spec` into it."""
+        """Return the existing module. The import system then writes `spec` into the module."""
         module = import_module(self.own)
         self.spec: Any = module.__spec__
         return module

@@ -30,7 +30,7 @@ NOTES, TABLES_SHOWN = -1, -2
 
 
 class Beginning:
-    """The number from which on calls of modules are recorded, or None."""
+    """The sequence number at which the recording of module calls began, or None."""
 
     __slots__ = ("number",)
 

@@ -1,7 +1,7 @@
 """Memory that processes share: unnamed files, which the system frees when the last process releases them.
 
-No cleanup is necessary. When a process dies, its descriptors and mappings end with it. The module depends only on
-bytes, and not on arrays or tensors.
+No cleanup is necessary. When a process dies, its descriptors and mappings end with it. The module handles bytes, and
+knows neither arrays nor tensors.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ arrives between these places. A context is therefore safe under these conditions
 
 - `__enter__` stores the previous state, and changes the state in its last statements, which contain no such call or
   loop;
-- `__exit__` does not begin with such a place either, which `uninterrupted` ensures, and changes the state first.
+- `__exit__` changes the state first. No interrupt arrives at its start, because `uninterrupted` prevents this.
 
 A context whose constructor changes the state, like some contexts of PyTorch, is a `SwitchesAtOnce`.
 

@@ -24,7 +24,7 @@ def asarray(
 ) -> torch.Tensor:
     """Convert numbers, sequences or arrays to a tensor.
 
-    It shares memory if possible, and must share it with `copy=False`.
+    The tensor shares memory with the argument if possible. With `copy=False` it must share memory.
 
     The history of a tensor is kept.
     """

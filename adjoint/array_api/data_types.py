@@ -50,7 +50,7 @@ def isdtype(dtype: torch.dtype, kind: torch.dtype | str | tuple[torch.dtype | st
 
 
 def _promoted(first: torch.dtype, second: torch.dtype) -> torch.dtype:
-    """Return the dtype to which both promote. NumPy's rules apply to integers, and PyTorch's rules to other dtypes."""
+    """Return the common dtype of two dtypes. NumPy's rules apply to integers, and PyTorch's rules to other dtypes."""
     if first is second:
         return first
     if _is_kind(first, "integral") and _is_kind(second, "integral"):

@@ -78,7 +78,7 @@ def matrix_rank(x: torch.Tensor, /, *, rtol: Any = None) -> torch.Tensor:
 
 
 def outer(x1: torch.Tensor, x2: torch.Tensor, /) -> torch.Tensor:
-    """The products of all elements of two vectors."""
+    """The outer product of two vectors: the product of each element of `x1` and each element of `x2`."""
     return torch.outer(*as_common(x1, x2))
 
 

@@ -149,9 +149,9 @@ class Tracer(TracerBase):
         self.root: Any = None
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
-        """Return whether a call of the module is one node.
+        """Return whether a call of the module is recorded as one node.
 
-        This holds for the modules of `torch.nn`, except `Sequential`.
+        By default this is true for the modules of `torch.nn`, except `Sequential`.
         """
         ours = m.__module__.startswith(_LEAVES)
         return ours and not isinstance(m, torch.nn.Sequential)
@@ -314,7 +314,7 @@ def _with_variadic(function: Any, keywords: dict[str, Any]) -> Callable[..., Any
 
 
 def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> GraphModule:
-    """Trace a module or a function, and return a module that computes the same.
+    """Trace a module or a function, and return a module that computes the same results.
 
     Args:
         root: the module or the function.

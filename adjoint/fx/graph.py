@@ -207,7 +207,7 @@ class Graph:
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
     def output(self, result: Argument, type_expr: Any = None) -> Node:
-        """Return."""
+        """Create the node that returns `result`."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Node:

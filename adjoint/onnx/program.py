@@ -150,9 +150,9 @@ class _Sizes:
 
 
 def _joined_calls(calls: list[Call], others: list[Call], sizes: _Sizes) -> dict[int, list[int]]:
-    """Replace such sizes in the arguments of `calls` by `Extent` objects.
+    """Replace sizes of dynamic dimensions in the arguments of `calls` by `Extent` objects.
 
-    Return the sizes of all their tensors, by identity.
+    Return the sizes of all tensors of these calls, by identity.
     """
     for call, other in zip(calls, others, strict=True):
         call.args = sizes.joined(call.args, other.args, str(call.func))
@@ -172,7 +172,7 @@ def _tensors_of(call: Call) -> list[Any]:
 
 
 def _keep_varying(capture: Capture, second: Capture) -> None:
-    """Also keep calls on constants only, if the sizes of these constants depend on dynamic dimensions."""
+    """Also keep calls on constants alone, if the sizes of the constants depend on dynamic dimensions."""
     if [str(call.func) for call in capture.every] != [str(call.func) for call in second.every]:
         raise RuntimeError(
             "the model runs other operators for other sizes of its dynamic dimension: its loops and conditions depend on it"

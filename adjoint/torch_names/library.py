@@ -65,7 +65,7 @@ def _parts(qualname: str) -> tuple[str, str, str]:
     """Return the namespace, the name in it, and the name of the overload, which may be omitted.
 
     Raises:
-        ValueError: if the name has no namespace, or has several.
+        ValueError: if the name has no namespace, or more than one namespace.
     """
     parts = qualname.split("::")
     if len(parts) != 2:
@@ -215,7 +215,7 @@ class Library:
         self._given.append((_implemented(f"{self.ns}::{rest}", key, fn), key))
 
     def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
-        """Accept a function for operators without kernels. It is not called."""
+        """Accept a function for operators without kernels. The function is never called."""
 
     def _destroy(self) -> None:
         """Remove the operators that were defined here, and the functions that were registered."""
@@ -262,7 +262,7 @@ def _is_unknown(op: Any) -> bool:
 
 
 def _registered(op: Any, who: str) -> CustomOpDef:
-    """Return the definition of an operator, which is given as an object, by its full name, or as an object of `torch.ops`.
+    """Return the definition of an operator. `op` is the definition, the full name, or an object of `torch.ops`.
 
     Raises:
         AttributeError: if the name belongs to no defined operator or overload.
@@ -353,7 +353,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, **options: Any) -> Any:
-    """Accept a rule for a dispatch mode. It is not called."""
+    """Accept a rule for a dispatch mode. The rule is never called."""
     return func if func is not None else lambda function: function
 
 
@@ -367,12 +367,12 @@ def opcheck(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> dict[str, Any]:
-    """Test an operator that a program has defined with these arguments, and return "SUCCESS" for each test.
+    """Test an operator that a program has defined. The tests use these arguments. Return "SUCCESS" for each test.
 
-    The tests find arguments that change although the schema does not say so, results that share memory with
-    arguments, shapes of `register_fake` that differ from the kernel's, and derivatives that are missing. Without
-    `raise_exception`, return the errors of the tests that fail instead of raising the first one. `atol` and `rtol` have no
-    effect.
+    The tests find arguments that change although the schema does not say so, results that share memory with arguments,
+    missing derivatives, and differences between the shapes of `register_fake` and of the kernel. Without
+    `raise_exception`, return the errors of the tests that fail instead of raising the first one. `atol` and `rtol` have
+    no effect.
 
     >>> import adjoint as torch
     >>> @torch.library.custom_op("shop::doubled", mutates_args=())

@@ -32,7 +32,7 @@ __all__ = [
 
 
 def _conj(input: Tensor) -> Tensor:
-    """`conj`."""
+    """Return the conjugate, as `torch.conj` does."""
     return input.conj()
 
 
@@ -42,7 +42,7 @@ def _conj_copy(input: Tensor) -> Tensor:
 
 
 def _conj_physical(input: Tensor) -> Tensor:
-    """`conj_physical`."""
+    """Return the conjugate, as `torch.conj_physical` does."""
     return torch.conj_physical(input)
 
 
@@ -57,7 +57,7 @@ def _is_zerotensor(input: Tensor) -> bool:
 
 
 def _efficientzerotensor(size: Sequence[int], **options: Any) -> Tensor:
-    """Zeros."""
+    """Return a tensor of zeros."""
     return torch.zeros(size, **options)
 
 
@@ -102,12 +102,12 @@ def _aminmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> tu
 
 
 def _logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
-    """`logcumsumexp`."""
+    """Return the logarithms of cumulative sums of exponentials, as `torch.logcumsumexp` does."""
     return torch.logcumsumexp(input, dim, out=out)
 
 
 def _segment_reduce(*args: Any, **options: Any) -> Tensor:
-    """`segment_reduce`."""
+    """Return the reduction of each segment, as `torch.segment_reduce` does."""
     return torch.segment_reduce(*args, **options)
 
 
@@ -124,12 +124,12 @@ def _unique2(
 
 
 def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """`softmax`."""
+    """Return the softmax along a dimension, as `torch.softmax` does."""
     return torch.softmax(input, dim)
 
 
 def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """`log_softmax`."""
+    """Return the logarithm of the softmax, as `torch.log_softmax` does."""
     return torch.log_softmax(input, dim)
 
 
@@ -207,7 +207,7 @@ def _addmm_activation(
 
 
 def _lu_with_info(input: Tensor, pivot: bool = True, check_errors: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """`torch.linalg.lu_factor_ex`."""
+    """Return the LU factors, the pivots and the error codes, as `torch.linalg.lu_factor_ex` does."""
     factors, pivots, info = torch.linalg.lu_factor_ex(input, pivot=pivot, check_errors=check_errors)
     return factors, pivots, info
 
@@ -223,12 +223,12 @@ def _unsafe_index(input: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 def _index_put_impl_(
     input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Tensor:
-    """`index_put_`."""
+    """Write values at the indices in place, as `torch.index_put_` does."""
     return input.index_put_(tuple(indices), values, accumulate)
 
 
 def _unsafe_index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
-    """`index_put`."""
+    """Return a copy with values at the indices, as `torch.index_put` does."""
     return input.index_put(tuple(indices), values, accumulate)
 
 
@@ -238,7 +238,7 @@ def _dim_arange(like: Tensor, dim: int) -> Tensor:
 
 
 def _stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """`stack`."""
+    """Return the tensors stacked along a new dimension, as `torch.stack` does."""
     return torch.stack(tensors, dim)
 
 
@@ -314,12 +314,12 @@ def _fft_c2r(input: Tensor, dim: Sequence[int], normalization: int, last_dim_siz
 
 
 def _adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """`adaptive_avg_pool2d`."""
+    """Return the means of regions, as `torch.nn.functional.adaptive_avg_pool2d` does."""
     return torch.nn.functional.adaptive_avg_pool2d(input, output_size)
 
 
 def _adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """`adaptive_avg_pool3d`."""
+    """Return the means of regions, as `torch.nn.functional.adaptive_avg_pool3d` does."""
     return torch.nn.functional.adaptive_avg_pool3d(input, output_size)
 
 

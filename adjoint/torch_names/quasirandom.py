@@ -1,6 +1,6 @@
 """`torch.quasirandom`: Sobol sequences, whose points fill a cube more evenly than random points.
 
-The direction numbers are those of Joe and Kuo (2008, search criterion D(6)), from SciPy.
+SciPy provides the direction numbers of Joe and Kuo (2008, search criterion D(6)).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class SobolEngine:
     def _advance(self, n: int) -> Any:
         """Return the next `n` points as integers.
 
-        Each is the previous point, changed by a direction number (Antonov and Saleev, 1979).
+        Each point is the previous point, changed by a direction number (Antonov and Saleev, 1979).
         """
         first = max(self.num_generated - 1, 0)
         if first + n >= 2**self.MAXBIT:

@@ -25,7 +25,7 @@ class TorchVersion(str):
 
     It can be compared with strings, tuples of numbers and versions.
 
-    It equals only the same string. It is later than other versions with the same numbers, like a build of a release.
+    It equals only an identical string. It is greater than other versions with the same numbers.
 
     >>> version = TorchVersion("2.13.0+cpu")
     >>> version > "2.9", version >= (2, 13), version < "3"

@@ -1,4 +1,4 @@
-"""`torch.version`: the version of this package. It is built with none of PyTorch's libraries."""
+"""`torch.version`: the version of this package. The package uses none of PyTorch's libraries."""
 
 from adjoint._runtime.installed import version as _version
 

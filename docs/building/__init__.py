@@ -1,1 +1,1 @@
-"""What the documentation is built with: an extension of Sphinx and what it stands on."""
+"""The code that builds the documentation: an extension of Sphinx, and the modules that it uses."""

@@ -17,7 +17,7 @@ LESSONS = ("ten-pictures", "your-own-function", "explain", "transforms")
 
 
 def notebook(text: str) -> Any:
-    """A page as a notebook: links lead nowhere there, and pictures show themselves."""
+    """Return a page as a notebook. Links become plain text, and a picture is the value of its cell."""
     made = read_myst_markdown_notebook(text)
     cells = [nbformat.v4.new_code_cell("%pip install -q adjoint-autograd")]
     for cell in made.cells:

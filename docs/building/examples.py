@@ -1,9 +1,9 @@
 """The example of each public name comes from its docstring, from the declared examples, or from the example of its function.
 
 A declared example is a line `names: statements` in a file of `docs/reference/examples`, followed by lines that are indented by
-four spaces. `{}` stands for the name. The output is computed when the site is built and when the tests run, so it cannot become
-wrong. If an example ends in `# raises KIND`, its last statement raises such an error, and the error is shown. If it ends in
-`# warns`, its last statement warns, and the warning is shown.
+four spaces. `{}` stands for the name. The output is computed when the site is built and when the tests run, so it is
+always correct. If an example ends in `# raises KIND`, its last statement raises an error of this class, and the error
+is shown. If it ends in `# warns`, its last statement warns, and the warning is shown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from adjoint.nn import functional as F"""
 
 @cache
 def declared() -> dict[str, str]:
-    """The declared examples, by the whole name: `torch.acos`."""
+    """Return the declared examples by full name, such as `torch.acos`."""
     found: dict[str, str] = {}
     for path in sorted(FOLDER.glob("*.txt")):
         text = re.sub("^#.*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -60,16 +60,17 @@ def declared() -> dict[str, str]:
 
 
 def can_run(public: PublicName) -> bool:
-    """Whether the package that the examples of the module need is installed: the first line of their file says `# needs NAME`."""
+    """Return whether the package that the module's examples need is installed. Their file begins with `# needs NAME`."""
     path = FOLDER / f"{public.module}.txt"
     needed = re.match(r"# needs (\w+)", path.read_text(encoding="utf-8")) if path.exists() else None
     return needed is None or find_spec(needed[1]) is not None
 
 
 def example_of(public: PublicName) -> str | None:
-    """The statements of the example that the docstring lacks; None if there is none.
+    """Return the statements of the declared example of a name, or None if there is no such example.
 
-    They are those of the name, of the function of a method or of an in-place variant, or of another name of the same object.
+    A method or an in-place variant may have the example of its function. A name may have the example of another name of
+    its object.
     """
     examples, name, modules = declared(), public.name, [public.module]
     if public.module == "torch.Tensor" or name.endswith("_"):
@@ -80,13 +81,13 @@ def example_of(public: PublicName) -> str | None:
 
 @cache
 def _same_elsewhere() -> dict[int, str]:
-    """The declared examples by the identity of the object, for objects that have several names."""
+    """Return the declared examples by the identity of the object, for objects that have several names."""
     examples = declared()
     return {id(public.value): examples[public.path] for public in public_names() if public.path in examples}
 
 
 def session(statements: str, title: str) -> str:
-    """The statements as an interactive session with what they print; an exception that is not announced is raised."""
+    """Run the statements, and return them as an interactive session with their output. Raise unexpected exceptions."""
     raises, warns = re.search(r"# raises (\w+)$", statements), statements.endswith("# warns")
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(PRELUDE, names)
@@ -115,7 +116,7 @@ def session(statements: str, title: str) -> str:
 
 
 def has_example(public: PublicName) -> bool:
-    """Whether the docstring has an example, there is a declared one, or the name needs none."""
+    """Return whether the docstring has an example, a declared example exists, or the name needs no example."""
     return (
         not public.is_described
         or public.module in WITHOUT_EFFECT

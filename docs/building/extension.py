@@ -15,7 +15,7 @@ from . import browser, reference, sources
 
 
 def before_reading(app: Any) -> None:
-    """Write the pages of the reference, and what the lessons in the browser need."""
+    """Write the pages of the reference, and the files that the lessons in the browser need."""
     reference.write(Path(app.srcdir) / "reference" / "generated")
     if "jupyterlite_sphinx" in app.extensions:
         lessons = Path(app.config.jupyterlite_content_dir)
@@ -29,7 +29,7 @@ def on_source(app: Any, name: str, source: list[str]) -> None:
 
 
 def without_edit_button(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
-    """Pages of the reference have no source in the repository."""
+    """Remove the edit button from pages of the reference, which have no source in the repository."""
     if page.startswith("reference/generated"):
         context["theme_use_edit_page_button"] = False
         context["theme_secondary_sidebar_items"] = ["page-toc"]
@@ -42,7 +42,7 @@ def after_writing(app: Any, exception: Exception | None) -> None:
 
 
 def quiet_kernels() -> None:
-    """Let the kernels that run pages log errors only, whatever the settings of the machine's own Jupyter are."""
+    """Make the kernels that run pages log errors only, regardless of the settings of Jupyter on the machine."""
     folder = Path(tempfile.mkdtemp(prefix="adjoint-docs-"))
     profile = folder / "profile_default"
     profile.mkdir()
@@ -54,7 +54,7 @@ def quiet_kernels() -> None:
 
 
 def talk_through_files(folder: Path) -> None:
-    """Let kernels listen to sockets in `folder`: kernels of two processes that start at once may choose the same port."""
+    """Make kernels use sockets in `folder`. Kernels of two processes that start at once could choose the same port."""
     construct = AsyncKernelManager.__init__
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:

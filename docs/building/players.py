@@ -1,4 +1,4 @@
-"""Players in pages: a picture or a trace of the library, saved as a page of its own and shown in a frame."""
+"""Players in pages: a picture or a trace of the library is saved as a separate page and shown in a frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENVIRONMENT = "ADJOINT_DOCS_PLAYERS"
 
 
 class Frame:
-    """A frame that shows the page of a picture."""
+    """A frame in which the page of a picture is shown."""
 
     def __init__(self, name: str, height: int, depth: int) -> None:
         self.name, self.height, self.depth = name, height, depth

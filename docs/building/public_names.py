@@ -1,4 +1,4 @@
-"""The public names: where each is, its object, its docstring, and the family of operators that declares it."""
+"""The public names: the module, the object, the docstring, and the family of operators that declares each name."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class PublicName:
 
     @property
     def path(self) -> str:
-        """The whole name, as in a program that says `import adjoint as torch`."""
+        """The full name, as in a program that begins with `import adjoint as torch`."""
         return f"{self.module}.{self.name}"
 
     @cached_property
     def docstring(self) -> str:
-        """Its docstring, cleaned; that of a value which is documented by its type is empty."""
+        """The docstring of the object without indentation, or '' if only its type has a docstring."""
         value = self.value
         if isinstance(value, (type, property)) or callable(value) or hasattr(type(value), "__get__"):
             own = value.__doc__ if isinstance(value, type) else inspect.getdoc(value)
@@ -50,7 +50,7 @@ class PublicName:
 
     @property
     def kind(self) -> str:
-        """`class`, `function`, `method`, `attribute`, or `data`."""
+        """The kind of the object: `class`, `exception`, `function`, `method`, `attribute`, or `data`."""
         in_class = isinstance(owner_of(self.module), type)
         if isinstance(self.value, type):
             return "exception" if issubclass(self.value, BaseException) else "class"
@@ -60,7 +60,7 @@ class PublicName:
 
     @property
     def is_described(self) -> bool:
-        """Whether it has a page of its own: a constant's value says everything, and other packages describe what is theirs."""
+        """Whether the reference describes the object. It describes no constants, and no objects of most other packages."""
         if self.kind == "data" or isinstance(self.value, (bool, int, float, str)):
             return False
         package = str(getattr(self.value, "__module__", "adjoint")).partition(".")[0]
@@ -68,7 +68,7 @@ class PublicName:
 
     @property
     def family(self) -> str:
-        """The family of operators that declares it, such as `math.pointwise`, or ''."""
+        """The family of operators that declares the name, such as `math.pointwise`, or ''."""
         part = {"torch": "torch", "torch.Tensor": "Tensor", "torch.nn.functional": "functional"}.get(
             self.module, self.module.removeprefix("torch.")
         )
@@ -77,7 +77,7 @@ class PublicName:
 
 @cache
 def families() -> dict[tuple[str, str], str]:
-    """The family that declares each name of each part of the index of operators."""
+    """Return the family that declares each operator, by namespace and name."""
     found = {}
     for family, groups in FAMILIES.items():
         for parts, names in groups.items():
@@ -88,7 +88,7 @@ def families() -> dict[tuple[str, str], str]:
 
 @cache
 def owner_of(module: str) -> Any:
-    """The module, or class, of that name; None if there is none."""
+    """Return the module or class of this name, or None if it does not exist."""
     own = f"adjoint{module.removeprefix('torch')}"
     try:
         return importlib.import_module(own)
@@ -110,7 +110,7 @@ def _value(owner: Any, name: str) -> Any:
 
 
 def _defined_below(package: Any) -> list[str]:
-    """The names that a package without `__all__` takes from its modules."""
+    """Return the names that a package without `__all__` imports from its modules."""
     inside = f"{package.__name__}."
     places = {name: str(getattr(value, "__module__", "")) for name, value in vars(package).items()}
     return [name for name, place in places.items() if f"{place}.".replace("torch.", "adjoint.", 1).startswith(inside)]
@@ -118,7 +118,7 @@ def _defined_below(package: Any) -> list[str]:
 
 @cache
 def public_names() -> tuple[PublicName, ...]:
-    """Every public name, sorted by module: those of PyTorch's that there are, and what modules export besides."""
+    """Return every public name, by module: the available names of PyTorch, and the other names that modules export."""
     further = FURTHER_MODULES.read_text(encoding="utf-8").split()
     modules = {module: set(names) for module, names in names_in(PYTORCH_NAMES).items()} | {
         name: set() for name in further

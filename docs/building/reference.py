@@ -28,7 +28,7 @@ NAPOLEON = Config(napoleon_use_param=True, napoleon_use_ivar=True)
 
 
 def described(public: PublicName) -> list[str]:
-    """The entry of one name."""
+    """Return the entry of one name."""
     directive = f".. py:{public.kind}:: "
     calls = [public.path + signature for signature in signatures(public)]
     docstring = public.docstring
@@ -49,7 +49,7 @@ def described(public: PublicName) -> list[str]:
 
 @cache
 def first_places() -> dict[tuple[int, str], str]:
-    """The first module, by the length of its name, in which an object has a name."""
+    """Return, for each object and name, the module with the shortest name that contains them."""
     places: dict[tuple[int, str], str] = {}
     for public in sorted(public_names(), key=lambda each: (len(each.module), each.module)):
         places.setdefault((id(public.value), public.name), public.module)
@@ -57,35 +57,35 @@ def first_places() -> dict[tuple[int, str], str]:
 
 
 def is_alias(public: PublicName) -> bool:
-    """Whether the same object has the same name in another module. Links lead there."""
+    """Return whether the same object has the same name in a module with a shorter name. Links lead to that module."""
     return first_places()[id(public.value), public.name] != public.module
 
 
 def section(title: str, character: str, *lines: str) -> list[str]:
-    """A heading and its text."""
+    """Return a heading and its text."""
     return [escape(title), character * (len(escape(title)) + 1), "", *lines, ""]
 
 
 def contents(pages: list[str]) -> list[str]:
-    """A table of contents."""
+    """Return a table of contents."""
     return [".. toctree::", "   :maxdepth: 1", "", *(f"   {page}" for page in pages), ""]
 
 
 def values(names: list[PublicName]) -> list[str]:
-    """A table of the public values that are neither functions nor classes."""
+    """Return a table of the public values that are neither functions nor classes."""
     rows = [f"   `{public.path}`\t`{repr(public.value)[:90].replace('`', '')}`" for public in names]
     table = [".. csv-table::", "   :delim: tab", "   :header-rows: 1", "", "   name\tvalue", *rows, ""]
     return section("Values", "-", *table) if names else []
 
 
 def title_of(family: str, ends: str = r"[.;] ") -> str:
-    """The beginning of the docstring of a family of operators, or of a folder of families."""
+    """Return the beginning of the docstring of a family of operators, or of a folder of families."""
     text = str(importlib.import_module(f"adjoint.operators.{family}").__doc__).strip()
     return re.split(ends, text.splitlines()[0])[0].rstrip(".")
 
 
 def family_page(family: str, names: list[PublicName]) -> list[str]:
-    """The functions, methods and in-place variants of a family of operators."""
+    """Return the page with the functions, methods and in-place variants of a family of operators."""
     lines = section(title_of(family), "=", INTRODUCTION)
     for title in dict.fromkeys(public.name.rstrip("_") for public in names):
         same = [public for public in names if public.name.rstrip("_") == title]
@@ -94,7 +94,7 @@ def family_page(family: str, names: list[PublicName]) -> list[str]:
 
 
 def module_page(module: str, names: list[PublicName]) -> list[str]:
-    """The names of a module or class."""
+    """Return the page with the names of a module or class."""
     first = (owner_of(module).__doc__ or "").strip().split("\n\n")[0]
     lines = section(module, "=", first, "", INTRODUCTION)
     lines += values([public for public in names if not public.is_described])
@@ -105,7 +105,7 @@ def module_page(module: str, names: list[PublicName]) -> list[str]:
 
 
 def pages() -> dict[str, list[str]]:
-    """The lines of each page, by its name without extension."""
+    """Return the lines of each page, by the name of the page without extension."""
     families: dict[str, list[PublicName]] = defaultdict(list)
     modules: dict[str, list[PublicName]] = defaultdict(list)
     for public in public_names():
@@ -125,7 +125,7 @@ def pages() -> dict[str, list[str]]:
 
 
 def write(folder: Path) -> None:
-    """Write the pages that changed, and remove those that are no longer made."""
+    """Write the pages that have changed, and remove pages that no longer belong to the reference."""
     made = {folder / f"{name}.rst": "\n".join(lines) + "\n" for name, lines in pages().items()}
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ STUBS = {
 
 
 def signatures(public: PublicName) -> list[str]:
-    """How the name is called, one text for each overload: from the type stubs, otherwise from the object."""
+    """Return one signature for each overload, from the type stubs or, if they lack the name, from the object."""
     if found := stubs(public.module).get(public.name):
         return found
     if isinstance(public.value, property) or not callable(public.value):
@@ -37,13 +37,13 @@ def signatures(public: PublicName) -> list[str]:
 
 
 def readable(called: inspect.Signature) -> str:
-    """The signature with the short names of types, and without defaults that are objects."""
+    """Return the signature as text, with the short names of types and without defaults that are objects."""
     return re.sub(r"=( ?)<[^<>]*>", r"=\1...", stringify_signature(called, unqualified_typehints=True))
 
 
 @cache
 def stubs(module: str) -> dict[str, list[str]]:
-    """The signatures in the type stubs of a module, by name."""
+    """Return the signatures in the type stubs of a module, by name."""
     if module not in STUBS:
         return {}
     body = ast.parse((PACKAGE / STUBS[module]).read_text(encoding="utf-8")).body
@@ -66,7 +66,7 @@ def stubs(module: str) -> dict[str, list[str]]:
 
 
 def declaration(public: PublicName) -> tuple[str, int] | None:
-    """The file that declares the name, relative to the repository, and the line; None outside of the package."""
+    """Return the file that declares the name, and the line, or None for names of other packages."""
     if public.family:
         path = PACKAGE / "operators" / f"{public.family.replace('.', '/')}.py"
         owner, name, code = public.module.rpartition(".")[2], public.name, path.read_text(encoding="utf-8")

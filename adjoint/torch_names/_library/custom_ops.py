@@ -112,7 +112,7 @@ class Overload(OpOverload):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the flat arguments of a call are grouped. `given` and `defaults` have the same meaning as in `Arguments`."""
+    """The grouping of the flat arguments of a call. `given` and `defaults` have the same meaning as in `Arguments`."""
 
     structure: tree.TreeSpec
     given: int
@@ -153,8 +153,8 @@ class CustomOpDef:
 
     `schema`: the signature, such as `(Tensor x, float factor) -> Tensor`. `is_bare`: whether the operator was defined
     only by its schema. Until such an operator has a derivative, autograd records the operations of its kernel. Other
-    operators must not return their arguments or share memory with them. Autograd treats the arguments that they change
-    as changed.
+    operators must not return their arguments or share memory with them. Autograd marks the arguments that such
+    operators change.
     """
 
     def __init__(self, namespace: str, name: str, schema: str, is_bare: bool = True, overload: str = "default") -> None:
@@ -242,7 +242,7 @@ class CustomOpDef:
         return func
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Any = None, /) -> Any:
-        """Accept a rule for a dispatch mode. It is not called."""
+        """Accept a rule for a dispatch mode. The rule is never called."""
         return fn if fn is not None else lambda function: function
 
     def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:

@@ -22,10 +22,7 @@ class _Llvm:
 
     @property
     def enabled(self) -> bool:
-        """Whether compiled kernels run.
-
-        Whether compiled kernels are used. The initial value is False if the environment contains `ADJOINT_LLVM=0`.
-        """
+        """Whether compiled kernels run. The initial value is False if the environment contains `ADJOINT_LLVM=0`."""
         return LOOPS.enabled
 
     @enabled.setter

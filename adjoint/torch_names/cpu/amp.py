@@ -12,14 +12,14 @@ __all__ = ["GradScaler", "autocast"]
 
 
 class autocast(amp.autocast):
-    """`torch.autocast("cpu", ...)`."""
+    """The context `torch.autocast("cpu", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype: _dtype = _half, cache_enabled: bool = True) -> None:
         super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
 class GradScaler(amp.GradScaler):
-    """`torch.amp.GradScaler("cpu", ...)`."""
+    """The scaler `torch.amp.GradScaler("cpu", ...)`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__("cpu", *args, **options)

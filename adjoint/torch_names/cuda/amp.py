@@ -14,14 +14,14 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
 class autocast(amp.autocast):
-    """`torch.autocast("cuda", ...)`."""
+    """The context `torch.autocast("cuda", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype: _dtype = _half, cache_enabled: bool = True) -> None:
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
 class GradScaler(amp.GradScaler):
-    """`torch.amp.GradScaler("cuda", ...)`."""
+    """The scaler `torch.amp.GradScaler("cuda", ...)`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__("cuda", *args, **options)

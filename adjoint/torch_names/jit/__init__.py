@@ -43,12 +43,12 @@ class ScriptFunction:
 
 
 def script(obj: _T, *args: Any, **options: Any) -> _T:
-    """Return `obj`, a function, class or module, itself."""
+    """Return `obj` unchanged. It is a function, a class or a module."""
     return obj
 
 
 def trace(func: _T, example_inputs: Any = None, *args: Any, **options: Any) -> _T:
-    """Return `func`, a function or module, itself. It is not called with the example inputs."""
+    """Return `func` unchanged. It is a function or a module, and is not called with the example inputs."""
     return func
 
 
@@ -83,7 +83,7 @@ def ignore(drop: Any = False, **options: Any) -> Any:
 
 
 def interface(obj: _T) -> _T:
-    """Return `obj`, a class, itself."""
+    """Return the class `obj` unchanged."""
     return obj
 
 
