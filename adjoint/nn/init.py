@@ -21,8 +21,8 @@ _LINEAR = frozenset(
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Return the factor by which a layer before `nonlinearity` preserves the variance of its signal.
 
-    It is 1 for linear layers and sigmoid, 5/3 for tanh, √2 for relu, √(2 / (1 + slope²)) for leaky_relu with negative
-    slope `param` (0.01 by default), and 3/4 for selu.
+    The factor is 1 for linear layers and sigmoid, 5/3 for tanh, √2 for relu, √(2 / (1 + slope²)) for leaky_relu with
+    negative slope `param` (0.01 by default), and 3/4 for selu.
 
     Raises:
         ValueError: if the nonlinearity is unknown, or the slope is not a number.
@@ -168,7 +168,7 @@ def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: torch.Tensor) -> tuple[int, int]:
-    """Return the number of inputs of each output and of outputs of each input, for a weight `(out, in, *kernel)`."""
+    """Return how many inputs each output has, and how many outputs each input has, for a weight `(out, in, *kernel)`."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     out_features, in_features, *kernel = tensor.shape

@@ -23,8 +23,9 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
     """A tensor that a `Module` registers as a parameter when it is assigned as an attribute.
 
     Args:
-        data: the tensor. The parameter shares memory and version counter with it. The default is an empty tensor.
-        requires_grad: whether autograd accumulates a gradient into it.
+        data: the tensor. The parameter shares memory and version counter with this tensor. The default is an empty
+            tensor.
+        requires_grad: whether autograd accumulates a gradient into the parameter.
 
     Raises:
         RuntimeError: if `requires_grad` and the dtype is neither floating point nor complex.
@@ -77,7 +78,7 @@ class Buffer(metaclass=_BufferMeta):
     """Creates a tensor that a `Module` registers as a buffer when it is assigned as an attribute.
 
     Args:
-        data: the tensor. The buffer shares memory and version counter with it. The default is an empty tensor.
+        data: the tensor. The buffer shares memory and version counter with this tensor. The default is an empty tensor.
         persistent: whether the buffer is part of the module's `state_dict`.
 
     >>> import adjoint as torch
@@ -114,7 +115,7 @@ __getattr__ = late_names(
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     """Return the arguments `device`, `dtype` and `memory_format`, for functions such as `torch.empty`.
 
-    They may also be given in one argument `factory_kwargs`.
+    The dictionary `factory_kwargs` may contain these arguments.
 
     Raises:
         TypeError: if there are other arguments, or if an argument is given twice.

@@ -1,4 +1,4 @@
-"""The tensors of lazy modules. Their shapes are not known yet."""
+"""The tensors of lazy modules, whose shapes are not known yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_SHAPE = (
 
 
 class UninitializedTensorMixin:
-    """A tensor of a lazy module. Its dtype and device are known. Its shape is not known until `materialize` is called."""
+    """A tensor of a lazy module. The shape is not known until `materialize` is called."""
 
     cls_to_become: type[torch.Tensor]
     _allowed_methods = [
@@ -42,7 +42,7 @@ class UninitializedTensorMixin:
     ]
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Convert it in place to an ordinary parameter or tensor of the given shape with uninitialized elements."""
+        """Convert the tensor in place to an ordinary tensor of the given shape, with uninitialized elements."""
         own: Any = self
         own.data = torch.empty(shape, device=device or own.data.device, dtype=dtype or own.data.dtype)
         own.__class__ = self.cls_to_become
@@ -68,7 +68,7 @@ class UninitializedTensorMixin:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Refuse everything except attributes and conversions of the dtype."""
+        """Raise an error for all operations except attributes and conversions of the dtype."""
         if func in cls._allowed_methods or type(func).__name__ == "method-wrapper":
             return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[misc]
         raise ValueError(
@@ -79,7 +79,7 @@ class UninitializedTensorMixin:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
-    """A parameter whose shape is not known yet. It accumulates a gradient after it is materialized.
+    """A parameter whose shape is not known yet. The parameter accumulates gradients after it is materialized.
 
     >>> import adjoint as torch
     >>> parameter = torch.nn.UninitializedParameter()

@@ -19,7 +19,7 @@ class CausalVariant(IntEnum):
 
 
 def CausalBias(variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> torch.Tensor:
-    """The boolean mask `(seq_len_q, seq_len_kv)`. It is True if a query attends to a key."""
+    """The boolean mask `(seq_len_q, seq_len_kv)`. An element is True if the query attends to the key."""
     if not isinstance(variant, CausalVariant):
         raise AssertionError(f"variant must be a CausalVariant, got {type(variant)}")
     diagonal = 0 if variant == CausalVariant.UPPER_LEFT else seq_len_kv - seq_len_q

@@ -1,7 +1,7 @@
 """`torch.nn.functional`: the computations of layers as functions of tensors.
 
-Most of these functions are operators. The functions written here compose operators. They call each other as
-`torch.nn.functional.name` if PyTorch does so, because a program may have replaced the function.
+Most of these functions are operators. The functions written here compose operators. Like PyTorch, they call some
+functions as `torch.nn.functional.name`, because a program may have replaced a function.
 """
 
 import adjoint as torch

@@ -1,4 +1,4 @@
-"""Activations. Their derivatives at kinks equal PyTorch's."""
+"""Activations. The derivatives at kinks equal PyTorch's."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def interpolate(
         align_corners: whether to align the centres of the corner elements instead of their outer corners.
         recompute_scale_factor: whether to compute the factors from the rounded sizes instead of using the given
             factors.
-        antialias: whether to average when the image shrinks (bilinear, bicubic and lanczos only).
+        antialias: whether to average if the image becomes smaller (bilinear, bicubic and lanczos only).
 
     >>> import adjoint as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")

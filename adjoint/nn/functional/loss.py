@@ -13,7 +13,7 @@ from .reduction import REDUCTIONS, checked_reduction, weighted
 
 
 def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Broadcast input and target together, with a warning if that changes a shape."""
+    """Broadcast input and target together. Warn if a shape changes."""
     if input.shape == target.shape:
         return input, target
     warn(
@@ -140,7 +140,7 @@ def binary_cross_entropy(
     """The cross entropy between the probabilities `target` and `input`.
 
     Raises:
-        ValueError: if their sizes differ.
+        ValueError: if the sizes of input and target differ.
     """
     reduction = checked_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -236,7 +236,7 @@ def gaussian_nll_loss(
         eps: the lower limit of the variance. The limit is not differentiated.
 
     Raises:
-        ValueError: if `var` contains negative numbers, or its shape does not fit.
+        ValueError: if `var` contains negative numbers or has a wrong shape.
     """
     if not isinstance(var, torch.Tensor):
         if var < 0:
@@ -425,7 +425,7 @@ def multilabel_margin_loss(
 ) -> torch.Tensor:
     """The sum over labels j and other classes i of `max(0, 1 - (input[j] - input[i])) / C`.
 
-    Both shapes are `(N, C)` or `(C,)`. The labels of a row come before its first negative entry.
+    Both shapes are `(N, C)` or `(C,)`. The labels of a row end before the first negative entry.
 
     Raises:
         RuntimeError: if the sizes differ.
@@ -462,7 +462,8 @@ def ctc_loss(
     """The negative logarithm of the probability of a sequence of labels, summed over all alignments in time.
 
     `log_probs` `(T, N, C)` or `(T, C)` contains the log-probabilities of labels at each time. `targets` is `(N, S)`, or
-    one vector with the targets of all samples. A mean averages the losses divided by the lengths of their targets.
+    one vector with the targets of all samples. The mean is the average of each loss divided by the length of its
+    target.
 
     Raises:
         RuntimeError: if lengths and sizes do not fit.

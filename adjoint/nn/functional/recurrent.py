@@ -279,13 +279,13 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
 
     Return the outputs of the last layer, and the final states.
 
-    Call it with `(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`. For packed
-    sequences, call it with `(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)`.
+    The arguments are `(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`. For
+    packed sequences, they are `(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)`.
 
     Args:
         input: `(L, N, features)`, or `(N, L, features)` with `batch_first`.
         hx: the initial states, `(layers and directions, N, hidden)`.
-        params: for each layer and direction the weights of input and state. With `has_biases`, also their biases.
+        params: the weights of input and state, and with `has_biases` the biases, for each layer and direction.
         dropout: the probability of dropping outputs in training (`train`), for all layers except the last.
 
     >>> import adjoint as torch
@@ -334,7 +334,7 @@ def run_packed(
     """Run over packed `data` of shape `(steps of all sequences, features)`. Return packed outputs and final states.
 
     The sequences are sorted by length, so the first `batch_sizes[t]` sequences have a step t. In forward direction, the
-    state of each sequence is set aside when the sequence ends. In backward direction, each sequence starts at its last
+    state of each sequence is stored when the sequence ends. In backward direction, each sequence starts at its last
     step with its own initial state.
     """
     stretches = [(size, len(list(steps))) for size, steps in groupby(batch_sizes)]

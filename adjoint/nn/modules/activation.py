@@ -45,7 +45,7 @@ __all__ = [
 
 
 class _Inplace(Module):
-    """An activation with the argument `inplace`, which is shown if it is true."""
+    """An activation with the argument `inplace`. The printed form shows the argument if it is true."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -298,7 +298,7 @@ class _Shrink(Module):
 
 
 class Softshrink(_Shrink):
-    """`input` shrunk towards 0 by `lambd`. It is 0 where the absolute value is smaller than `lambd`."""
+    """`input` shrunk towards 0 by `lambd`. The result is 0 where the absolute value is smaller than `lambd`."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.softshrink(input, self.lambd)

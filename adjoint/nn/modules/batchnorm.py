@@ -144,8 +144,8 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Normalizes each channel of `(N, C, ...)` over the batches of all processes of `process_group`; see `BatchNorm2d`.
 
-    Without `adjoint.distributed`, and in evaluation, it is an ordinary batch normalization. The gradients of parameters
-    belong to this process. `DistributedDataParallel` averages them.
+    Without `adjoint.distributed`, and in evaluation, this is an ordinary batch normalization. The gradients of
+    parameters belong to this process. `DistributedDataParallel` averages these gradients.
     """
 
     def __init__(

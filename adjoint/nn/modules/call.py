@@ -31,14 +31,14 @@ note_call = module_calls.append
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Call `hook(module, args)` before the forward of every module. Its result, if any, replaces the arguments."""
+    """Call `hook(module, args)` before the forward of every module. A result of the hook replaces the arguments."""
     return _register(TABLES._global_forward_pre_hooks, hook, watchers)
 
 
 def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call `hook(module, args, output)` after the forward of every module. Its result, if any, replaces the output."""
+    """Call `hook(module, args, output)` after the forward of every module. A result of the hook replaces the output."""
     return _register(
         TABLES._global_forward_hooks,
         hook,
@@ -51,7 +51,7 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Call `hook(module, grad_output)` in the backward of every module. Its result, if any, replaces the gradients."""
+    """Call `hook(module, grad_output)` in the backward of every module. A result of the hook replaces the gradients."""
     return _register(TABLES._global_backward_pre_hooks, hook, watchers)
 
 
@@ -77,7 +77,7 @@ def _require_kind_of_global_backward_hook(full: bool) -> None:
 
 
 def require_kind_of_backward_hook(module: Registered, full: bool) -> None:
-    """Raise an error if full and other backward hooks are mixed on one module."""
+    """Raise an error if a module would have both full backward hooks and old-style backward hooks."""
     if module._is_full_backward_hook is (not full):
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks on a single Module. "
@@ -89,7 +89,7 @@ def require_kind_of_backward_hook(module: Registered, full: bool) -> None:
 def register(
     module: Registered, table: str, hook: Hook, prepend: bool, flags: dict[str, bool] | None = None
 ) -> RemovableHandle:
-    """Add `hook` to the module's `table` of hooks, and its id to each table in `flags` that is selected."""
+    """Add `hook` to the module's `table` of hooks, and the id of the hook to each table in `flags` that is selected."""
     tables = [(getattr(module, name), value) for name, value in (flags or {}).items()]
     return _register(getattr(module, table), hook, module._call_hooks, tables, prepend)
 
@@ -155,7 +155,7 @@ def has_hooks(module: Any) -> bool:
 
 
 def all_have_hooks() -> bool:
-    """Return whether global hooks exist. A program may have put them into the tables itself."""
+    """Return whether global hooks exist. A program may have added hooks to the tables itself."""
     if not watchers:
         return False
     if len(watchers) > (NOTES in watchers) + (TABLES_SHOWN in watchers):
@@ -209,7 +209,7 @@ class _Call:
         return hook(self.module, self.args, self.result)
 
     def run_hooks_that_are_always_called(self) -> None:
-        """After an exception, call the hooks with `always_call`. Their exceptions become warnings."""
+        """After an exception, call the hooks with `always_call`. Exceptions of these hooks become warnings."""
         for id, hook, with_kwargs, always_called in _forward_hooks(self.module):
             if not always_called or id in self.called:
                 continue

@@ -16,7 +16,7 @@ __all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]
 
 
 def absolute_index(index: Any, length: int) -> int:
-    """Return `index` counted from the start. Raise IndexError if it is out of range."""
+    """Return `index` counted from the start. Raise IndexError if the index is out of range."""
     index = operator.index(index)
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
@@ -30,7 +30,7 @@ def _renumbered(modules: Iterable[Module | None]) -> OrderedDict[str, Module | N
 class Container(Module):
     """A module with named submodules as arguments of its constructor.
 
-    It exists for compatibility only, because every `Module` may have submodules.
+    This class exists only for compatibility, because every `Module` may have submodules.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -162,7 +162,7 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """A list of registered modules. It has no `forward`.
+    """A list of registered modules, without `forward`.
 
     >>> import adjoint as torch
     >>> layers = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(3))
@@ -209,7 +209,7 @@ class ModuleList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def __repr__(self) -> str:
-        """Return the printed form. Consecutive modules with equal text are printed once, with their number."""
+        """Return the printed form. Consecutive modules with equal text are printed once, with the number of modules."""
         if len(self) == 0:
             return self._get_name() + "()"
         runs: list[tuple[int, int, str]] = []
@@ -242,7 +242,7 @@ class ModuleList(Module):
         return module
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Add modules at the end. Raise TypeError if they are not iterable."""
+        """Add modules at the end. Raise TypeError if `modules` is not iterable."""
         if not isinstance(modules, Iterable):
             raise TypeError("ModuleList.extend should be called with an iterable, but got " + type(modules).__name__)
         offset = len(self)
@@ -252,7 +252,7 @@ class ModuleList(Module):
 
 
 class ModuleDict(Module):
-    """A dictionary of registered modules by name, in the order of insertion. It has no `forward`."""
+    """A dictionary of registered modules by name, in the order of insertion, without `forward`."""
 
     _modules: dict[str, Module]  # type: ignore[assignment]
 
@@ -302,7 +302,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add the modules of a mapping or of an iterable of pairs. They replace modules with the same names."""
+        """Add the modules of a mapping or of an iterable of pairs. New modules replace modules with the same names."""
         for name, module in pairs(modules, "ModuleDict", "ModuleDict"):
             self[name] = module
 

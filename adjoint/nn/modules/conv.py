@@ -219,7 +219,7 @@ class _ConvTransposeNd(_ConvNd):
         self._setup(in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding, *made)
 
     def _output_padding(self, input: torch.Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
-        """Return the additional size on one side that gives the output the requested size."""
+        """Return the additional size on one side with which the output has the requested size."""
         if output_size is None:
             return _repeated(self.output_padding, self._dims)
         n = self._dims
@@ -268,8 +268,9 @@ class ConvTranspose2d(_ConvTransposeNd):
     """The gradient of `Conv2d` with respect to its input, as a layer.
 
     Args:
-        output_padding: an additional size on one side of the output. It selects one of several output sizes, because a
-            convolution maps them to the same size. Alternatively, pass `output_size` to `forward`.
+        output_padding: an additional size on one side of the output. Several output sizes are possible, because a
+            convolution maps them to the same size. This argument selects one. Alternatively, pass `output_size` to
+            `forward`.
     """
 
     _dims = 2

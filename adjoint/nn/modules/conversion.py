@@ -21,10 +21,10 @@ torch.memory_format memory_format = None)
 
 
 def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtype | None, bool]:
-    """Parse the arguments of `Module.to` in any of their three forms to `(device, dtype, non_blocking)`.
+    """Convert the arguments of `Module.to`, which has three forms, to `(device, dtype, non_blocking)`.
 
     Raises:
-        TypeError: if they match no form, or the dtype is neither floating point nor complex.
+        TypeError: if the arguments match no form, or the dtype is neither floating point nor complex.
         RuntimeError: if a copy is requested, because a module converts itself in place.
     """
     given = args

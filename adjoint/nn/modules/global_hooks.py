@@ -1,7 +1,7 @@
 """The global hooks, which apply to all modules.
 
-PyTorch stores their tables under names such as `torch.nn.modules.module._global_forward_hooks`. Programs read, change
-and replace these tables.
+PyTorch stores the tables of hooks under names such as `torch.nn.modules.module._global_forward_hooks`. Programs read,
+change and replace these tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TABLES: Any = SimpleNamespace(
 
 
 class HasTables(ModuleType):
-    """A Python module with the tables as attributes. After a program has requested a table, every call reads it."""
+    """A Python module with the tables as attributes. After a program has requested a table, calls of modules read it."""
 
 
 def _shown(name: str) -> property:
@@ -48,6 +48,6 @@ for _name in vars(TABLES):
 
 
 def show_tables(module: str) -> None:
-    """Give a Python module the tables as attributes. These take precedence over entries of its dictionary."""
+    """Give a Python module the tables as attributes. They take precedence over entries of the module's dictionary."""
     sys.modules[module].__class__ = HasTables
     sys.modules[module].__dict__.update(vars(TABLES))

@@ -1,4 +1,4 @@
-"""Lazy modules. They derive the number of input features or channels from the first input."""
+"""Lazy modules, which derive the number of input features or channels from the first input."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ __all__ = [
 class LazyModuleMixin:
     """Gives a module parameters whose shapes are derived from its first call.
 
-    A subclass lists this class before the class of the module. Its constructor creates `UninitializedParameter` and
-    `UninitializedBuffer` objects. Its method `initialize_parameters` materializes them, and is called with the
-    arguments of the first call. After that call the class of the module becomes `cls_to_become`, unless this is None.
+    A subclass lists this class before the class of the module. The constructor of the subclass creates
+    `UninitializedParameter` and `UninitializedBuffer` objects. The first call passes its arguments to the method
+    `initialize_parameters`, which materializes these objects. After that call the class of the module becomes
+    `cls_to_become`, unless this is None.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.LazyLinear(2)

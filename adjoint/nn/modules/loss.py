@@ -78,7 +78,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """A loss that is quadratic for differences below `beta`, and linear above."""
+    """A loss that is quadratic for differences below `beta`, and linear for greater differences."""
 
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
@@ -91,7 +91,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """A loss that is quadratic for differences below `delta`, and linear above."""
+    """A loss that is quadratic for differences below `delta`, and linear for greater differences."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)

@@ -137,7 +137,7 @@ class Module:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, args)` before each `forward`. If its result is not None, it replaces the arguments.
+        """Call `hook(module, args)` before each `forward`. A result other than None replaces the arguments.
 
         Args:
             prepend: whether to call the hook before the existing hooks of the module.
@@ -154,7 +154,7 @@ class Module:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call `hook(module, args, output)` after each `forward`. If its result is not None, it replaces the output.
+        """Call `hook(module, args, output)` after each `forward`. A result other than None replaces the output.
 
         Args:
             prepend: whether to call the hook before the existing hooks of the module.
@@ -171,8 +171,8 @@ class Module:
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` in each backward. A result of the hook replaces `grad_input`.
 
-        `grad_input` and `grad_output` are tuples with an entry for each positional input and each output. The entry is
-        None if the value is not a tensor.
+        `grad_input` and `grad_output` are tuples with an entry for each positional input and each output. Entries for
+        other values than tensors are None.
         """
         call.require_kind_of_backward_hook(self, full=True)
         return call.register(self, "_backward_hooks", hook, prepend)
@@ -189,16 +189,16 @@ class Module:
 
         Raises:
             TypeError: if `name` is not a string, or `param` is not a Parameter.
-            KeyError: if the name is empty, contains a dot or is taken.
+            KeyError: if the name is empty, contains a dot or is already in use.
         """
         registration.register_parameter(self, name, param)
 
     def register_buffer(self, name: str, tensor: torch.Tensor | None, persistent: bool = True) -> None:
-        """Add the buffer `tensor` under `name`. It is part of `state_dict` if `persistent`.
+        """Add the buffer `tensor` under `name`. A persistent buffer is part of `state_dict`.
 
         Raises:
             TypeError: if `name` is not a string, or `tensor` is not a tensor.
-            KeyError: if the name is empty, contains a dot or is taken.
+            KeyError: if the name is empty, contains a dot or is already in use.
         """
         registration.register_buffer(self, name, tensor, persistent)
 
@@ -207,7 +207,7 @@ class Module:
 
         Raises:
             TypeError: if `name` is not a string, or `module` is not a Module.
-            KeyError: if the name is empty, contains a dot or is taken.
+            KeyError: if the name is empty, contains a dot or is already in use.
         """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type_name(module)} is not a Module subclass")
@@ -266,11 +266,11 @@ class Module:
         lookup.replace_submodule(self, target, module, strict)
 
     def get_parameter(self, target: str) -> Parameter:
-        """Return the parameter with the dotted name `target`. Raise AttributeError if it does not exist."""
+        """Return the parameter with the dotted name `target`. Raise AttributeError if no such parameter exists."""
         return lookup.parameter(self, target)
 
     def get_buffer(self, target: str) -> torch.Tensor:
-        """Return the buffer with the dotted name `target`. Raise AttributeError if it does not exist."""
+        """Return the buffer with the dotted name `target`. Raise AttributeError if no such buffer exists."""
         return lookup.buffer(self, target)
 
     # Walking through
@@ -407,7 +407,7 @@ class Module:
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Convert floating-point and complex parameters and buffers in place.
 
-        Call it as `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)` or `to(tensor, non_blocking)`.
+        The forms are `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)` and `to(tensor, non_blocking)`.
 
         Raises:
             TypeError: if the dtype is neither floating point nor complex.
@@ -455,7 +455,7 @@ class Module:
     # State dicts
 
     def get_extra_state(self) -> Any:
-        """Return additional state for the state dict. A subclass overrides it together with `set_extra_state`."""
+        """Return additional state for the state dict. A subclass overrides this method together with `set_extra_state`."""
         raise RuntimeError(state_dict.UNREACHABLE.format("get_extra_state"))
 
     def set_extra_state(self, state: Any) -> None:
@@ -492,7 +492,7 @@ class Module:
             A named tuple `(missing_keys, unexpected_keys)`.
 
         Raises:
-            RuntimeError: if shapes do not match or, when `strict`, if keys do not match.
+            RuntimeError: if shapes do not match, or if `strict` is true and keys do not match.
         """
         return _load(self, state_dict, strict, assign)
 

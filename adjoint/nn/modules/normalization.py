@@ -125,7 +125,7 @@ class GroupNorm(Affine):
 
     Args:
         num_groups: the number of groups of channels (dimension 1).
-        num_channels: the number of channels. `num_groups` must divide it.
+        num_channels: the number of channels, a multiple of `num_groups`.
         eps: a number that is added to the variance.
         affine: whether to scale and shift each channel by parameters, initially 1 and 0.
         bias: whether to shift.

@@ -58,7 +58,7 @@ class ParameterList(Module):
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Add values at the end. Raise TypeError if they are not iterable, or are a tensor."""
+        """Add values at the end. Raise TypeError if `values` is a tensor or is not iterable."""
         if isinstance(values, torch.Tensor) or not isinstance(values, Iterable):
             raise TypeError("ParameterList.extend should be called with an iterable, but got " + type(values).__name__)
         for value in values:

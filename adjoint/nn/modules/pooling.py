@@ -264,7 +264,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """The partial inverse of `MaxPool2d`. It places the maxima at their indices, and zeros elsewhere.
+    """The partial inverse of `MaxPool2d`. The output contains the maxima at their indices, and zeros elsewhere.
 
     >>> import adjoint as torch
     >>> images = torch.tensor([[[[1.0, 2.0], [4.0, 3.0]]]])

@@ -17,17 +17,17 @@ from .global_hooks import TABLES
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, parameter)` when any module registers a parameter. Its result replaces the parameter."""
+    """Call `hook(module, name, parameter)` when any module registers a parameter. A result replaces the parameter."""
     return add_hook(TABLES._global_parameter_registration_hooks, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, buffer)` when any module registers a buffer. Its result replaces the buffer."""
+    """Call `hook(module, name, buffer)` when any module registers a buffer. A result replaces the buffer."""
     return add_hook(TABLES._global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, submodule)` when any module registers a submodule. Its result replaces the submodule."""
+    """Call `hook(module, name, submodule)` when any module registers a submodule. A result replaces the submodule."""
     return add_hook(TABLES._global_module_registration_hooks, hook)
 
 
@@ -84,7 +84,8 @@ def _require_free_name(module: Registered, name: str, kind: str, registered: Map
 def set_attribute(module: Registered, name: str, value: Any, is_module: bool) -> None:
     """Assign an attribute.
 
-    Register parameters, buffers and submodules. Refuse to change the kind of a registered attribute.
+    Register parameters, buffers and submodules. Raise TypeError if another kind of value would replace a registered
+    value.
     """
     own = module.__dict__
     if isinstance(value, Parameter):
@@ -161,7 +162,7 @@ def add_hook(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., An
 
 
 def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Registered, name: str, value: Any) -> Any:
-    """Call the registration hooks for a new value. Each hook may replace it."""
+    """Call the registration hooks for a new value. Each hook may replace the value."""
     for hook in hooks.values():
         result = hook(module, name, value)
         if result is not None:

@@ -298,7 +298,7 @@ class RNN(RNNBase):
 
     For the arguments, see `RNNBase`. `nonlinearity` is "tanh" or "relu".
 
-    Call it as `rnn(input, h_0)`. It returns the outputs of the last layer and the final hidden states.
+    The call `rnn(input, h_0)` returns the outputs of the last layer and the final hidden states.
     """
 
     @_with_parameters_of(_layers)
@@ -321,7 +321,7 @@ class RNN(RNNBase):
 class GRU(RNNBase):
     """A network of gated recurrent units (Cho et al., 2014). For the arguments, see `RNNBase`.
 
-    Call it as `gru(input, h_0)`. It returns the outputs of the last layer and the final hidden states.
+    The call `gru(input, h_0)` returns the outputs of the last layer and the final hidden states.
     """
 
     @_with_parameters_of(_layers)
@@ -336,7 +336,7 @@ class GRU(RNNBase):
 class LSTM(RNNBase):
     """A network of long short-term memory (Hochreiter and Schmidhuber, 1997). For the arguments, see `RNNBase`.
 
-    Call it as `lstm(input, (h_0, c_0))`. It returns the outputs of the last layer and the final `(h_n, c_n)`.
+    The call `lstm(input, (h_0, c_0))` returns the outputs of the last layer and the final `(h_n, c_n)`.
 
     >>> import adjoint as torch
     >>> output, (h_n, c_n) = torch.nn.LSTM(2, 3, num_layers=2)(torch.zeros(5, 4, 2))
@@ -481,7 +481,7 @@ class GRUCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """A cell of long short-term memory. It takes and returns `(h, c)`."""
+    """A cell of long short-term memory, whose state is `(h, c)`."""
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

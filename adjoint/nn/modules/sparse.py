@@ -123,21 +123,21 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """Create an embedding from a table `(num_embeddings, embedding_dim)`. `freeze` excludes it from training."""
+        """Create an embedding from a table `(num_embeddings, embedding_dim)`. `freeze` excludes the table from training."""
         options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         rows, columns = _sizes_of_table(embeddings)
         return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
 
 
 class EmbeddingBag(_Table):
-    """A table of vectors. It computes the sum, mean or maximum for each bag of indices. See `functional.embedding_bag`.
+    """A table of vectors that returns the sum, mean or maximum for each bag of indices; see `functional.embedding_bag`.
 
     Args:
         num_embeddings: the number of vectors.
-        embedding_dim: the number of elements of a vector. They are drawn from the standard normal distribution.
+        embedding_dim: the number of elements of a vector. The elements are drawn from the standard normal distribution.
         mode: "sum", "mean" or "max".
         include_last_offset: whether the last offset is the end of the last bag.
-        padding_idx: an index to ignore. Its vector is initially zero.
+        padding_idx: an index to ignore. The vector at this index is initially zero.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """Create it from a table `(num_embeddings, embedding_dim)`. `freeze` excludes the table from training."""
+        """Create an `EmbeddingBag` from a table `(num_embeddings, embedding_dim)`. `freeze` excludes the table from training."""
         options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset, padding_idx)
         rows, columns = _sizes_of_table(embeddings)
         made = cls(rows, columns, *options)

@@ -39,7 +39,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _WrappedHook:
-    """A hook that runs before loading. If the hook was registered with the module, it receives the module first."""
+    """A hook that runs before loading. A hook that was registered with the module receives the module as first argument."""
 
     def __init__(self, hook: Callable[..., Any], module: Registered | None) -> None:
         self.hook = hook
@@ -64,7 +64,7 @@ class _WrappedHook:
 
 
 def save(module: Registered, destination: Any, prefix: str, keep_vars: bool) -> Any:
-    """Write the state of `module` and its descendants into `destination`. If it is None, create an ordered dictionary."""
+    """Write the state of `module` and its descendants into `destination`, by default a new ordered dictionary."""
     if destination is None:
         destination = OrderedDict()
         destination._metadata = OrderedDict()

@@ -59,7 +59,7 @@ def _get_activation_fn(activation: str) -> Callable[[torch.Tensor], torch.Tensor
 
 
 def _detect_is_causal_mask(mask: Mask, is_causal: bool | None = None, size: int | None = None) -> bool:
-    """Return whether a mask is causal: the value of `is_causal` or, if it is None, the result of a comparison."""
+    """Return `is_causal` or, if it is None, whether the mask equals a causal mask."""
     if is_causal is not None or mask is None:
         return is_causal is True
     length = size if size is not None else mask.size(-2)
@@ -312,7 +312,7 @@ class TransformerEncoder(Module):
 
         See `TransformerEncoderLayer` for the arguments.
 
-        If `is_causal` is None, it is determined by a comparison.
+        If `is_causal` is None, the mask is compared with a causal mask.
         """
         mask, src_key_padding_mask = _canonical_masks(src, mask, "mask", src_key_padding_mask)
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
@@ -355,7 +355,7 @@ class TransformerDecoder(Module):
 
         See `TransformerDecoderLayer` for the arguments.
 
-        If `tgt_is_causal` is None, it is determined by a comparison.
+        If `tgt_is_causal` is None, the mask is compared with a causal mask.
         """
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, _get_seq_len(tgt, batch_first))

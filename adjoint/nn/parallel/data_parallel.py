@@ -1,7 +1,7 @@
 """Data parallelism on a CPU: one replica of the module for each worker thread, each with a part of the batch.
 
-Replicas share the parameters, so gradients accumulate in the original parameters. `replicate` makes copies of a module
-that share its parameters. `parallel_apply` runs modules concurrently, each in a separate thread.
+Replicas share the parameters, so gradients accumulate in the original parameters. `replicate` returns copies of a
+module that share the parameters. `parallel_apply` runs modules concurrently, each in a separate thread.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class DataParallel(Module):
     """Splits the batch along `dim`, runs a replica of `module` on each part in its own thread, and joins the outputs.
 
     Args:
-        module: the module. It is the attribute `module`, so keys of the state dict begin with `module.`.
+        module: the module, which becomes the attribute `module`. Keys of the state dict therefore begin with `module.`.
         device_ids: a sequence with one entry for each thread; `torch.get_num_threads()` threads if None or empty.
         output_device: stored, but not used.
         dim: the batch dimension.

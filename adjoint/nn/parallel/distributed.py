@@ -31,7 +31,7 @@ class DistributedDataParallel(Module):
     """Wraps `module`. The parameters of all processes stay equal, because each step uses the average of all gradients.
 
     Args:
-        module: the model. It is the attribute `module`, so keys of the state dict begin with `module.`.
+        module: the model, which becomes the attribute `module`. Keys of the state dict therefore begin with `module.`.
         device_ids, output_device, dim: these must be None, None and 0, because only CPUs exist.
         broadcast_buffers: whether each forward starts with the buffers of the first process; True if None.
         init_sync: whether to compare the parameters of all processes, and to use the values of the first process.
@@ -167,7 +167,7 @@ class DistributedDataParallel(Module):
     def _check_same_model(self, names: list[str], parameters: list[Any]) -> None:
         """Compare the names, shapes and dtypes of parameters with the first process.
 
-        If one of them differs, all processes raise the error.
+        If one process differs, all processes raise the error.
         """
         own = [[name, tuple(each.shape), str(each.dtype)] for name, each in zip(names, parameters, strict=True)]
         models: list[Any] = [None] * self.process_group.size()
@@ -194,7 +194,7 @@ class DistributedDataParallel(Module):
     # --- forward ----------------------------------------------------------------------------------------------------
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Call the module. Its backward averages the gradients."""
+        """Call the module. The backward of the result averages gradients."""
         synchronizes = torch.is_grad_enabled() and self.require_backward_grad_sync
         self._before_forward(synchronizes)
         output = self.module(*inputs, **kwargs)
@@ -225,7 +225,7 @@ class DistributedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Inside this context, gradients accumulate in each process. The first backward after it averages their sum."""
+        """A context in which each process accumulates its gradients. The first backward after the context averages them."""
         former = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -249,8 +249,8 @@ class DistributedDataParallel(Module):
 
         Args:
             state: an object for the hook, such as a group or a `PowerSGDState`.
-            hook: a function of the state and a `torch.distributed.GradBucket`. It returns a future of a tensor like the
-                bucket's buffer.
+            hook: a function of the state and a `torch.distributed.GradBucket`. The hook returns a future of a tensor
+                like the bucket's buffer.
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")

@@ -29,7 +29,7 @@ class Bucket:
     """A group of parameters whose gradients are reduced together.
 
     Attributes:
-        numbers: the numbers of its parameters.
+        numbers: the numbers of the parameters in this bucket.
         buffer: the tensor of one dimension into which gradients are copied.
         shared: the memory of the buffer, which all ranks of the group can access.
         views: by parameter number, the parts of the buffer in the shapes of the parameters.
@@ -62,7 +62,7 @@ class Bucket:
         self.pending: Any = None
 
     def place(self, number: int, parameter: Any, as_view: bool) -> None:
-        """Take the gradient of a parameter, or zeros if it has none."""
+        """Take the gradient of a parameter, or zeros if the parameter has no gradient."""
         grad, view = parameter.grad, self.views.get(number)
         if view is None:
             self.placed[number] = self.zeros(parameter) if grad is None else grad

@@ -15,7 +15,7 @@ def parameters_to_vector(parameters: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def vector_to_parameters(vec: torch.Tensor, parameters: Iterable[torch.Tensor]) -> None:
-    """Set the data of the parameters to parts of the vector. They share its memory.
+    """Set the data of the parameters to parts of the vector, which share memory with the vector.
 
     Raises:
         TypeError: if `vec` is not a tensor.

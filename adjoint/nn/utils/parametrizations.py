@@ -84,7 +84,7 @@ class _Orthogonal(Module):
         return Q.mT if transposed else Q
 
     def right_inverse(self, Q: torch.Tensor) -> torch.Tensor:
-        """Return the stored value for `Q`. If `Q` is not orthogonal, it is made orthogonal."""
+        """Return the stored value for `Q`. A `Q` that is not orthogonal is converted first."""
         if Q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
@@ -123,7 +123,7 @@ def orthogonal(
 ) -> Module:
     """Make a matrix parameter orthogonal.
 
-    Its columns are orthonormal. If it has fewer rows than columns, its rows are orthonormal.
+    The columns are orthonormal. If the matrix has fewer rows than columns, the rows are orthonormal.
 
     Args:
         orthogonal_map: "matrix_exp" (the default for square or complex matrices), "cayley" or "householder".
@@ -246,7 +246,7 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Give a weight the spectral norm 1, by dividing it by an estimate of its norm (Miyato et al., 2018).
+    """Divide a weight by an estimate of its spectral norm, so that the norm becomes 1 (Miyato et al., 2018).
 
     Args:
         n_power_iterations: the number of steps of power iteration for each call in training.

@@ -69,7 +69,7 @@ class ParametrizationList(ModuleList):
 
     Args:
         modules: the parametrizations, at least one.
-        original: the tensor. If the parametrizations have `right_inverse`, it computes the stored tensor from
+        original: the tensor. A method `right_inverse` of the parametrizations computes the stored tensor from
             `original`.
         unsafe: whether the parametrizations may change shape and dtype without a check.
     """
@@ -204,7 +204,7 @@ def _inject_new_class(module: Module) -> None:
 
 
 def _inject_property(module: Module, tensor_name: str) -> None:
-    """Make the attribute compute the parametrized tensor, and make its assignment call `right_inverse`."""
+    """Turn the attribute into a property that computes the parametrized tensor. Assignments call `right_inverse`."""
 
     def compute(self: Any) -> torch.Tensor:
         known = _cache.get()
@@ -228,16 +228,16 @@ def register_parametrization(
     """Replace `module.tensor_name` by the result of `parametrization`, applied to a stored tensor.
 
     Args:
-        parametrization: a module. Its `forward` computes the tensor. If the parametrization has a method
-            `right_inverse`, the method computes the stored tensor from the current value, and from values that are
-            assigned later. Otherwise the current value is stored.
+        parametrization: a module whose `forward` computes the tensor. A method `right_inverse` computes the stored
+            tensor from the current value, and from values that are assigned later. Without this method, the current
+            value is stored.
         unsafe: whether the parametrization may change shape and dtype.
 
     Returns:
-        `module`. Its class is now a subclass of its former class.
+        `module`, whose class is now a subclass of the former class.
 
     Raises:
-        ValueError: if the tensor does not exist, or its shape or dtype changes.
+        ValueError: if the tensor does not exist, or if the parametrization changes the shape or the dtype.
 
     >>> import adjoint as torch
     >>> class Symmetric(torch.nn.Module):
@@ -354,7 +354,7 @@ def type_before_parametrizations(module: Module) -> type:
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Copy the parametrizations of `from_module`, for one tensor or for all, and their stored tensors to `to_module`."""
+    """Copy the parametrizations of one or all tensors of `from_module`, with the stored tensors, to `to_module`."""
     if not is_parametrized(from_module):
         return to_module
     if not isinstance(from_module.parametrizations, ModuleDict):

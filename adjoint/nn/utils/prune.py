@@ -182,7 +182,7 @@ class Identity(BasePruningMethod):
 
 
 class _Unstructured(BasePruningMethod):
-    """Prunes single elements. `amount` is their number, or their fraction if it is a float."""
+    """Prunes single elements. `amount` is the number of pruned elements, or a fraction if it is a float."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -206,7 +206,7 @@ class _Unstructured(BasePruningMethod):
 
 
 class RandomUnstructured(_Unstructured):
-    """Prunes random elements. `amount` is their number, or their fraction if it is a float."""
+    """Prunes random elements. `amount` is the number of pruned elements, or a fraction if it is a float."""
 
     def _chosen(self, t: torch.Tensor, count: int) -> Any:
         return torch.topk(torch.rand_like(t).view(-1), k=count)
@@ -215,7 +215,7 @@ class RandomUnstructured(_Unstructured):
 class L1Unstructured(_Unstructured):
     """Prunes the elements with the smallest absolute values.
 
-    `amount` is their number, or their fraction if it is a float.
+    `amount` is the number of pruned elements, or a fraction if it is a float.
     """
 
     def _chosen(self, t: torch.Tensor, count: int) -> Any:
@@ -247,7 +247,7 @@ class _Structured(BasePruningMethod):
 
 
 class RandomStructured(_Structured):
-    """Prunes random slices along `dim`. `amount` is their number, or their fraction if it is a float."""
+    """Prunes random slices along `dim`. `amount` is the number of pruned slices, or a fraction if it is a float."""
 
     def __init__(self, amount: float, dim: int = -1) -> None:
         _validate_pruning_amount_init(amount)
@@ -267,7 +267,7 @@ class RandomStructured(_Structured):
 class LnStructured(_Structured):
     """Prunes the slices along `dim` with the smallest norms of order `n`.
 
-    `amount` is their number, or their fraction if it is a float.
+    `amount` is the number of pruned slices, or a fraction if it is a float.
     """
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
@@ -317,7 +317,7 @@ def identity(module: Module, name: str) -> Module:
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Prune random elements. `amount` is their number, or their fraction if it is a float."""
+    """Prune random elements. `amount` is the number of pruned elements, or a fraction if it is a float."""
     RandomUnstructured.apply(module, name, amount=amount)
     return module
 
@@ -391,7 +391,7 @@ def global_unstructured(
 
 
 def remove(module: Module, name: str) -> Module:
-    """Make the pruning of a parameter permanent. Raise ValueError if it is not pruned."""
+    """Make the pruning of a parameter permanent. Raise ValueError if the parameter is not pruned."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             hook.remove(module)

@@ -166,7 +166,8 @@ def pack_padded_sequence(
     """Pack a batch `(longest, batch, *)` (or `(batch, longest, *)`) of padded sequences.
 
     Raises:
-        RuntimeError: if lengths are not positive, or if `enforce_sorted` is True and they are not in descending order.
+        RuntimeError: if lengths are not positive, or if `enforce_sorted` is True and lengths are not in descending
+            order.
     """
     counts = torch.as_tensor(lengths, dtype=torch.int64)
     order = None
@@ -200,7 +201,7 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Pad packed sequences. Return them in their original order, and their lengths."""
+    """Pad packed sequences. Return the sequences in the original order, and the lengths."""
     sizes = sequence.batch_sizes.tolist()
     steps = len(sizes)
     if total_length is not None and total_length < steps:

@@ -1,4 +1,4 @@
-"""Spectral normalization by a hook before each call (Miyato et al., 2018). `parametrizations` offers it without a hook."""
+"""Spectral normalization by a hook before each call (Miyato et al., 2018). `parametrizations` offers the same without a hook."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: _M, name: str = "weight") -> _M:
-    """Undo `spectral_norm`. Remove spectral normalization. Raise ValueError if it was not applied."""
+    """Remove spectral normalization. Raise ValueError if the weight has no spectral normalization."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

@@ -1,6 +1,6 @@
 """Weight normalization by a hook before each call (Salimans and Kingma, 2016).
 
-`parametrizations` offers it without a hook.
+`parametrizations` offers the same without a hook.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def weight_norm(module: _M, name: str = "weight", dim: int | None = 0) -> _M:
 
 
 def remove_weight_norm(module: _M, name: str = "weight") -> _M:
-    """Undo `weight_norm`. Remove spectral normalization. Raise ValueError if it was not applied."""
+    """Remove weight normalization. Raise ValueError if the weight has no weight normalization."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)

@@ -557,7 +557,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
 
 
 def fill_number(value, function, position):
-    """Return `value` as a Python number. It may be a zero-dimensional tensor."""
+    """Return `value`, a number or a zero-dimensional tensor, as a Python number."""
     if not is_of_type(value, "Number"):
         raise TypeError(
             f"{function}(): argument 'fill_value' (position {position}) must be Number, not {type(value).__name__}"

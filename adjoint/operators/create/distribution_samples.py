@@ -1,6 +1,6 @@
 """Samples of distributions with tensors as parameters: Poisson, multinomial, binomial, gamma, Dirichlet.
 
-With the same seed, they equal PyTorch's samples bit for bit.
+With the same seed, the samples equal PyTorch's samples bit for bit.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class binomial:
 class standard_gamma:
     """Numbers from gamma distributions with concentrations `self` and rate 1.
 
-    They have a derivative with respect to `self` (`kernels.incomplete`).
+    The numbers have a derivative with respect to `self` (`kernels.incomplete`).
     """
 
     def forward(self: Array, generator=None): ...

@@ -86,7 +86,7 @@ def _options(kind: dtypes.dtype) -> str:
 
 
 class tensortype(type):
-    """The metaclass of `FloatTensor` and similar classes. Tensors of one dtype are their instances."""
+    """The metaclass of `FloatTensor` and similar classes. The instances of such a class are the tensors of one dtype."""
 
     dtype: dtypes.dtype
     device: device
@@ -158,7 +158,7 @@ def type_name(kind: dtypes.dtype) -> str:
 def type_of(input, dtype=None, non_blocking=False):
     """Return the name of the tensor's type, such as `'torch.FloatTensor'`.
 
-    Given a dtype or such a name, return the converted tensor.
+    If a dtype or the name of a type is given, return the converted tensor.
     """
     if dtype is None:
         return type_name(input.dtype)

@@ -1,6 +1,6 @@
-"""Random tensors, and tensors filled in place with random numbers. With the same seed they equal PyTorch's bit for bit.
+"""Random tensors, and tensors filled in place with random numbers.
 
-The gradient of random samples is zero.
+With the same seed, the numbers equal PyTorch's numbers bit for bit. The gradient of random samples is zero.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def randperm(
 def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callable[..., Any]:
     """Return the kernel of an operator whose last argument is a generator.
 
-    It calls `sampler(stream, ...)` with the other arguments.
+    The kernel calls `sampler(stream, ...)` with the other arguments.
 
     With `like_first`, the sampler fills a new array like the first argument, in place of this argument.
     """

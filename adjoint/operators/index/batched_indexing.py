@@ -99,7 +99,7 @@ def take(op, batch, value, index):
 
 
 def take_backward(op, batch, grad, shape, index):
-    """Their gradient."""
+    """The gradient of `take`, for each example."""
     count = prod(shape)
     if not count or not batch.size:
         return None
@@ -129,7 +129,7 @@ def embedding(op, batch, weight, indices, padding_idx, *rest):
 
 
 def embedding_backward(op, batch, grad, indices, count, padding_idx, by_frequency):
-    """Their gradient."""
+    """The gradient of the table, for each example."""
     if by_frequency or (padding_idx is not None and padding_idx >= 0) or not batch.size:
         return None
     places = _offset(batch, batch.expanded(indices), count)

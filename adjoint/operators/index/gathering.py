@@ -272,7 +272,7 @@ def _product_gradients(grad, self, places, src, include_self, result, xp):
     nonzero_src = xp.where(zero_src, ones, src)
     without = places.multiply(nonzero_base, nonzero_src)
     single = grad * xp.where(zeros == 1, without, without * 0)
-    # Each of two zeros is their sum minus the other one. This is 0, but it has a derivative.
+    # A zero factor equals the sum of both zero factors minus the other factor. This difference has a derivative.
     pair = grad * xp.where(zeros == 2, without, without * 0)
     added = places.add(xp.where(zero_base, base, base * 0), xp.where(zero_src, src, src * 0))
     at = places.read

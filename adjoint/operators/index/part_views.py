@@ -26,7 +26,7 @@ from ...tensor import LEAF, Tensor, new_tensor
 _slice = type(numpy.s_[:])
 _FULL = _slice(None)
 _LEADING = [(_FULL,) * dim for dim in range(65)]
-"""The part of a NumPy key that leaves the dimensions before a dimension unchanged."""
+"""For each number of leading dimensions, the part of a NumPy key that leaves them unchanged."""
 
 _FLAGS, _STATE = modes.FLAGS, modes.STATE
 

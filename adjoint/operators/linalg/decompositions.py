@@ -324,7 +324,7 @@ class linalg_qr:
 def _qr_gradient(to_q, to_r, Q, R, xp):
     """Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions", for square or tall matrices.
 
-    The part above the diagonal of the product of Q and `to_q` cancels. It is left out to avoid a rounding error.
+    The part above the diagonal of the product of Q and `to_q` cancels. Omitting this part avoids a rounding error.
     """
     inner = 0
     if to_r is not None:

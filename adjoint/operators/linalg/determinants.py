@@ -124,7 +124,7 @@ def slogdet_function(input, *, out=None):
 
 @public(method=True, numpy_names=True)
 def logdet(input):
-    """The logarithm of the determinant. It is NaN for a negative determinant."""
+    """The logarithm of the determinant, which is NaN for a negative determinant."""
     sign, log = linalg_slogdet(input)
     if input._array.dtype.kind == "c":
         return log + sign.log()

@@ -246,7 +246,7 @@ _MODES = {
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The `p`-norm distances between rows of `x1` and rows of `x2`: shapes `(..., P, M)`, `(..., R, M)` to `(..., P, R)`.
 
-    For more than 25 rows, Euclidean distances are computed by a matrix product unless `compute_mode` forbids it. This
+    For more than 25 rows, a matrix product computes Euclidean distances unless `compute_mode` forbids this. The product
     is faster and less precise.
 
     >>> import adjoint as torch

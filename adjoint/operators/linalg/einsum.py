@@ -1,4 +1,4 @@
-"""Sums of products in Einstein's notation, and contractions. They permute dimensions and multiply matrices."""
+"""Sums of products in Einstein's notation, and contractions, computed by permutations and matrix products."""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ def einsum(*args):
     """The sum of products that an equation describes. For example, `"bij,bjk->bik"` multiplies stacks of matrices.
 
     Letters name dimensions, and `...` stands for dimensions that broadcast. A letter that is missing after `->` is
-    summed over. Without `->`, the letters that occur once remain, in alphabetical order. A letter twice in one operand
-    takes its diagonal. Instead of an equation, each operand may be followed by a list of numbers that name its
-    dimensions.
+    summed over. Without `->`, the letters that occur once remain, in alphabetical order. A letter that occurs twice in
+    one operand selects the diagonal. Instead of an equation, each operand may be followed by a list of numbers that
+    name its dimensions.
 
     >>> import adjoint as torch
     >>> torch.einsum("i,i->", torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))

@@ -19,7 +19,7 @@ from .matrices import matrix_norm, multi_dot
 def tensorinv(input, ind=2, *, out=None):
     """The inverse of `tensordot` with `input`.
 
-    The first `ind` dimensions are the rows of a matrix, and the others its columns.
+    The first `ind` dimensions are the rows of a matrix, and the other dimensions are the columns.
 
     Raises:
         LinAlgError: if the matrix is singular.

@@ -349,7 +349,7 @@ def _is_apart(tensor, first, second):
 
 
 def check_tensors(function, **arguments):
-    """Raise an error unless all arguments are tensors. They are given in their order."""
+    """Raise an error unless all arguments are tensors. The error names the position of the argument."""
     for index, (name, value) in enumerate(arguments.items()):
         if not isinstance(value, Tensor):
             call = call_of(function)

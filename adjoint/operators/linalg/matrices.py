@@ -328,11 +328,11 @@ class linalg_eig:
 
 @public(namespace="linalg", numpy_names=True)
 def eig(input, *, out=None):
-    """The eigenvalues and eigenvectors of square matrices. Both are always complex."""
+    """The eigenvalues and eigenvectors of square matrices, which are always complex."""
     return tensors.linalg_eig(input, out=out)
 
 
 @public(namespace="linalg", numpy_names=True)
 def eigvals(input, *, out=None):
-    """The eigenvalues of square matrices. They are always complex."""
+    """The eigenvalues of square matrices, which are always complex."""
     return stored("linalg_eigvals", tensors.linalg_eig(input).eigenvalues, out, STRICT, underived=True)

@@ -49,7 +49,7 @@ class div:
     vmap_name="inplace arithmetic",
 )
 class div_rounded:
-    """`input / other`, rounded, elementwise. It is piecewise constant, so its derivative is 0."""
+    """`input / other`, rounded, elementwise. The result is piecewise constant, so the derivative is 0."""
 
     def forward(self: Array, other: Array, rounding_mode): ...
 
@@ -184,7 +184,7 @@ class remainder_of_number:
 class remainder:
     """The remainder of `input / other` rounded down, elementwise.
 
-    It has the sign of `other`.
+    The result has the sign of `other`.
 
     >>> import adjoint as torch
     >>> torch.remainder(torch.tensor([-3, 3]), 2)
@@ -205,7 +205,7 @@ class remainder:
     forms=with_number,
 )
 class fmod:
-    """The remainder of `input / other` rounded towards zero, elementwise. It has the sign of `input`."""
+    """The remainder of `input / other` rounded towards zero, elementwise. The result has the sign of `input`."""
 
     def grad_self(grad):
         return grad

@@ -170,7 +170,7 @@ class logaddexp2:
     public_inplace=True,
 )
 class xlogy:
-    """`input * log(other)`, elementwise. It is 0 where `input` is 0 and `other` is not NaN."""
+    """`input * log(other)`, elementwise. The result is 0 where `input` is 0 and `other` is not NaN."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad * xp.log(other), (self == 0) & (other <= 0))
@@ -190,7 +190,7 @@ class xlogy:
     aten_name="special_xlog1py",
 )
 class xlog1py:
-    """`input * log(1 + other)`, elementwise. It is 0 where `input` is 0 and `other` is not NaN."""
+    """`input * log(1 + other)`, elementwise. The result is 0 where `input` is 0 and `other` is not NaN."""
 
     def grad_self(grad, self, other, xp):
         return xp.zero_where(grad * xp.log1p(other), (self == 0) & (other <= -1))

@@ -277,7 +277,7 @@ class atanh:
 
 @unary(kernels.sinc)
 class sinc:
-    """`sin(pi * input) / (pi * input)`, elementwise. It is 1 at 0."""
+    """`sin(pi * input) / (pi * input)`, elementwise, and 1 at 0."""
 
     def grad_self(grad, self, xp):
         return grad * xp.derivative_of_sinc(self, 1).conj()
@@ -311,7 +311,7 @@ class rad2deg:
 
 @unary(kernels.angle, inplace=False)
 class angle:
-    """The argument of complex numbers, elementwise. For real numbers it is 0, or pi if they are negative."""
+    """The argument of complex numbers, elementwise. For real numbers, the result is 0, or pi for negative numbers."""
 
     def grad_self(grad, self, xp):
         if not is_complex(self):
@@ -401,7 +401,7 @@ class abs:
 
 @public(namespace=None, method=("abs_", "absolute_"))
 def abs_(input):
-    """The magnitude in place. Complex numbers are refused, because the result is real."""
+    """The magnitude in place. Raise an error for complex numbers, whose magnitude is real."""
     if is_complex(input):
         raise RuntimeError("In-place abs is not supported for complex tensors.")
     return abs.inplace(input)
@@ -436,7 +436,7 @@ class sign:
 
 @unary(kernels.sgn, promote=None, same_out=True, public_inplace=False, sparse="values", narrow="halves")
 class sgn:
-    """The sign. For a complex number, it is the number of magnitude 1 in the same direction."""
+    """The sign. For a complex number, the result is the number of magnitude 1 in the same direction."""
 
     def grad_self(grad, self, result, xp):
         if not is_complex(self):
@@ -490,7 +490,7 @@ class trunc:
 
 @unary(kernels.frac, promote=None, same_out=True, sparse="values")
 class frac:
-    """The fractional part, elementwise. It has the sign of `input`."""
+    """The fractional part, elementwise. The result has the sign of `input`."""
 
     def grad_self(grad):
         return grad

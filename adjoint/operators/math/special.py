@@ -254,7 +254,7 @@ class igammac:
 
 @unary(kernels.entr, namespace="special", inplace=False, node="SpecialEntrBackward0", aten_name="special_entr")
 class entr:
-    """`-input * log(input)`, elementwise. It is 0 at 0, and -inf for negative numbers."""
+    """`-input * log(input)`, elementwise. The result is 0 at 0, and -inf for negative numbers."""
 
     def grad_self(grad, self, xp):
         return grad * (-1 - xp.log(self))

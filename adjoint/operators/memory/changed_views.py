@@ -61,7 +61,7 @@ class CopySlices(Node):
     """The history of a base after an operation (node `function`) has changed one of its views in place.
 
     A backward that does not retain the graph releases `function`, but not the tensors that `function` has saved,
-    because the saved result of the operation may lead to that node directly. `function_class` stays.
+    because the saved result of the operation may lead to that node directly. `function_class` is not released.
     """
 
     __slots__ = ("base", "bits", "function", "function_class", "other_kind", "view")

@@ -35,7 +35,7 @@ from ..create.creation import shape_of
 class clone:
     """A copy in separate memory.
 
-    Gradients pass through it.
+    Gradients pass through the copy.
 
     >>> import adjoint as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -380,7 +380,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
 def _window(source, *place):
     """Return the arguments of `set_` that give offset, size and strides. A contiguous tensor needs no strides.
 
-    Return None if none of them is given.
+    Return None if none of these arguments is given.
     """
     storage_offset, size, stride = place
     if source is MISSING or isinstance(source, (Tensor, storages.UntypedStorage)):

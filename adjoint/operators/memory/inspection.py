@@ -38,7 +38,7 @@ def is_storage(obj, /):
 def _function_of(name, on_arrays=None):
     """Return a function that calls the method `name` of a tensor without arguments.
 
-    `on_arrays` is its form for formulas on arrays.
+    `on_arrays` is the form of the function for formulas on arrays.
     """
     method = getattr(Tensor, name)
 
@@ -64,7 +64,7 @@ _function_of("resolve_conj", materialize)
 def typename(obj, /):
     """The name of a tensor's legacy type, such as `torch.FloatTensor`.
 
-    For other objects, the name of their class.
+    For other objects, the result is the name of the class.
 
     >>> import adjoint as torch
     >>> torch.typename(torch.ones(2))
@@ -82,7 +82,7 @@ def typename(obj, /):
 
 @public()
 def get_device(input):
-    """The device number of `input`. It is -1 for the CPU."""
+    """The device number of `input`, which is -1 for the CPU."""
     return input.get_device()
 
 

@@ -116,7 +116,7 @@ def detach(input):
 
 @public(method=True)
 def detach_(input):
-    """Cut the tensor from its history in place. It becomes a leaf that does not require grad."""
+    """Cut the tensor from its history in place. The tensor becomes a leaf that does not require grad."""
     check_owned(input, lambda: "detach_")
     if input._base is not None:
         raise RuntimeError(

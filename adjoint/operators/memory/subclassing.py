@@ -21,7 +21,7 @@ SLOTS = ("_array", "_edge", "_grad", "_base", "_counter", "_extra", "_creation",
 
 @public(namespace=None, method=True)
 def as_subclass(input: Tensor, cls: type[T]) -> T:
-    """The tensor as a view of type `cls`. Gradients pass through it.
+    """The tensor as a view of type `cls`. Gradients pass through the view.
 
     Raises:
         TypeError: if `cls` is not a subclass of `Tensor`.
@@ -70,7 +70,7 @@ def _make_wrapper_subclass(
 ) -> T:  # fmt: skip
     """A leaf of type `cls` with a size and a dtype, but without elements.
 
-    Reading its elements gives zeros.
+    All elements read as zeros.
 
     This is for classes that contain tensors, and define `__torch_dispatch__` to compute with these tensors. Other
     arguments that describe memory have no effect.

@@ -19,7 +19,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
     A tensor class may define another rule.
 
-    Modules call it while `torch.__future__.set_swap_module_params_on_conversion(True)` is active.
+    Modules call this method while `torch.__future__.set_swap_module_params_on_conversion(True)` is active.
 
     Returns:
         If `assign` is true, return `other` without history. Otherwise copy `other` into this tensor without history,
@@ -39,7 +39,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     Each variable then refers to the other tensor's contents.
 
     Raises:
-        RuntimeError: if a weak reference to one of them exists, or if their classes have different slots.
+        RuntimeError: if a weak reference to one of the tensors exists, or if the classes have different slots.
 
     >>> import adjoint as torch
     >>> a, b = torch.ones(2), torch.zeros(3)

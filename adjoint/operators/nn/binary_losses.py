@@ -92,7 +92,7 @@ class bce_with_logits:
 def bce_with_logits_of_floats(input, target, weight=None, pos_weight=None, reduction="mean"):
     """The cross entropy of the sigmoid of logits.
 
-    Integer targets are refused, because they usually belong to `cross_entropy`.
+    Raise an error for integer targets, which usually belong to `cross_entropy`.
     """
     if target._array.dtype.kind in "iu" and input._array.dtype.kind not in "iub":
         raise RuntimeError(

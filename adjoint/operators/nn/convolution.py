@@ -68,7 +68,7 @@ class convolution:
         return xp.sum(grad, (0, *range(2, len(grad.shape))), False)
 
     def batch(op, batch, image, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-        """A batch of images joins the samples; a batch of kernels becomes groups of channels."""
+        """Move a batch of images into the samples, and a batch of kernels into groups of channels."""
         rest = (stride, padding, dilation, transposed, output_padding)
         size = batch.size
         if not size:
@@ -108,7 +108,7 @@ def _batch_in_channels(tensor):
     kernels.conv_input_grad, out=False, node="ConvolutionBackwardBackward0", tangent="multilinear", narrow="halves"
 )
 class conv_input_grad:
-    """The gradient of the input of a convolution. As an operation, it is a transposed convolution."""
+    """The gradient of the input of a convolution. This operation is a transposed convolution."""
 
     def forward(self: Array, weight: Array, input_shape, stride, padding, dilation, groups): ...
 

@@ -42,7 +42,7 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
 def _check(name, grad, output, dim, input_dtype):
     """Raise an error unless the gradient has the shape and dtype of the output, with a dimension `dim`.
 
-    Half-precision gradients are refused.
+    Half-precision gradients are an error.
     """
     wanted, given = list(output._array.shape), list(grad._array.shape)
     if given != wanted:

@@ -134,7 +134,7 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout(
     batch="leading",
 )
 class native_dropout:
-    """`input` with elements zeroed with probability `p` and the others divided by `1 - p`, and the mask of the kept elements."""
+    """`input` with dropout, and the mask of the remaining elements, which are divided by `1 - p`."""
 
     nondifferentiable = ("mask",)
 

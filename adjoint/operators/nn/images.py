@@ -24,7 +24,7 @@ class im2col:
 
 @internal(kernels.col2im, out=False, node="Col2ImBackward0", tangent="linear", batch="samples of 2")
 class col2im:
-    """Columns added up to images at the positions of their blocks."""
+    """Images of the sums of columns at the positions of their blocks."""
 
     def forward(self: Array, output_size, kernel_size, dilation, padding, stride): ...
 

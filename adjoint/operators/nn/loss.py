@@ -418,7 +418,7 @@ class multilabel_margin_loss_forward:
 
 @public(namespace=None, on_arrays=kernels.multilabel_margin_loss_backward)
 def multilabel_margin_loss_backward(grad, self, target, is_target, reduction):
-    """The gradient of the scores. It changes only if the set of active hinges changes."""
+    """The gradient of the scores, which changes only if the set of active hinges changes."""
     slopes = tensors.multilabel_margin_slopes(self, target, is_target)
     share = scaled(grad, reduction, self.shape[0] if self.ndim == 2 else 1)
     return slopes * (share.unsqueeze(-1) if share.ndim else share)

@@ -373,7 +373,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """`input` divided by the root mean square over its last dimensions, `normalized_shape` (Zhang and Sennrich, 2019).
 
-    `eps` is added to the mean square. If it is None, the machine epsilon of the computing dtype is added.
+    `eps` is added to the mean square. If `eps` is None, the machine epsilon of the computing dtype is added.
     """
     shape = _checked_shape(input, normalized_shape, "*", weight)
     dtype = input.dtype
@@ -384,7 +384,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     dims = tuple(range(-len(shape), 0))
     mean = tensors.mean(tensors.pow(computed, 2), dims, True)
     if is_readable(mean) and kernels.has_infinity(mean._array):
-        # The squares of finite numbers have overflowed. The squares of the numbers divided by the largest one do not.
+        # The squares of finite numbers have overflowed. Dividing by the largest number first prevents this.
         size = computed.detach().abs().amax(dims, True)
         size = tensors.where(tensors.isinf(mean.detach()) & tensors.isfinite(size), size, tensors.ones_like(size))
         computed, eps = computed / size, eps / size / size

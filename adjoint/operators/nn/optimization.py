@@ -62,7 +62,7 @@ def _fused_update_(formula, options, lists, rounds_once):
     updated = True
     try:
         updated = kernels.update(formula, options, arrays, rounds_once)
-    finally:  # after an interrupt some of them have been updated
+    finally:  # an interrupt may come after some updates
         if updated:
             bump_all([*lists[0], *chain.from_iterable(lists[2:])], "_fused_update_", depth=2)
     return updated

@@ -133,7 +133,7 @@ def _require_padding_fits(shape, pad, mode):
 def _circular(input, pad):
     """The input is copied into the middle of new memory, and the edges are then copied from the opposite ends.
 
-    PyTorch's graph shows these copies. Without a graph, they are one kernel.
+    PyTorch's graph shows these copies. Without a graph, one kernel makes all copies.
     """
     if has_no_history(input):
         result = wrap(kernels.padded(input._array, tuple(pad), "circular"))

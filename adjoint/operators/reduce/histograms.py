@@ -86,7 +86,7 @@ def _found(input, bins, range, weight, density):
 def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density=False, out=None):
     """The number of elements in each bin, and the edges of the bins.
 
-    It has no derivative.
+    The result has no derivative.
 
     Args:
         bins: the number of equal bins, or their edges in ascending order.
@@ -118,7 +118,7 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
 def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, density=False):
     """The number of points in each box of a grid, and the edges of the grid.
 
-    It has no derivative.
+    The result has no derivative.
 
     Args:
         input: points `(..., dims)`.

@@ -208,7 +208,7 @@ def _to_permuted(grads, self_shape, indices, dim, xp):
 
 
 def selection(kernel, **options):
-    """Declare a function that selects or sorts elements along `dim`. It returns the elements and their indices."""
+    """Declare a function that selects or sorts elements along `dim`, and returns the elements and their indices."""
 
     def declare(declaration):
         forward = declaration.__dict__["forward"]

@@ -21,8 +21,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
 
     Rows are variables, and columns are observations. A one-dimensional input is one variable.
 
-    `fweights` is the number of times that each observation occurs, and `aweights` is its weight. `correction` is
-    subtracted from the number of observations, as in `numpy.cov`.
+    `fweights` contains the number of occurrences of each observation, and `aweights` contains the weights. `correction`
+    is subtracted from the number of observations, as in `numpy.cov`.
 
     >>> import adjoint as torch
     >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -222,9 +222,9 @@ def _doubled_areas(name, y, x, dim):
 def gradient(input=MISSING, *, spacing=None, dim=None, edge_order=1, **names):
     """Estimates of the derivatives along `dim` (one dimension, several, or all by default) by central differences.
 
-    `spacing` is the distance between samples: one number, or a sequence with one number per dimension. It may also be a
-    sequence of tensors of coordinates. At the boundaries the differences are one-sided and have order `edge_order` (1
-    or 2). The formulas are those of `numpy.gradient`.
+    `spacing` is the distance between samples: one number, or a sequence with one number per dimension. `spacing` may
+    also be a sequence of tensors of coordinates. At the boundaries the differences are one-sided and have order
+    `edge_order` (1 or 2). The formulas are the same as in `numpy.gradient`.
 
     >>> import adjoint as torch
     >>> torch.gradient(torch.tensor([1.0, 2.0, 4.0, 7.0]))

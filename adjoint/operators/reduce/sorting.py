@@ -336,7 +336,7 @@ nanquantile = _quantile("nanquantile", True)
 
 
 def _unique(kernel, node, aten_name):
-    """Declare an operator that finds unique elements. It is recorded, but has no derivative."""
+    """Declare an operator that finds unique elements. The operator is recorded, but has no derivative."""
 
     def grad_self(grads):
         raise NotImplementedError(f"the derivative for '{aten_name}' is not implemented.")
@@ -390,7 +390,7 @@ def _wanted(results, return_inverse, return_counts):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The unique elements, or the unique slices of `dim`.
 
-    Optionally, it also returns each element's index among the unique elements, and the counts.
+    Optionally, return also each element's index among the unique elements, and the counts.
     """
     wanted = bool(return_inverse), bool(return_counts)
     results = unique_all(input, sorted, *wanted) if dim is None else unique_dim(input, dim, sorted, *wanted)

@@ -84,7 +84,7 @@ def layout_of(tensor: Tensor) -> str:
 
 
 def _coordinates(tensor: Tensor, function: str) -> Coordinates:
-    """Return the parts of a tensor of layout `sparse_coo`. Other layouts are refused."""
+    """Return the parts of a tensor of layout `sparse_coo`. Raise an error for other layouts."""
     if layout_of(tensor) != "Sparse":
         raise RuntimeError(f"{function} expected sparse coordinate tensor layout but got {layout_of(tensor)}")
     array: Any = tensor._array

@@ -33,7 +33,7 @@ def reduced_product(mat1: Tensor, mat2: Tensor, reduce: Any, product: Callable[[
 
 
 def _checked(mat1: Tensor, mat2: Tensor, reduce: Any) -> str:
-    """Return the kind of reduction. Raise an error for arguments that PyTorch refuses."""
+    """Return the name of the reduction. Raise an error for arguments that PyTorch does not support."""
     if not isinstance(reduce, str):
         raise TypeError(f"_sparse_mm(): argument 'reduce' (position 3) must be str, not {type(reduce).__name__}")
     if reduce not in _KINDS and reduce != "prod":
