@@ -397,7 +397,7 @@ def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...], many: bool, name: str
 
 
 def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
-    """Check that `v` matches `others` in number and shapes. `many` tells whether the user gave `others` as a tuple."""
+    """Check that `v` matches `others` in number and shapes. `many`: whether the user gave `others` as a tuple."""
     _, vector = _tensors(v, "v", name)
     if len(vector) != len(others):
         if not many:

@@ -99,7 +99,7 @@ class _Any:
         self.lock = lock_across_forks()
 
     def of(self, number: int) -> Callable[[Tensor], None]:
-        """Return the hook of each tensor. It is the same for all tensors."""
+        """Return the hook of each tensor. All tensors have the same hook."""
         return self.take
 
     def take(self, grad: Tensor) -> None:

@@ -14,7 +14,7 @@ __all__ = ["InplaceFunction", "NestedIOFunction"]
 class InplaceFunction(Function):
     """A function that may change its input in place.
 
-    The class stores only whether the function does this. It exists for older code.
+    The class stores only whether the input may be changed. It exists for older code.
     """
 
     def __init__(self, inplace: bool = False) -> None:
@@ -98,7 +98,7 @@ def flattened(value: Any, tensors: list[Any]) -> Any:
 
 
 def unflattened(structure: Any, tensors: Iterator[Any]) -> Any:
-    """Restore a structure. Each placeholder is replaced by the next of `tensors`."""
+    """Restore a structure. Each placeholder is replaced by the next tensor in `tensors`."""
     if structure is _PLACE:
         return next(tensors)
     if isinstance(structure, (list, tuple)):

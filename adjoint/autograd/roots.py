@@ -34,7 +34,7 @@ def on_tensors(create_graph: bool) -> bool:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """Convert one tensor or gradient edge to a tuple of one."""
+    """Convert a single tensor or gradient edge to a tuple."""
     if value is None:
         return ()
     if isinstance(value, (Tensor, GradientEdge)):

@@ -233,7 +233,7 @@ class CompiledPointwise:
     def _made_of_parts(self, bits: tuple[int, ...]) -> CompiledPointwise:
         """Return the compiled form for complex arrays, which computes with their parts.
 
-        `bits` tells which arrays are lazily conjugated or negated.
+        `bits`: which arrays are lazily conjugated or negated.
         """
         tree = by_parts(self.tree, dict(zip(self.inputs, bits, strict=True)), self.of_complex)
         made = CompiledPointwise(f"complex_{self.name}", tree, self.inputs, self.parameters, self.contiguous, True)

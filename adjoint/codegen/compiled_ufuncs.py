@@ -154,7 +154,7 @@ def large_with_number(ufunc: Any) -> LargeUfunc | None:
 
 
 def of_any_size(form: Any) -> Any:
-    """Return the form of a ufunc for large arrays if it has one; return any other function unchanged."""
+    """Return the form of a ufunc for large arrays, if it exists. Return any other function unchanged."""
     return (large(form) or form) if isinstance(form, numpy.ufunc) else form
 
 

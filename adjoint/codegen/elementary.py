@@ -1,9 +1,8 @@
 """Elementary functions that NumPy lacks: each is an operation of expressions and a function that computes it on arrays.
 
 In an expression, `erf` is an operation like `exp`. An interpreter either has a function for it or uses a
-*decomposition* into basic operations, which is written as a traced function. The NumPy interpreter uses the
-decomposition for the dtypes that have one. A function may also be written once in the language of kernels
-(`in_kernels`).
+*decomposition* into basic operations, which is written as a traced function. The NumPy interpreter uses the decomposition for
+the dtypes that have a decomposition. A function may also be written once in the language of kernels (`in_kernels`).
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Kernel:
         return f"<kernel {self.name}>"
 
     def checked(self, check: Callable[..., None]) -> Kernel:
-        """Return the same kernel with a `check` of the arguments before all forms except the small one."""
+        """Return the same kernel with a `check` of the arguments before all forms except the small form."""
 
         def before(form: Callable[..., Any] | None) -> Any:
             if form is None:

@@ -2,7 +2,7 @@
 
 The function is written as if it computed one element, with operators and the names of `xp`. Control flow may depend on
 parameters: the tracer follows both branches of each condition, and the variants become the leaves of a tree
-(`expression.Choice`). Control flow cannot depend on elements; use `xp.where` instead.
+(`expression.Choice`). Control flow cannot depend on elements. Use `xp.where` instead.
 """
 
 from __future__ import annotations

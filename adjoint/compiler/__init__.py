@@ -1,8 +1,8 @@
 """`torch.compile` and `torch.compiler`: functions and modules whose operators run as captured programs.
 
-The first call of a compiled function runs it, and records what it does. A later call that fits the program runs the
-program instead. The program calls only kernels, forward and backward, without tensors, nodes and Python code between
-them. Calls that fit no program run the function.
+The first call of a compiled function runs the function, and records its operations. A later call that fits the program
+runs the program instead. The program calls only kernels, forward and backward, without tensors, nodes and Python code
+between them. Calls that fit no program run the function.
 """
 
 from __future__ import annotations

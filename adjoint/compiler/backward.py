@@ -116,7 +116,7 @@ class Gradients:
         return found
 
     def function_without(self, absent: tuple[int, ...]) -> Any:
-        """Return the function for gradients without those that are absent."""
+        """Return the function for this set of absent gradients."""
         found = self.functions.get(absent)
         if found is None:
             found = self.functions[absent] = self.written({*absent})
@@ -224,7 +224,7 @@ def again_source(
     positions: list[int],
     precision: Any,
 ) -> str:
-    """Return the source of `again`, whose `conditions` are the lines that test what the function reads.
+    """Return the source of `again`, whose `conditions` are the lines that test the objects that the function reads.
 
     The versions of the tensors in `watched` are tested elsewhere. The elements of containers, and gradients, may be replaced.
     """
@@ -244,7 +244,7 @@ def again_source(
 def is_same(one: Any, other: Any) -> bool:
     """Return whether two values are the same tensor or the same version.
 
-    A version is 0 initially, or None if nothing counts versions.
+    A version is 0 initially, or None if versions are not counted.
     """
     return one is other or (type(one) is not Tensor and type(other) is not Tensor and (one or 0) == (other or 0))
 

@@ -202,7 +202,7 @@ class Writer:
         return found
 
     def marked(self, sizes: tuple[int, ...], varies: tuple[bool, ...]) -> tuple[int, ...]:
-        """Return sizes or strides, and mark those that vary from run to run."""
+        """Return sizes or strides, with marks on the numbers that vary from run to run."""
         return tuple([dim(size, self) if differs else size for size, differs in zip(sizes, varies, strict=True)])
 
     def steps(self, number: int, item: int) -> tuple[int, ...]:

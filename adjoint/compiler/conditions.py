@@ -129,7 +129,7 @@ class Group:
         return f"({quick} or {source.constant(self)}.is_apart({', '.join(places)}))"
 
     def is_alone(self, tensor: Tensor) -> bool:
-        """Whether one tensor of the group shares memory with none of the others."""
+        """Whether this tensor of the group shares memory with no other tensor of the group."""
         counter = tensor._counter
         return counter is None or all(tensor is each or counter is not each._counter for each in self.tensors)
 
@@ -163,14 +163,14 @@ def edge_condition(place: str, tensor: Tensor) -> str:
 
 
 def usual_condition(place: str, tensor: Tensor) -> str:
-    """Return the condition that a tensor has no rare attributes, and is an inference tensor if it was one."""
+    """Return the condition that a tensor has no rare attributes, and is an inference tensor if and only if `tensor` is."""
     if tensor.is_inference():
         return f"is_usual({place}, True)"
     return f"({place}._extra is None or is_usual({place}))"
 
 
 def checks_of(source: Source, place: str, tensor: Tensor, fits: Any, what: str) -> list[Check]:
-    """Return the conditions that the tensor at a place is like `tensor`. `what`: its name in texts.
+    """Return the conditions that the tensor at a place is like `tensor`. `what`: the name of the tensor in texts.
 
     One native call can test them if the tensor is not a view, and has no history and no rare attributes.
     """

@@ -161,7 +161,7 @@ def as_known(value: Any) -> Any:
 
 
 class ExportedProgram:
-    """A program for inference, as text and weights. Call it with arguments like those of the capture.
+    """A program for inference, as text and weights. Call it with arguments like the arguments of the capture.
 
     `text`: the program. `weights`: the tensors that it reads, by name. Tensors of a module have their names in its
     `state_dict`.
@@ -283,14 +283,14 @@ class Returned(ast.NodeTransformer):
         return argument(node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Permit the calls that write literals; raise an error for other calls."""
+        """Permit the calls that write literals. Raise an error for other calls."""
         if not (isinstance(node.func, ast.Name) and node.func.id in LITERALS):
             raise ValueError(f"a program returns {ast.unparse(node)}, which is not a value")
         node.args = [self.visit(each) for each in node.args]
         return node
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Permit tuples, lists, dictionaries and constants; raise an error for other expressions."""
+        """Permit tuples, lists, dictionaries and constants. Raise an error for other expressions."""
         if not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Constant, ast.UnaryOp, ast.USub, ast.Load)):
             raise ValueError(f"a program returns {ast.unparse(node)}, which is not a value")
         return super().generic_visit(node)

@@ -102,7 +102,7 @@ class Folded:
         self.boundary = len(before)
 
     def folded(self, instructions: list[Instruction], kept: set[int]) -> list[Instruction]:
-        """Return the instructions without those whose results are known."""
+        """Return the instructions whose results are not known."""
         self.made: list[Instruction] = []
         others = []
         for instruction in instructions:

@@ -141,7 +141,7 @@ class CompiledFunction:
         return frozenset(dim for dim in wanted if array.shape[dim] > 1 and marks.get(dim, True))
 
     def give_up(self, reason: str) -> None:
-        """Stop capturing. Calls that fit no program run without one."""
+        """Stop capturing. Calls that fit no program run in Python."""
         self.reason = reason
         if self.fullgraph:
             raise Unsupported(f"the function cannot be compiled as one program: {reason}")

@@ -41,7 +41,7 @@ class Loop(Pointwise):
         self._straight = {}
 
     def __call__(self, arrays: Sequence[Any], out: Any = None) -> Any:
-        """Compute on arrays that have the dtype of the first one, or are boolean."""
+        """Compute on arrays that have the dtype of the first array, or are boolean."""
         dtype = arrays[0].dtype
         return self.computed(arrays, (), dtype, dtype, out)
 

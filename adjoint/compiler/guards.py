@@ -85,8 +85,8 @@ class Guards:
     def after_others(self) -> None:
         """Record that functions of the user have run unobserved.
 
-        In this call and in later calls, they may change what was read before. Therefore, no earlier value may be used
-        afterwards.
+        In this call and in later calls, they may change objects that were read before. Therefore, no earlier value may
+        be used afterwards.
         """
         self.unobserved = len(self.tracer.program.instructions)
 
@@ -229,7 +229,7 @@ class Guards:
         """Require that the class of an object does not change.
 
         A class of the user must keep its bases and the names of its attributes, because methods such as `__bool__` and
-        properties take precedence over what the function has read.
+        properties take precedence over the attributes that the function has read.
         """
         kind = type(value)
         self.guard(("type", id(value)), "type({0}) is {1}", value, kind)
@@ -243,7 +243,7 @@ class Guards:
                 self.guard(("names", id(each)), "{1}(*{0}.__dict__)", each, identical(vars(each)))
 
     def keep_declared(self, value: Any, name: str) -> None:
-        """Require that the classes of an object keep what they declare about an attribute that the object itself may have."""
+        """Require that the classes of an object keep their declarations of an attribute that the object itself may have."""
         self.keep_class(value)
         owner = next((each for each in type(value).__mro__ if name in vars(each)), None)
         if owner is not None and is_changeable(owner):
@@ -288,7 +288,7 @@ class Guards:
         self.require(("class", id(kind), name), member(name) + function, found, kind)
 
     def tree(self, module: Any) -> None:
-        """Require that a module has the same modules, parameters and buffers, including those of its descendants."""
+        """Require that a module and its descendants have the same modules, parameters and buffers."""
         for each in torch.nn.Module.modules(module):
             for table in ("_modules", "_parameters", "_buffers"):
                 self.elements(vars(each)[table])

@@ -1,6 +1,6 @@
 """The loops of instructions.
 
-Expressions give pointwise operators and row programs; products, sums and losses are written by hand.
+Pointwise operators and row programs come from expressions. Products, sums and losses are written by hand.
 """
 
 from __future__ import annotations

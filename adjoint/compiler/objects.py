@@ -59,8 +59,8 @@ def all_fit(
 ) -> i64:
     """Return whether all tensors and their arrays fit the numbers in `own`.
 
-    The first number is the number of arguments that are tensors; of the other arguments, the gradients are tested. The second
-    number is whether to test edges, bases and rare attributes.
+    The first number is the number of arguments that are tensors. The gradients of the other arguments are tested. The
+    second number is whether to test edges, bases and rare attributes.
     """
     told = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
     tensors, whole, expected = told[0], told[1], told + 2

@@ -304,7 +304,7 @@ class Trial:
         self.shapes[number], self.memory[number] = (shape, form.dtype), (strides, address(value))
 
     def begin_backward(self, program: Program) -> None:
-        """Create the gradients of the results. They are ones."""
+        """Create the gradients of the results, which are arrays of ones."""
         for root, seed in zip(program.roots, program.seeds, strict=False):  # no roots if the graph has been freed
             shape, dtype = self.shapes[root]
             order = InOrder(program, seed)

@@ -47,9 +47,8 @@ class Tracer(Handler):
     of symbols. `drawing`: whether the current instruction may draw random numbers. `dims`: the
     dimensions of arguments whose sizes may change in later calls. `extents`: the symbols for sizes, by their texts.
     `windows`: the symbols that were passed to a function as plain numbers, with the range of the instructions that this
-    function has appended. `differences`: why earlier programs are not the same program at other sizes. `leaves`: the
-    tensors that the function has made and that require grad. `aliases`: outside tensors with the array of another
-    tensor.
+    function has appended. `differences`: why earlier programs are not the same program at other sizes. `leaves`: the tensors
+    that the function has created and that require grad. `aliases`: outside tensors with the array of another tensor.
     `rehearsing`: the number of values before a user's function in a backward that runs only for the capture, and must
     have no effects. Otherwise None. `failed`: the number of operators that have raised errors.
     `elements`: the roots of symbols for elements of tensors.

@@ -17,7 +17,7 @@ TRANSFORMS = f"{PACKAGE}transforms{os.sep}"
 
 
 def is_transform(function: types.FunctionType) -> bool:
-    """Return whether a function of this package is a transform, or is the result of one."""
+    """Return whether a function of this package is a transform, or is the result of a transform."""
     return inner(function).__code__.co_filename.startswith(TRANSFORMS)
 
 

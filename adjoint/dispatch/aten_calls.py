@@ -1,7 +1,7 @@
 """Calls of operators as calls of PyTorch's dispatcher: `x.sum(1)` as `aten.sum.dim_IntList(x, [1])`, and back.
 
-The name of an operator and the arguments of its declaration determine the overload. It is the first one whose arguments
-have these names and types. If PyTorch's operator takes other arguments, `FORMS` defines them.
+The name of an operator and the arguments of its declaration determine the overload. It is the first overload whose
+arguments have these names and types. If PyTorch's operator takes other arguments, `FORMS` defines them.
 """
 
 from __future__ import annotations

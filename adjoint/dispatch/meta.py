@@ -99,7 +99,7 @@ def _depends_on_elements(name: str) -> NotImplementedError:
 
 
 def with_elements(arrays: Iterable[Any], made: Callable[[Any], Any]) -> list[Any]:
-    """Return the arguments, including those in lists, converted by `made`."""
+    """Return the arguments, including the items of lists, converted by `made`."""
     return [
         [made(item) for item in value]
         if isinstance(value, (list, tuple)) and any(type(item) is Meta for item in value)

@@ -106,7 +106,7 @@ _made: dict[str, list[_Watch]] = {}
 
 
 def _watches() -> list[_Watch]:
-    """The wrapper of each composite function, to be installed and removed: the same for all threads, unlike `functools.cache`."""
+    """The wrappers of composite functions, which are installed and removed. Unlike `functools.cache`, all threads share them."""
     return _made.get("all") or _made.setdefault("all", _new_watches())
 
 
@@ -186,7 +186,7 @@ def leaves() -> list[_Watch]:
 
 
 def _arrange(wrappers: Iterable[_Watch]) -> None:
-    """Install the needed wrappers: all while a profile runs, otherwise leaves or none. Remove the others.
+    """Install the needed wrappers: all while a profile runs, otherwise leaves or none. Remove all other wrappers.
 
     Interrupts wait until this is done.
     """

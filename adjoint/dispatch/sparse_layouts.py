@@ -2,8 +2,8 @@
 
 A declaration names the kernel for sparse layouts in the option `sparse`: a function of a module in `kernels.sparse`
 with the parameters of the operator. `VALUES` means that the operator's own kernel applies to the stored elements alone,
-because it is 0 at 0. Operators without the option are refused. Generated code computes on plain arrays only, so dense
-operators pay nothing.
+because it is 0 at 0. Operators without the option are refused. Generated code accepts only plain arrays, so sparse
+layouts cost dense operators nothing.
 """
 
 from __future__ import annotations

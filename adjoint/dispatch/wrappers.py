@@ -44,10 +44,10 @@ class TorchFunctionWrapper:
         of_keywords: whether all arguments are passed by keyword.
         of_many: whether classes receive the tensors of a list argument separately. A mode receives the list, and its
             items are not included in the types.
-        of_first: whether only the class of the first argument is considered. If this class overrides nothing, overrides
-            receive this function.
+        of_first: whether only the class of the first argument is considered. If this class has no override, other
+            overrides receive the function `of_first`.
         of_statement: whether the function belongs to a statement, and returns nothing.
-        of_data: whether the arguments are data. Then only modes override it, and not classes.
+        of_data: whether the arguments are data. Then modes override the function, and classes do not.
     """
 
     of_python = of_operator = of_method = of_attribute = of_statement = of_data = of_keywords = of_many = False

@@ -1,4 +1,4 @@
-"""Groups of nodes that can be shown as one: modules, functions, blocks, and repetitions.
+"""Groups of nodes that can be shown as one box: modules, functions, blocks, and repetitions.
 
 A group contains consecutively recorded nodes. All edges between two groups therefore have the same direction, and a
 picture with folded groups has no cycles.

@@ -74,7 +74,7 @@ def pairs_of(argument: str, params: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def add_variables(names: Names, variables: Mapping[str, Any]) -> None:
-    """Name each tensor after the variable that refers to it, if there is exactly one."""
+    """Name each tensor after the variable that refers to it, if there is exactly one such variable."""
     found: dict[int, list[tuple[str, Tensor]]] = {}
     for name, value in variables.items():
         if isinstance(value, Tensor) and not name.startswith("_"):

@@ -85,7 +85,7 @@ class _Packer:
         return found
 
     def plan(self, kind: Any) -> list[tuple[str, Any, Callable[[Any], Any] | None]]:
-        """Return for each field of a dataclass its name, its default, and its conversion if it needs one."""
+        """Return the name, the default, and the conversion (if needed) of each field of a dataclass."""
         plan: list[tuple[str, Any, Callable[[Any], Any] | None]] = []
         for field in fields(kind):
             packed = self.share if field.name in SHARED.get(kind, ()) else self.pack if _nests(field) else None

@@ -126,7 +126,7 @@ def name_of(compiled: Any) -> str:
 
 
 def state_of(compiled: Any) -> str:
-    """Return how many programs there are, or why the function runs without one."""
+    """Return the number of programs, or the reason why the function runs without a program."""
     if compiled.reason is None:
         return counted(len(compiled.variants), "program")
     return f"runs as it is: {compiled.reason}"

@@ -1,4 +1,4 @@
-"""Compiled functions as text and as a page: their programs, how often they ran, or why a function runs without one."""
+"""Compiled functions as text and as a page: their programs, the numbers of their runs, or the reason why there is no program."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class watching:
 
 
 class Passing(Handler):
-    """A recorder that passes all calls to `outer`, the previous recorder, if there is one."""
+    """A recorder that passes all calls to `outer`, which is the previous recorder or None."""
 
     def __init__(self) -> None:
         self.outer: Any = None

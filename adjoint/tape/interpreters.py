@@ -177,7 +177,7 @@ class _Owners(Handler):
 
 
 class _Stepwise(Handler):
-    """A handler that makes calls run the steps of their plans.
+    """A handler that requires that calls run the steps of their plans.
 
     These steps check the modes of a thread: functions that observe changes, and view replay.
     """
@@ -309,7 +309,7 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
 
 @uninterrupted
 def go_outside(level: Any) -> tuple[Any, ...]:
-    """Leave `level`, an interpreter or transform, and all inner ones. Return the former values, for `set_surroundings`."""
+    """Leave `level`, an interpreter or transform, and all inner levels. Return the former values, for `set_surroundings`."""
     stack, transforms = modes.STATE.stack, modes.STATE.transforms
     interpreters = modes.FLAGS.levels if stack is None else stack
     if level in interpreters:

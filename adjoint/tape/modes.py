@@ -1,4 +1,4 @@
-"""The modes under which operators run: the state of each thread, and flags that make the default state cheap to test.
+"""The modes under which operators run: the state of each thread, and flags by which the default state is tested fast.
 
 Reading thread-local state costs more than recording a small multiplication. `FLAGS` therefore names the threads that have left
 a default. While no thread has a mode, operators read only `FLAGS`. Otherwise they read `STATE`, the state of their thread. The
@@ -29,7 +29,7 @@ class _Flags:
     `levels`: the levels of forward mode that threads have entered. They apply to all threads. `file`: the file name of the code
     of the latest user frame. Comparing with this object is a fast test for other code of the same file. It keeps no object of
     the user alive. `engine`: the globals of the engine, which identify its frames, or None before the engine is imported.
-    `owners`, `stepwise`: the handlers of transforms, and of modes that steps of plans check; see `interpreters`.
+    `owners`, `stepwise`: the handlers of transforms, and of modes that steps of plans check (see `interpreters`).
     """
 
     __slots__ = tuple("engine file hooked levels no_grad noting of_threads owners special stepwise".split())

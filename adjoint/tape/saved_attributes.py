@@ -131,7 +131,7 @@ def shown_name(item: str) -> str:
 def saved_attributes(node_class: Any) -> dict[str, property]:
     """Build the properties `_saved_<name>` and `_raw_saved_<name>` of a class of nodes from its list of saved items.
 
-    A `__getattr__` would make every attribute access slower.
+    A `__getattr__` would slow down every attribute access.
     """
     shown = node_class.saved_display
     hidden = {name for name, show in shown.items() if show is None}

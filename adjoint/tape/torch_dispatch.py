@@ -53,7 +53,7 @@ def dispatching_types(args: Iterable[Any]) -> tuple[type, ...]:
 
 
 def ask(mode: Any, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Return the result of the mode or, without a mode, of the first class that returns one.
+    """Return the result of the mode or, without a mode, the first result that a class returns.
 
     Raises:
         TypeError: if all return NotImplemented.

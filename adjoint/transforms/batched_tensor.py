@@ -20,7 +20,7 @@ from ..tensor import Tensor, new
 class BatchedTensor(Tensor, plain=False):
     """A tensor without its batch dimension, as the function sees it.
 
-    Its shape and dtype are those of one element of the batch.
+    It has the shape and the dtype of one element of the batch.
 
     `value`: the tensor of the whole batch. `bdim`: its batch dimension. None means that the tensor has no batch
     dimension, and is differentiated only inside the `vmap`. `level`: the `vmap` to which the batch dimension belongs.

@@ -96,7 +96,7 @@ class JvpInterpreter(Interpreter):
         return found
 
     def attach(self, tensor: Tensor, tangent: Tensor | None) -> None:
-        """Set the tangent of `tensor`. None for a view means that it has no tangent, even if its base has one."""
+        """Set the tangent of `tensor`. None for a view means that the view has no tangent, even if its base has a tangent."""
         extra = tensor._own_extra()
         if extra.tangents is None:
             extra.tangents = {}
@@ -466,7 +466,7 @@ class _PublicInterpreter(JvpInterpreter):
 
     @uninterrupted
     def leave(self) -> None:
-        """Leave the level in all threads, whichever thread has entered it."""
+        """Leave the level in all threads. Any thread may have entered it."""
         mode_switches.set_levels(lambda levels: tuple([level for level in levels if level is not self]))
         if self.thread == modes.STATE.number:
             super().leave()
@@ -506,7 +506,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def leave_dual_level(level: int) -> None:
-    """Leave the level `level`, which must be the innermost one."""
+    """Leave the level `level`, which must be the innermost level."""
     found = current_level()
     if found is None or level != 0:
         raise RuntimeError(

@@ -3,9 +3,9 @@
 The `tangent` option of a declaration names the rule. `"linear"`: apply the operator itself to the tangents, as for all
 views. `"multilinear"`: add the results of the operator with each operand in turn replaced by its tangent.
 `"elementwise"`: apply the formula of the gradient to the tangent, because a diagonal Jacobian is its own transpose.
-`"affine"`: add `beta` times the tangent of the first operand to the multilinear rule for the others. Without the
-option, the vector-Jacobian product is transposed (`adjoint.autograd.forward_ad`). This is correct for every operator,
-but needs two backward passes.
+`"affine"`: add `beta` times the tangent of the first operand to the multilinear rule for the other operands. Without
+the option, the vector-Jacobian product is transposed (`adjoint.autograd.forward_ad`). This is correct for every
+operator, but needs two backward passes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def multilinear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> t
 
 
 def affine(op: Operator, args: tuple[Any, ...], given: dict[str, Any], result: Tensor) -> tuple[Any, ...]:
-    """Return `beta` times the tangent of the first operand, plus the result of `multilinear` for the others."""
+    """Return `beta` times the tangent of the first operand, plus the result of `multilinear` for the other operands."""
     added = given.pop(op.names[0], None)
     (total,) = multilinear(op, (result.new_zeros(()), *args[1:]), given)
     if added is not None:

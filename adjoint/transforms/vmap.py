@@ -34,7 +34,7 @@ def vmap(
 
     Args:
         func: a function that takes and returns tensors, which may be nested in tuples, lists and dicts.
-        in_dims: the batch dimension of each input (None for an input without one). It is one number for all inputs, or
+        in_dims: the batch dimension of each input (None for an unbatched input). It is one number for all inputs, or
             has the structure of the inputs.
         out_dims: the position of the batch dimension in the outputs.
         randomness: whether random numbers are the `"same"` for all batch elements, `"different"`, or an `"error"`.
@@ -182,7 +182,7 @@ def _add_batch_dim(value: Tensor, dim: int, level: VmapInterpreter) -> Tensor:
 def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str) -> Callable[..., Any]:
     """Return a function that calls `func` on batches like `vmap`, and returns its outputs and their batch dimensions.
 
-    The outputs keep the position of the batch dimension. The batch dimension is None for an output without one.
+    The outputs keep the position of the batch dimension. The batch dimension is None for an unbatched output.
     `in_dims`: the batch dimensions of the inputs, in the same structure.
 
     >>> import adjoint as torch

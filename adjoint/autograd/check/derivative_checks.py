@@ -219,7 +219,7 @@ class Undefined(Function):
 
 
 def gradients_of_undefined(mapping: Mapping, undefined: set[int]) -> tuple[Any, ...]:
-    """Return the gradients of the inputs if the gradients of some outputs are undefined and the others are zero."""
+    """Return the gradients of the inputs if the gradients of some outputs are undefined and the other gradients are zero."""
     outputs = [
         Undefined.apply(output) if number in undefined else output
         for number, output in enumerate(mapping(*mapping.inputs))

@@ -54,14 +54,14 @@ def explain(subject: BaseException | Tensor) -> Explanation:
 
             - an error of a backward. For a NaN, name the operation that produced it and its operands. For a saved
               tensor that was changed in place, name the operations that saved and changed it. For a tensor without
-              history, tell where the history was cut;
+              history, name the place where the history was cut;
             - a tensor with NaNs: name the first operation of its history that produced one;
             - a tensor whose backward produces NaNs (unless the graph has been freed): name the first operation that
               produces one;
-            - a leaf whose `.grad` is None: tell where the paths from it were cut (`detach`, `no_grad`, a conversion to
-              integers), or that it was not used. For any other tensor without a `.grad`: tell that it must retain its
-              gradient;
-            - a tensor that does not require grad: tell where its history was cut.
+            - a leaf whose `.grad` is None: name the places where the paths from the leaf were cut (`detach`, `no_grad`,
+              a conversion to integers), or report that the leaf was not used. For any other tensor without a `.grad`:
+              report that it must retain its gradient;
+            - a tensor that does not require grad: name the place where its history was cut.
 
     Cuts are known only for operations under `detect_anomaly()`, which also records values.
 

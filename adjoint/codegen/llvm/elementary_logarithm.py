@@ -60,7 +60,7 @@ def log1p_rest(f: T) -> T:
 
 @loops
 def _with_limits(x: T, value: T) -> T:
-    """Return `value`, the logarithm of `x`, if `x` is positive and finite; otherwise return the value that IEEE 754 specifies."""
+    """Return `value`, the logarithm of `x`, if `x` is positive and finite. Otherwise return the value that IEEE 754 specifies."""
     value = where(x > 0, value, where(x == 0, T(-math.inf), T(math.nan)))
     return where(x == math.inf, x, value)
 

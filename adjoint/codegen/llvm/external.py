@@ -38,7 +38,7 @@ def external(name: str, find: Callable[[], int], result: Any, *types: Any) -> An
 
 
 def c_function(name: str, result: Any, *types: Any) -> Any:
-    """Declare a function of the C library. Its results are identical to those of other programs that call it."""
+    """Declare a function of the C library. Other programs that call this function get identical results."""
 
     def find() -> int:
         try:

@@ -1,6 +1,6 @@
 """The state of a row reduction for each lane of a vector: a sum, or an extreme value and whether a NaN has occurred.
 
-Processors compare faster without checks for NaN, so a separate check is made at the end of the row.
+Processors compare faster without checks for NaN, so a separate check runs at the end of the row.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Extreme(Sum):
         lowering.store(places[1], lowering.binary(ast.BitOr, lowering.load(places[1]), unordered))
 
     def _extreme(self, lowering: Lowering, value: Value, total: Value) -> Value:
-        """Return the greater (or smaller) of both; ignore a value that is NaN."""
+        """Return the greater (or smaller) of both. Ignore a value that is NaN."""
         return lowering.select(lowering.compare(self.order, value, total), value, total)
 
     def result(self, lowering: Lowering, places: Places, along: bool) -> Value:

@@ -177,7 +177,7 @@ _take_pieces_apart = apart(take_pieces)
 
 @loops(noalias=False, plain=True, brief=True)
 def send_away(shared: Pointer[i64], own: Int) -> None:
-    """Move a sleeping worker to another processor than this one, because virtual machines often choose this one."""
+    """Move a sleeping worker to another processor, because virtual machines often choose the processor of this thread."""
     processors = shared + (PROCESSORS + own * LINE)
     others = local(i64, PROCESSOR_WORDS)
     here = i64(_this_processor())
@@ -266,7 +266,7 @@ def run_rows(
 
 @loops(noalias=False, plain=True, brief=True)
 def look(shared: Pointer[i64], seen: Int, looks: Int) -> Int:
-    """Return the ticket of new work, or 0 if this many polls found no ticket other than the last one."""
+    """Return the ticket of new work, or 0 if this many polls found only the last ticket."""
     found = i64(0)
     left = looks
     while left > 0:

@@ -57,7 +57,7 @@ class Mark(Step):
             mark_inference(output)
 
     def lines(self, leave: str) -> list[str]:
-        """Return the same as source."""
+        """Return the lines that mark every result."""
         if self.op.many:
             return block("for result in results:", ["mark_inference(result)"])
         return [f"mark_inference({name})" for name in self.op.outputs or ("result",)]
@@ -86,7 +86,7 @@ class View(Wrap):
         return lines
 
     def _in_inference(self) -> list[str]:
-        """Return lines that make views of inference tensors inference tensors. Other views require grad if their base does."""
+        """Return lines that mark views of inference tensors as inference tensors. Other views require grad if their base does."""
         further = ["base = base", "counter = counter", "view_version = counter[0]", "creation = INFERENCE"]
         viewed = [
             "base = input if input._base is None else input._base",

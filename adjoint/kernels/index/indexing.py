@@ -1,4 +1,4 @@
-"""Reading and writing at index arrays or a mask, at several indices together or in rows of a table; and membership tests."""
+"""Reading and writing at index arrays or a mask, at several indices together or in rows of a table. Also membership tests."""
 
 from __future__ import annotations
 

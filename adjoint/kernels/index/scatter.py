@@ -1,8 +1,8 @@
 """Reading and writing at the positions along one dimension that index arrays contain.
 
 Functions with names that end in an underscore write into their first argument after every check has passed. The others
-return a new array. If one element is written several times, sums contain all contributions and plain writes keep the
-last one, in the order of the index. Results are therefore the same in every run.
+return a new array. If one element is written several times, sums contain all contributions, and a plain write keeps the
+last value in the order of the index. Results are therefore the same in every run.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ def _identity(ufunc: numpy.ufunc, dtype: numpy.dtype[Any]) -> Any:
 
 
 def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex) -> int:
-    """Return the dimension counted from the front if types and shapes match; otherwise raise an error."""
+    """Return the dimension counted from the front if types and shapes match. Otherwise raise an error."""
     dim = normalize_dim(dim, x.ndim)
     if index.size and index.dtype not in _INDEX_TYPES:
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")

@@ -46,7 +46,7 @@ _CACHED_MATRIX = 12_000
 
 
 def lu_factor(self: Array) -> tuple[Array, Array]:
-    """Eliminate with partial pivoting; return both triangular factors in one matrix, and the exchanged rows from 1 on."""
+    """Eliminate with partial pivoting. Return both triangular factors in one matrix, and the exchanged rows from 1 on."""
     if max(self.shape[-2:]) > SMALL and self.size:
         found = by_lapack("factored", self)
         if found is not NotImplemented:
@@ -174,7 +174,7 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
 
 
 def _row_by_row(matrix: Array, b: Array) -> Array:
-    """Solve row by row if a zero on the diagonal makes some solutions infinite and others not."""
+    """Solve row by row, if only some solutions are infinite because of a zero on the diagonal."""
     batch = numpy.broadcast_shapes(matrix.shape[:-2], b.shape[:-2])
     result = numpy.broadcast_to(b, (*batch, *b.shape[-2:])).astype(matrix.dtype)
     with unwarned():

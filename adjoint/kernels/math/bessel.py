@@ -1,4 +1,4 @@
-"""Bessel functions of orders 0 and 1, of both kinds, including modified ones, and the Airy function.
+"""Bessel functions and modified Bessel functions of both kinds and orders 0 and 1, and the Airy function.
 
 Their formulas are in the language of kernels (`codegen.llvm.elementary_bessel`), which also computes NumPy arrays.
 """

@@ -91,7 +91,7 @@ def fft_c2r_backward(self: Array, dim: tuple[int, ...], normalization: int) -> A
 
 
 def _transform(array: Array, axes: tuple[int, ...], forward: bool, normalization: int) -> Array:
-    """Return the transform over several dimensions, starting with the last one."""
+    """Return the transform over several dimensions, starting with the last dimension."""
     for axis in reversed(axes):
         array = _along(array, axis, forward, normalization)
     return array
@@ -172,7 +172,7 @@ def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, 
 def _in_memory_order(array: Array, axis: int) -> tuple[Array, int]:
     """Return a row-major array of the same numbers, and the index of `axis` in it.
 
-    No copy is made if only the last axis has to move.
+    The array is not copied if only the last axis has to move.
     """
     if axis == array.ndim - 1:
         for place in range(axis):
@@ -185,7 +185,8 @@ def _in_memory_order(array: Array, axis: int) -> tuple[Array, int]:
 def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transform: Callable[..., Array]) -> Array:
     """Return `transform(self)` with the transformed dimensions innermost in memory.
 
-    The dimensions `last` are the innermost; the others keep the order of their strides. PyTorch's results have this layout.
+    The dimensions `last` are the innermost. The other dimensions keep the order of their strides. PyTorch's results
+    have this layout.
     """
     order, axes = _order(self.strides, dims, last)
     if order is None:

@@ -231,7 +231,7 @@ def _signs_of_small(self: Array) -> Array:
 
 @by_expression(_sign_of_floats, small=_signs_of_small)
 def sign(self: Array) -> Array:
-    """Return -1, 0 or 1; the result is 0 for NaN."""
+    """Return -1, 0 or 1. The result is 0 for NaN."""
     if self.dtype.kind == "c":
         raise NotImplementedError(
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."

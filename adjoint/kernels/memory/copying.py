@@ -124,7 +124,7 @@ def clone(array: Array, memory_format: Any = None) -> Array:
 
 
 def copy_elements(target: Array, source: Array) -> None:
-    """Copy like `numpy.copyto`; compiled loops copy large arrays. Both arrays have one dtype and do not overlap."""
+    """Copy like `numpy.copyto`, but copy large arrays with compiled loops. Both arrays have one dtype and do not overlap."""
     least = THREADED if target.flags.c_contiguous and source.flags.c_contiguous else MOVED
     if LOOPS.takes(target.size, least) and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented:
         return
@@ -140,7 +140,7 @@ LATE.copy_elements = copy_elements
 
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
-    """Return `array` itself if its elements are in row-major order; otherwise return a row-major copy."""
+    """Return `array` itself if its elements are in row-major order. Otherwise return a row-major copy."""
     if array.flags.c_contiguous or array.size < MOVED:
         return row_major(array)
     result = numpy.empty(array.shape, array.dtype)
@@ -202,7 +202,7 @@ def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
 
 
 def real_part(array: Array, dtype: Any) -> Array:
-    """Return the real part of a complex array that must become real; return other arrays unchanged."""
+    """Return the real part of a complex array that must become real. Return other arrays unchanged."""
     if array.dtype.kind in "cW" and dtype.kind not in "cbW":
         warn("Casting complex values to real discards the imaginary part")
         return array.real

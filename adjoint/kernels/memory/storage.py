@@ -106,7 +106,7 @@ def strided(
 ) -> Array:
     """Return a view of the storage of `array`, with stride and offset in elements of `dtype` (by default the array's).
 
-    Code that gets size, strides and offset from a user or a file makes its view here. For `operation` see `checked_bytes`.
+    If a user or a file specifies size, strides and offset, the view is created here. For `operation` see `checked_bytes`.
 
     Raises:
         RuntimeError: if the view would exceed the storage.

@@ -236,7 +236,7 @@ class UntypedStorage:
     def resize_(self, size: int) -> UntypedStorage:
         """Change the number of bytes. If it is 0, the memory is released, and reading the tensor raises an error.
 
-        This applies to the tensor that owns the storage; its views keep the old memory.
+        This applies to the tensor that owns the storage. The views of this tensor keep the old memory.
         """
         if type(size) is not int:
             raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
@@ -410,7 +410,7 @@ class TypedStorage(UntypedStorage):
     Args:
         size: the number of elements, or a sequence of their values.
         dtype: the dtype, or None for the default dtype.
-        wrap_storage: the storage to view in this way, instead of a new one.
+        wrap_storage: the storage to view in this way, instead of a new storage.
         device: `"cpu"` or `"meta"`.
     """
 

@@ -127,7 +127,7 @@ def layer_norm(
 
 
 def _as_rows(x: ndarray, dims: int) -> ndarray:
-    """Return the array with its last `dims` dimensions joined to one."""
+    """Return the array with its last `dims` dimensions joined to a single dimension."""
     if dims == 1:
         return x
     leading = x.shape[: x.ndim - dims]

@@ -126,7 +126,7 @@ def _largest(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
 
 
 def _first_largest(x: ndarray) -> Pair:
-    """Return the index of the largest element of each row (the first one, or the last NaN), and the element."""
+    """Return the index of the largest element of each row (the first maximum, or the last NaN), and the element."""
     places = x.argmax(-1)
     starts = _steps(places.size, x.shape[-1]).reshape(places.shape)
     values = x.take(places + starts)
@@ -445,7 +445,7 @@ def fractional_max_pool(
 
 @planned("nn.adaptive_pooling.largest_at")
 def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Plan:
-    """Return the largest of the values at the offsets from each corner (the first one, or the last NaN), and its position."""
+    """Return the largest value at the offsets from each corner (the first maximum, or the last NaN), and its position."""
 
     def run(values: ndarray, corners: ndarray, offsets: ndarray) -> Pair:
         places, found = _first_largest(values.take(corners[..., None] + offsets))

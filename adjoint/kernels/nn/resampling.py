@@ -110,7 +110,7 @@ def _check(self: Array, size: Sizes, mode: str) -> None:
 
 
 class Weights:
-    """The weights of old elements in new elements. Each new element is a sum of a few old ones.
+    """The weights of old elements in new elements. Each new element is a sum of a few old elements.
 
     New element `i` is the sum over `k` of `shares[i, k]` times old element `places[i, k]`. An old element may have
     several shares, for example at an edge. An element without a weight is not read, because it could be an infinity or
@@ -258,7 +258,7 @@ def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: fl
 
 
 def _averaging(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> Shares:
-    """Return the weights with antialiasing. If the image is reduced, they include all old elements between two new ones."""
+    """Return the weights with antialiasing. If the image is reduced, they include all old elements between two new elements."""
     step = _step_of_corners(old, new) if align_corners else _step(old, new, scale)
     reach, shape = _SHAPES[mode]
     wide = max(step, 1.0)

@@ -242,7 +242,7 @@ def searchsorted(
     """Return the positions at which to insert `values` into sequences that are sorted along the last dimension.
 
     The positions are before equal elements, or after them if `right`. `sorted_sequence` has one dimension, or has the
-    dimensions of `values` except for the last one. `sorter` contains the indices that sort it.
+    dimensions of `values` except for the last dimension. `sorter` contains the indices that sort it.
 
     Raises:
         RuntimeError: if shapes, `side` or `sorter` do not fit.

@@ -268,7 +268,7 @@ def _sum_of_powers(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
 def _scaled_norm(x: ndarray, p: float, dims: tuple[int, ...], found: ndarray) -> ndarray:
     """Return the norms `found`, computed again with scaled numbers where powers are out of range.
 
-    Numbers are divided by the largest one.
+    Numbers are divided by the largest number.
     """
     magnitude = numpy.abs(x)
     size = reduction.amax(magnitude, dims, True) if p > 0 else reduction.amin(magnitude, dims, True)

@@ -281,7 +281,7 @@ def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
 
 
 def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
-    """Return the number of elements that a reduction over `dims` combines to one."""
+    """Return the number of elements that a reduction over `dims` combines to one element."""
     return shape[dims[0]] if len(dims) == 1 else math.prod([shape[dim] for dim in dims])
 
 
@@ -515,7 +515,7 @@ def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 @gives_positions()
 def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """Return the index of the first maximum along `dim`, or in the flattened array; of the first NaN if there is one.
+    """Return the index of the first maximum (or the first NaN, if any) along `dim`, or in the flattened array.
 
     Raises:
         RuntimeError: for complex numbers and bool.
@@ -526,7 +526,7 @@ def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray
 
 @gives_positions()
 def argmin(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """Return the index of the first minimum along `dim`, or in the flattened array; of the first NaN if there is one.
+    """Return the index of the first minimum (or the first NaN, if any) along `dim`, or in the flattened array.
 
     Raises:
         RuntimeError: for complex numbers and bool.

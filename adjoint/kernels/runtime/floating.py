@@ -107,7 +107,7 @@ class unwarned:
 
 
 def off_for_rows(length: int) -> Any:
-    """Return a state that turns the warnings off, like `OFF`, and makes NumPy's loops fast for broadcast rows of this length.
+    """Return a state that turns the warnings off, like `OFF`, and speeds up NumPy's loops over broadcast rows of this length.
 
     NumPy's iterator copies operands that are not contiguous into buffers, unless each row fills a buffer. Rows of a few
     hundred elements fill small buffers. Starting the loop again for such a row takes less time than copying.

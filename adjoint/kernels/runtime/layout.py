@@ -1,4 +1,4 @@
-"""The memory order of an elementwise result. As in PyTorch, it is the order of the first operand that determines one.
+"""The memory order of an elementwise result. As in PyTorch, it is the order of the first operand whose order is unambiguous.
 
 NumPy gives the same order if all operands agree, but row-major order if they contradict each other.
 """
@@ -148,7 +148,7 @@ def _broadcast_strides(shape: tuple[int, ...], own: tuple[int, ...], strides: tu
 
 
 def _fastest_first(all_steps: list[list[int]], shape: tuple[int, ...]) -> list[int]:
-    """Return the dimensions, fastest first, by insertion sort from the last one on, because not every pair has an order."""
+    """Return the dimensions, fastest first, by insertion sort from the last dimension on, because not every pair has an order."""
     dims = list(range(len(shape) - 1, -1, -1))
     for first in range(1, len(dims)):
         moving = first

@@ -105,7 +105,7 @@ def narrowed(array: Any, dtype: Any = HALVES) -> Any:
 
 
 def cast(array: Any, dtype: numpy.dtype[Any]) -> Any:
-    """Return a plain array of the elements of `array` as `dtype`; each of the two dtypes may be narrow."""
+    """Return a plain array of the elements of `array` as `dtype`. Each of the two dtypes may be narrow."""
     source = plain(array)
     return source.copy() if source.dtype == dtype else quietly(_cast, source, dtype)
 

@@ -2,7 +2,7 @@
 
 In float32, the polynomials come from Moshier's Cephes library, 1989 (`logf.c`, `sinf.c`). They cover the arguments that
 occur here, and use fused multiply-adds. NumPy computes arrays with the same source. For float64, the functions of the C
-library are called, so that results are identical to those of other programs.
+library are called, so that other programs get identical results.
 """
 
 from __future__ import annotations

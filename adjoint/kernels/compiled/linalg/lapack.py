@@ -25,7 +25,7 @@ _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def _call(name: str, matrix: Array, *arguments: Any) -> int:
-    """Call a function for the dtype of `matrix` and return its last argument, which tells where it has failed."""
+    """Call a function for the dtype of `matrix`. Return its last argument, the position at which it has failed."""
     size = ctypes.c_int64 if BLAS.size_type is i64 else ctypes.c_int32
     try:
         function = BLAS.function(f"{_LETTERS[matrix.dtype.char]}{name}_")

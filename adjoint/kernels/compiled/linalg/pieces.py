@@ -86,9 +86,9 @@ def pack_tile(
 ) -> None:  # fmt: skip
     """Pack the pieces of up to 16 lines with `STEP` numbers each.
 
-    If `along`, a line is in a row of the source; otherwise it is in a column.
+    If `along`, a line is in a row of the source. Otherwise it is in a column.
 
-    If `turned`, a line becomes a column of the tile; otherwise it becomes a row. The numbers of a pair are 16 apart in
+    If `turned`, a line becomes a column of the tile. Otherwise it becomes a row. The numbers of a pair are 16 apart in
     both factors. `range_` contains the bits, without the sign, of the largest number so far, and the bits of the
     smallest number, minus 1.
     """

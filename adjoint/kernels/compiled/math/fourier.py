@@ -329,7 +329,7 @@ def transform(
 
     For real `x` and `onesided`, return half of the transform.
 
-    `innermost`: the axis becomes the last one. Return NotImplemented if there is no loop for the dtype.
+    `innermost`: whether the axis becomes the last axis. Return NotImplemented if there is no loop for the dtype.
     """
     if x.dtype.char not in "fdFD" or not x.flags.c_contiguous or not x.size:
         return NotImplemented

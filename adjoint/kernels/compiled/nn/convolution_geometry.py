@@ -191,7 +191,7 @@ class Vectors:
         return (tiles, left) if left * single_time(rows) <= rows * columns else (tiles + 1, 0)
 
     def filled(self, count: int) -> Vectors:
-        """Return at least `count` vectors. Additional vectors repeat the last one without pieces."""
+        """Return at least `count` vectors. Additional vectors repeat the last vector without pieces."""
         more = max(count - len(self.starts), 0)
         return Vectors(numpy.pad(self.starts, (0, more), "edge"), numpy.pad(self.index, (0, more), "edge"), self.pieces)
 
@@ -199,7 +199,7 @@ class Vectors:
 def single_time(rows: int) -> int:
     """Return the time of a tap for a tile of `rows` channels and one vector, measured in products of vectors.
 
-    Each product waits for the previous one.
+    Each product waits for the previous product.
     """
     return max(rows + 1, 4)
 

@@ -214,7 +214,7 @@ def multiply(
 
     `part` specifies where each vector of positions begins in `x`, and the number of tiles of `COLUMNS` vectors.
     Remaining vectors are separate tiles. `weights_first`: whether one block of weights is applied to all positions
-    before the next; otherwise, all weights are applied to the positions of one tile.
+    before the next block. Otherwise, all weights are applied to the positions of one tile.
     """
     told = fields(part, PART)
     tiles, begin = told.tiles, as_pointer(told.starts, i64)

@@ -102,7 +102,7 @@ class Work(NamedTuple):
     def layouts(self, more: int) -> Iterator[tuple[Work, list[Block], float]]:
         """Return the layouts in which rows of the source are packed once, and once for each tap, with their blocks and costs.
 
-        Larger blocks waste fewer lanes of vectors, but a late thread makes the others wait longer.
+        Larger blocks waste fewer lanes of vectors, but the other threads wait longer for a late thread.
         """
         for work in [self, self._replace(axes=(*self.axes[:2], disjoint(self.axes[2])))][
             : 1 + bool(self.axes[2].reach)

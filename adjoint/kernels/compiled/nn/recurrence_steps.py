@@ -188,7 +188,7 @@ def backward(
     batch: Int, features: Int, backwards: Int, start: Int, stop: Int, W: Static, R: Static, V: Static, MODE: Static,
     PIECES: Static, WHOLE: Static,
 ) -> None:  # fmt: skip
-    """Compute all steps, starting with the last one, for the tiles of rows `start` to `stop`.
+    """Compute all steps, starting with the last step, for the tiles of rows `start` to `stop`.
 
     `to_hidden` is the gradient of the hidden state: initially of the last state, and finally of the first state. For an
     LSTM, `carried` is the corresponding gradient of the cell. For a GRU, it is scratch memory.

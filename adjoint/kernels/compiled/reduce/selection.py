@@ -1,4 +1,4 @@
-"""Select the first elements of rows in sorted order, or the element at one position, without sorting the others.
+"""Select the first elements of rows in sorted order, or the element at one position, without sorting the other elements.
 
 The key at a position is found by bisection of the range of keys: one vectorized pass counts the keys below the middle.
 """

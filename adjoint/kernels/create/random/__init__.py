@@ -1,4 +1,4 @@
-"""Random numbers that equal those of PyTorch's CPU generator bit for bit, from the same seed.
+"""Random numbers that equal the numbers of PyTorch's CPU generator bit for bit, from the same seed.
 
 A `Stream` is the generator's state. Samplers with a trailing underscore fill a given array in the order of its memory,
 and return it. Other samplers create an array. All samplers have the stream as first parameter and hold its lock while

@@ -3,8 +3,8 @@
 All of them consume a random number of words, so numbers are drawn one by one, in float64. PyTorch rounds some intermediate
 results to the type of its parameters. They are rounded here too, so that the numbers are equal.
 
-The algorithms are written in the language of kernels (`kernels.compiled.create.rejection`); without compiled code they run
-in Python.
+The algorithms are written in the language of kernels (`kernels.compiled.create.rejection`). Without compiled code they
+run in Python.
 """
 
 import functools
@@ -77,7 +77,7 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
 def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
     """Return gamma distributed numbers for concentrations in float64.
 
-    `single`: whether the concentrations were float32; intermediate numbers are then float32 too.
+    `single`: whether the concentrations were float32. Intermediate numbers are then float32 too.
     """
     waiting, has_waiting = [stream.normal or 0.0], [stream.normal is not None]
     drawn = run_in_python("gamma_kernel", stream, concentrations, waiting, has_waiting, single)
@@ -123,6 +123,6 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
 def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
     """Return numbers of successes for numbers of trials in float64.
 
-    `single`: whether the trials were float32; products are then rounded to float32.
+    `single`: whether the trials were float32. Products are then rounded to float32.
     """
     return run_in_python("binomial_kernel", stream, counts, probs.ravel().tolist(), single)

@@ -22,7 +22,7 @@ def require_floating(kernel: str, dtype: "numpy.dtype[Any]") -> None:
 
 
 def real_dtype(dtype: "numpy.dtype[Any]") -> "numpy.dtype[Any]":
-    """Return the type of the parts of a complex type; a real type is returned unchanged."""
+    """Return the type of the parts of a complex type. A real type is returned unchanged."""
     return from_numpy(dtype).to_real().numpy
 
 

@@ -106,7 +106,7 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
 
 
 def in_parts(out: ndarray, make: Callable[[int], ndarray]) -> ndarray:
-    """Fill `out` with the numbers that `make(n)` returns. A large array is filled part by part."""
+    """Fill `out` with the numbers that `make(n)` creates. A large array is filled part by part."""
     if out.size <= TILE or not out.flags.c_contiguous:
         return store(out, make(out.size))
     flat = out.reshape(-1)
