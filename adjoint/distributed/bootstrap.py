@@ -85,7 +85,7 @@ def place(init_method: str | None, size: int, rank: int, timeout: float, store: 
     method = urlsplit(init_method or "env://")
     given = {name: values[0] for name, values in parse_qs(method.query).items()}
     environment = dict(os.environ)
-    # A batch script has a rank among its job's tasks too. Only `srun` sets how many tasks its step has.
+    # Slurm gives batch scripts a rank too. Only `srun` sets the number of tasks of a step.
     if "RANK" not in environment and int(environment.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
         environment |= _from_slurm(environment)
     rank = rank if rank >= 0 else int(given.get("rank", environment.get("RANK", -1)))
@@ -235,7 +235,7 @@ def _timeout_error(seconds: float, size: int, missing: list[Any]) -> DistStoreEr
 
 
 def _start_manager(where: Place, timeout: float) -> subprocess.Popen[bytes]:
-    """Start `process_manager.py`. It ends when its input ends, and therefore with this process."""
+    """Start `process_manager.py`. It ends when its input is closed, at the latest at the end of this process."""
     script = Path(__file__).with_name("process_manager.py")
     command = [sys.executable, "-I", str(script), str(where.size), str(where.port), str(timeout)]
     manager = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)

@@ -408,7 +408,7 @@ def new_group(
     if sort_ranks:
         chosen.sort()
     name = _checked_backend(backend or world.backend)
-    if use_local_synchronization:  # the others do not call, and so do not count
+    if use_local_synchronization:  # the other processes do not call this function, so they cannot count
         label = "_".join(map(str, chosen))
         label = f"{label}#{sum(other.startswith(label) for other in STATE.live)}"
     else:
@@ -467,7 +467,7 @@ def _meet(world: ProcessGroup, ranks: list[int], tag: int) -> None:
             yield control.Irecv([bytearray(1), byte], first, tag)
 
     work = Work(world, f"new_group of ranks {ranks}", steps(), in_order=False)
-    world.calls -= 1  # ranks outside of the new group do not count it
+    world.calls -= 1  # ranks outside of the new group do not count this call
     work.wait()
 
 

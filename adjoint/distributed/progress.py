@@ -57,6 +57,6 @@ def _run() -> None:
         moved = time.perf_counter() - start > MOVED
         if not UNDER_WAY and not MESSAGES:
             _needed.clear()
-            if UNDER_WAY or MESSAGES:  # started between the two lines above
+            if UNDER_WAY or MESSAGES:  # a call started between the two lines above
                 _needed.set()
         time.sleep(BUSY_PAUSE if not spare else 0 if moved else SPARE_PAUSE)

@@ -163,7 +163,7 @@ def send_steps(comm: Any, array: Array, peer: int, tag: int) -> Steps:
 
 
 def receive_steps(comm: Any, array: Array, peer: int | None, tag: int, source: list[int], ranks: list[int]) -> Steps:
-    """Receive into `array` from a rank, or from any rank. The global rank of the sender is put into `source`."""
+    """Receive into `array` from a rank, or from any rank. `source` receives the global rank of the sender."""
     MPI = mpi.load()
     whole = contiguous(array)
     receipt = Receipt(comm.Irecv(movable(whole), MPI.ANY_SOURCE if peer is None else peer, tag))

@@ -206,7 +206,7 @@ class Work:
             WAITING.remove(self)
 
     def _compare(self) -> None:
-        """Raise DistBackendError if a rank on the same machine is in another collective, or has other numbers of elements."""
+        """Raise DistBackendError if a rank on this machine is in another collective, or has another number of elements."""
         assert self.group.board is not None
         assert self.posted is not None
         found = self.group.board.differing(*self.posted)

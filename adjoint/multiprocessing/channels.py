@@ -1,4 +1,4 @@
-"""Messages between a process and its worker, over sockets on which the process never waits to send."""
+"""Messages between a process and its worker over sockets. The process never waits to send."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _zoom(
             break
         first, last = min(bracket[0].t, bracket[1].t), max(bracket[0].t, bracket[1].t)
         place = cubic_minimum(bracket[0], bracket[1])
-        # A trial very near an end of the bracket, twice in a row or at the end itself, is moved away from it.
+        # Move a trial away from an end of the bracket if it is at the end, or near an end twice in a row.
         if min(last - place, place - first) / (last - first) < 0.1:
             if insufficient_progress or place >= last or place <= first:
                 margin = 0.1 * (last - first)

@@ -190,7 +190,7 @@ class profile:
         try:
             self.stop()
         finally:
-            if self._running:  # an interrupt has struck before the end
+            if self._running:  # an interrupt arrived before the end
                 self._stop_recording()
 
     def start(self) -> None:

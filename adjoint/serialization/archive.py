@@ -94,7 +94,7 @@ class ArchiveWriter:
         header = len(info.FileHeader(info.file_size * 1.05 > zipfile.ZIP64_LIMIT))
         info.extra = _padding(-(self._stream.tell() + header) % ALIGNMENT)
         self._zip.writestr(info, data)
-        info.extra = b""  # the padding has no use in the directory
+        info.extra = b""  # the directory needs no padding
         names, contents = self._checksums
         self._checksums = zlib.crc32(name.encode(), names), zlib.crc32(info.CRC.to_bytes(4, "little"), contents)
 
@@ -147,7 +147,7 @@ def _end_of_archive(file: IO[bytes], start: int, length: int) -> tuple[int, bool
 
 
 def _searched(file: IO[bytes], position: int, start: int) -> tuple[int | None, bool]:
-    """Find the end of the archive from `start` after `position`. Also return whether any archive ends there."""
+    """Find the end of the archive at `start`, searching from `position`. Also return whether any archive ends there."""
     held, any_end = b"", False
     file.seek(position)
     while data := file.read(_CHUNK):

@@ -1,4 +1,4 @@
-"""Storages in plain pickles: their bytes, in the file format before zip archives, as in PyTorch's pickles."""
+"""Storages in plain pickles. As in PyTorch's pickles, their bytes are in the file format before zip archives."""
 
 from collections.abc import Callable
 from io import BytesIO

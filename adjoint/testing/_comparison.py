@@ -356,7 +356,7 @@ def _unwrap_dtensor_for_comparison(actual: Any, expected: Any) -> tuple[Any, Any
     return actual, expected
 
 
-# --- how two numbers or tensors differ, in words, or None ---------------------------------------------------------------
+# --- differences of two numbers or tensors ------------------------------------------------------------------------------
 
 
 @dataclass

@@ -102,7 +102,7 @@ def noop_context_fn() -> Contexts:
 
 
 class _Chosen(threading.local):
-    """The options that contexts set for all checkpoints of this thread inside them. None: each checkpoint decides."""
+    """The options that contexts of this thread set for the checkpoints inside them. None: each checkpoint decides."""
 
     early_stop: bool | None = None
     debug: bool | None = None

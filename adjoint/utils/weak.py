@@ -66,7 +66,7 @@ class WeakIdKeyDictionary(WeakKeys[Any, Any]):
     def __contains__(self, key: object) -> bool:
         try:
             return self.ref_type(key) in self.data
-        except TypeError:  # nothing refers weakly to the key
+        except TypeError:  # the key supports no weak references
             return False
 
     def __repr__(self) -> str:

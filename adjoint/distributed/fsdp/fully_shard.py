@@ -159,7 +159,7 @@ class _State:
             hooks.__exit__(None, None, None)
         if self in order.running and not self._left:
             last = len(order.running) - 1 - order.running[::-1].index(self)
-            for unfinished in order.running[last + 1 :]:  # groups of which not all modules were called
+            for unfinished in order.running[last + 1 :]:  # only some modules of these groups were called
                 unfinished._left = set()
                 unfinished._end()
             del order.running[last:]
@@ -169,7 +169,7 @@ class _State:
         if not order.running:
             for state in alive(order.last):
                 if state.group.whole is None:
-                    state.group.drop_whole()  # its next call did not happen
+                    state.group.drop_whole()  # the module was not called again
         return self._converted(output)
 
     def _converted(self, output: Any) -> Any:
@@ -224,7 +224,7 @@ class _State:
                     following.group.call_back()
         return group.whole or []
 
-    # --- at the program's wish -------------------------------------------------------------------------------------
+    # --- called by the program -------------------------------------------------------------------------------------
 
     def unshard(self) -> None:
         """Replace the parts by whole parameters until `reshard`."""

@@ -75,7 +75,7 @@ class DTensor(torch.Tensor):
     _placements: tuple[Placement, ...]
     _shape: torch.Size
 
-    # --- making -----------------------------------------------------------------------------------------------------
+    # --- creation ---------------------------------------------------------------------------------------------------
 
     @staticmethod
     def _of(part: torch.Tensor, mesh: DeviceMesh, placements: Sequence[Placement], shape: Sequence[int]) -> DTensor:
@@ -115,7 +115,7 @@ class DTensor(torch.Tensor):
                     size[placement.dim] *= mesh.size(number)
         return DTensor._of(local_tensor, mesh, chosen, size)
 
-    # --- what it is -------------------------------------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------------------------------------
 
     @property
     def device_mesh(self) -> DeviceMesh:
@@ -161,7 +161,7 @@ class DTensor(torch.Tensor):
         part = _Redistributed.apply(self.to_local(), self._mesh, self._placements, mesh, chosen, self._shape)
         return DTensor._of(part, mesh, chosen, self._shape)
 
-    # --- what functions do with it ----------------------------------------------------------------------------------
+    # --- functions --------------------------------------------------------------------------------------------------
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
