@@ -185,7 +185,7 @@ def _scaled_mm(
 def _checked(
     mat_a: Tensor, mat_b: Tensor, offs: Tensor | None, bias: Tensor | None, out_dtype: Any
 ) -> list[int] | None:
-    """Return the ends of the groups, or None if both arguments have a dimension of groups."""
+    """Check the arguments. Return the ends of the groups, or None if both matrices have three dimensions."""
     if mat_a.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         raise RuntimeError(f"Expected mat_a to be Float32, BFloat16 or Float16 matrix, got {mat_a.dtype}")
     if mat_a.dtype != mat_b.dtype:

@@ -15,7 +15,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """The common parts of tables of vectors: the weight, and the vector at `padding_idx`, which is initially zero."""
+    """The base of tables of vectors. The vector at `padding_idx` is initially zero."""
 
     num_embeddings: int
     embedding_dim: int

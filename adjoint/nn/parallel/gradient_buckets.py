@@ -180,7 +180,7 @@ class Reducer:
     def rebuild(self) -> bool:
         """After the first backward, use the order in which gradients arrived at the first process.
 
-        Return whether the order was changed.
+        Return whether buckets have been created anew.
         """
         if self.rebuilt or not self.finished or (self.find_unused and not self.static):
             return False
@@ -194,7 +194,7 @@ class Reducer:
     # --- one backward -----------------------------------------------------------------------------------------------
 
     def expect(self, outputs: Iterator[Any] | None) -> None:
-        """Prepare for the gradients of a backward from `outputs`. The outputs are needed only if parameters may be unused.
+        """Prepare for the gradients of a backward from `outputs`, which are needed only if parameters may be unused.
 
         Raises:
             RuntimeError: if the previous backward has skipped parameters.

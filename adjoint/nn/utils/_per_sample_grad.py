@@ -30,7 +30,7 @@ def call_for_per_sample_grads(
         batch_first: whether the batch is the first dimension of arguments and results, or the second.
 
     Raises:
-        RuntimeError: for other arguments, if the batch size is ambiguous, and if `grad_sample` is already set.
+        RuntimeError: if an argument is invalid, if the batch size is ambiguous, or if `grad_sample` is already set.
 
     >>> import adjoint as torch
     >>> layer = torch.nn.Linear(2, 3)

@@ -327,7 +327,7 @@ def _shared(obj, dtype):
 
 @public()
 def from_numpy(ndarray, /):
-    """A tensor that shares the memory of a NumPy array. A change of one changes the other.
+    """A tensor that shares the memory of a NumPy array. Changes of the tensor also change the array.
 
     >>> import adjoint as torch, numpy
     >>> array = numpy.zeros(2)

@@ -111,7 +111,7 @@ class scatter_number:
 
 @_scatter(node="NotImplemented", aten="default, src")
 class scatter_combined:
-    """A copy in which `src` is added to, or multiplied with, the elements at `index` along `dim`."""
+    """A copy with the elements at `index` along `dim` increased or multiplied by `src`."""
 
     def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str): ...
 
@@ -120,7 +120,7 @@ class scatter_combined:
 
 @_scatter(node="NotImplemented", aten="default, value")
 class scatter_number_combined:
-    """A copy in which a number is added to, or multiplied with, the elements at `index` along `dim`."""
+    """A copy with the elements at `index` along `dim` increased or multiplied by a number."""
 
     def forward(self: Array, dim: Int, index: Array, value: Number, reduce: Str): ...
 
@@ -188,7 +188,7 @@ class scatter_add:
     aten="default, two",
 )
 class scatter_reduce:
-    """A copy into which the elements of `src` are reduced at `index` along `dim`: sum, prod, mean, amax or amin."""
+    """A copy that reduces elements of `src` into the elements at `index` along `dim`, by sum, prod, mean, amax or amin."""
 
     def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str, *, include_self: Bool = True): ...
 
@@ -206,7 +206,7 @@ class _Elements:
         self.dim, self.index, self.shape, self.xp = dim, index, shape, xp
 
     def read(self, x):
-        """Return the values for a source of `shape`, and 0 at positions for which the index has no element."""
+        """Return the values for a source of `shape`, with 0 outside the shape of the index."""
         return _fitted(self.xp.gather(x, self.dim, self.index, sparse_grad=False), self.shape, self.xp)
 
     def add(self, x, src):
@@ -283,7 +283,7 @@ def _product_gradients(grad, self, places, src, include_self, result, xp):
 
 @operator(kernel=scatter_kernels.index_reduce, inplace="disjoint", same_out=STRICT)
 class index_reduce:
-    """A copy with slices of `source` reduced into its slices at `index` along `dim`: prod, mean, amax or amin."""
+    """A copy that reduces slices of `source` into the slices at `index` along `dim`, by prod, mean, amax or amin."""
 
     def forward(self: Array, dim: Int, index: Array, source: Array, reduce: Str, *, include_self: Bool = True): ...
 
@@ -475,7 +475,7 @@ class take_backward:
     batch=batched_indexing.put,
 )
 class put:
-    """A copy of the tensor in which `source` is written, or added, at `index` of the flattened tensor."""
+    """A copy with `source` written or added at `index` of the flattened tensor."""
 
     def forward(self: Array, index: Array, source: Array, accumulate: Bool = False): ...
 

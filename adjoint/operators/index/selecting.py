@@ -107,7 +107,7 @@ class masked_select:
 
 @internal(kernels.masked_select_backward, tangent="linear", narrow="halves")
 class masked_select_backward:
-    """Zeros of `shape` broadcast with `mask`, with the elements of `input` where `mask` is true."""
+    """Zeros, with the elements of `input` where `mask` is true. The shape is `shape`, broadcast with the shape of `mask`."""
 
     def forward(self: Array, shape, mask: Array): ...
 
@@ -117,7 +117,7 @@ class masked_select_backward:
 
 @operator(kernel=indexing_kernels.masked_scatter, out=False, inplace=True)
 class masked_scatter:
-    """A copy with the elements of `source`, in order, where `mask` is true."""
+    """A copy with the positions where `mask` is true filled by the elements of `source`, in order."""
 
     def forward(self: Array, mask: Array, source: Array): ...
 
@@ -130,7 +130,7 @@ class masked_scatter:
 
 @internal(indexing_kernels.masked_scatter_backward, tangent="linear")
 class masked_scatter_backward:
-    """Zeros of `shape`. The first elements are replaced by the elements of `input` where `mask` is true."""
+    """Zeros of `shape`, which start with the elements of `input` where `mask` is true."""
 
     def forward(self: Array, mask: Array, shape): ...
 
@@ -188,7 +188,7 @@ class is_among:
 
 @public()
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
-    """Whether each of `elements` equals one of `test_elements` or, with `invert`, equals none. Either may be a number.
+    """Whether each of `elements` equals one of `test_elements` or, with `invert`, equals none. One of the two may be a number.
 
     >>> import adjoint as torch
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 4]))

@@ -58,19 +58,19 @@ def inv(A, *, out=None):
     """The inverse of (a stack of) square matrices.
 
     Raises:
-        LinAlgError: if one is singular.
+        LinAlgError: if a matrix is singular.
     """
     return linalg_inv(A, out=out)
 
 
 @public(method=True, numpy_names=True)
 def inverse(input, *, out=None):
-    """The inverse of (a stack of) square matrices: `linalg.inv`."""
+    """The inverse of (a stack of) square matrices; see `linalg.inv`."""
     return linalg_inv(input, out=out)
 
 
 def batch_of_systems(op, batch, matrix, right, *options):
-    """The batching rule of an operator that solves systems of matrices, with vectors or matrices on their right-hand side."""
+    """Apply an operator that solves linear systems to a batch. The right-hand sides are vectors or matrices."""
     left = options[0]
     if right._array.ndim > 1:
         if right._array.ndim != matrix._array.ndim:
@@ -133,7 +133,7 @@ class linalg_cholesky:
 
 
 def cholesky_gradient(grad, result, upper, xp):
-    """Murray (2016), "Differentiation of the Cholesky decomposition": L^-H Phi(L^H grad) L^-1, symmetrized."""
+    """L^-H Phi(L^H grad) L^-1, symmetrized (Murray, 2016, "Differentiation of the Cholesky decomposition")."""
     lower, grad = (conjugate_transpose(result), conjugate_transpose(grad)) if upper else (result, grad)
     inner = xp.tril(conjugate_transpose(lower) @ grad, 0)
     inner = (inner + conjugate_transpose(xp.tril(inner, -1))) * 0.5
@@ -153,7 +153,7 @@ def cholesky_lower(input, *, upper=False, out=None):
 
 @operator(kernel=kernels.older_cholesky, batch="leading", narrow="trivial")
 class cholesky:
-    """The triangular factor of positive-definite matrices: `linalg.cholesky`."""
+    """The triangular factor of positive-definite matrices; see `linalg.cholesky`."""
 
     def forward(self: Array, upper: Bool = False): ...
 
@@ -350,7 +350,7 @@ def qr(A, mode="reduced", *, out=None):
 
 @public(name="qr", method=("qr",), numpy_names=True)
 def qr_function(input, some=True, *, out=None):
-    """An orthonormal and an upper triangular factor: `linalg.qr`."""
+    """An orthonormal and an upper triangular factor; see `linalg.qr`."""
     return named(QR, linalg_qr(input, "reduced" if some else "complete", out=out), out)
 
 

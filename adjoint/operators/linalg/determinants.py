@@ -15,7 +15,7 @@ SLOGDET = return_type("slogdet", "sign", "logabsdet")
 
 @internal(kernels.det_frame, outputs=("left", "right", "kept", "order"), batch="leading")
 class det_frame:
-    """Return bases in which matrices are diagonal, and a mask of the regular matrices. These are not differentiated."""
+    """Return bases in which matrices are diagonal, and a mask of the regular matrices, without derivatives."""
 
     def forward(A: Array): ...
 
@@ -41,7 +41,7 @@ def _adjugate(matrix, kept, order):
 
     The inverse of the regular part leaves a Schur complement with `order` rows and a small determinant. This
     determinant and its derivative are polynomials, computed by Faddeev and LeVerrier's recurrence (Gantmacher 1959,
-    "The theory of matrices", chapter IV). Derivatives of higher orders are therefore correct too.
+    "The theory of matrices", chapter IV). Therefore, derivatives of higher orders are also correct.
     """
     rest = 1 - kept
     regular = matrix * (kept[..., None] * kept[..., None, :]) + tensors.diag_embed(rest)
@@ -81,7 +81,7 @@ def det(A, *, out=None):
 
 @public(name="det", method=("det",), numpy_names=True)
 def det_function(input):
-    """The determinant of (a stack of) square matrices: `linalg.det`."""
+    """The determinant of (a stack of) square matrices; see `linalg.det`."""
     return linalg_det(input)
 
 
@@ -118,7 +118,7 @@ def slogdet(A, *, out=None):
 
 @public(name="slogdet", method=("slogdet",), numpy_names=True)
 def slogdet_function(input, *, out=None):
-    """The sign (or phase) of the determinant and the logarithm of its absolute value: `linalg.slogdet`."""
+    """The sign (or phase) of the determinant and the logarithm of its absolute value; see `linalg.slogdet`."""
     return named(SLOGDET, linalg_slogdet(input, out=out), out)
 
 

@@ -135,7 +135,7 @@ def _warn_of_older_norm(name, instead):
 
 @public()
 def frobenius_norm(input, dim, keepdim=False, *, out=None):
-    """The root of the sum of squares over one or two dimensions: `linalg.vector_norm`."""
+    """The root of the sum of squares over one or two dimensions; see `linalg.vector_norm`."""
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) > 2:
         raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
@@ -145,7 +145,7 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
 
 @public()
 def nuclear_norm(input, dim=(-2, -1), keepdim=False, *, out=None):
-    """The sum of the singular values of matrices: `linalg.matrix_norm` with "nuc"."""
+    """The sum of the singular values of matrices, which is `linalg.matrix_norm` with "nuc"."""
     if isinstance(dim, bool):
         dim, keepdim = (-2, -1), dim
     _warn_of_older_norm("nuclear_norm", "matrix_norm(A, 'nuc', dim, keepdim)")

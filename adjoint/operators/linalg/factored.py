@@ -44,7 +44,7 @@ def _lu_gradient(to_lower, to_upper, P, L, U, xp):
     `to_lower` or `to_upper` may be None.
 
     For a matrix that is not square, the columns (or rows) outside its leading square part solve triangular systems.
-    Their gradients pass on to the factors of the square part.
+    The gradients of these columns also contribute to the factors of the square part.
     """
     rows, columns = L.shape[-2], U.shape[-1]
     count = L.shape[-1]

@@ -16,7 +16,7 @@ from .decompositions import conjugate_transpose
     batch="leading",
 )
 class geqrf:
-    """The QR factorization in LAPACK's form: R with the reflections below its diagonal, and the reflections' scale factors.
+    """The QR factorization in LAPACK's form: R with the reflections below the diagonal, and the scale factors of reflections.
 
     `linalg.householder_product` and `ormqr` accept the result. `linalg.qr` returns Q and R themselves.
     """
@@ -70,7 +70,7 @@ class linalg_householder_product:
 
 @public(namespace="linalg", numpy_names=True)
 def householder_product(input, tau, *, out=None):
-    """The first columns of the product of the reflections `1 - tau * v @ v.mH`, as `geqrf` returns them.
+    """The first columns of the product of the reflections `1 - tau * v @ v.mH` that `geqrf` returns.
 
     Each v is a column of `input` below the diagonal, with a 1 on the diagonal.
 
@@ -85,7 +85,7 @@ def householder_product(input, tau, *, out=None):
 
 @public(method=True, numpy_names=True)
 def orgqr(input, input2, *, out=None):
-    """The first columns of a product of reflections: `linalg.householder_product`."""
+    """The first columns of a product of reflections; see `linalg.householder_product`."""
     return linalg_householder_product(input, input2, out=out)
 
 

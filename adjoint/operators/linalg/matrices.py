@@ -21,7 +21,7 @@ VECDOT = "linalg.vecdot: Expected out of dtype{wanted} but found {given}"
 
 @public(namespace="linalg", numpy_names=True)
 def matmul(input, other, *, out=None):
-    """The product of two tensors: `adjoint.matmul`."""
+    """The product of two tensors; see `adjoint.matmul`."""
     return general_product(input, other, out=out)
 
 
@@ -147,7 +147,7 @@ def _power(base, n):
 
 @public(name="matrix_power", method=("matrix_power",), numpy_names=True)
 def matrix_power_function(input, n, *, out=None):
-    """Square matrices to the power `n`: `linalg.matrix_power`."""
+    """Square matrices to the power `n`; see `linalg.matrix_power`."""
     return matrix_power(input, n, out=out)
 
 
@@ -290,7 +290,7 @@ def matrix_exp(input):
 
 @public(name="matrix_exp", method=("matrix_exp",), numpy_names=True)
 def matrix_exp_function(input):
-    """The exponential of (a stack of) square matrices: `linalg.matrix_exp`."""
+    """The exponential of (a stack of) square matrices; see `linalg.matrix_exp`."""
     return tensors.linalg_matrix_exp(input)
 
 

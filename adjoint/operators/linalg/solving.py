@@ -41,7 +41,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 
     Only the upper (or lower) triangle of A is read.
 
-    If `unitriangular`, the diagonal is assumed to be one and is not read either.
+    If `unitriangular` is true, the diagonal is assumed to be 1, and is not read.
 
     >>> import adjoint as torch
     >>> torch.linalg.solve_triangular(torch.tensor([[2.0, 1.0], [0.0, 4.0]]), torch.tensor([[3.0], [4.0]]), upper=True)
@@ -98,7 +98,7 @@ class solve_with_triangular:
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
     """The solution of `A @ X = input` and a copy of A. Use `linalg.solve_triangular` instead.
 
-    If `transpose`, the system has the transposed A.
+    If `transpose` is true, A is transposed first.
     """
     _warn_of_age()
     return tensors.solve_with_triangular(input, A, upper, transpose, unitriangular, out=out)
@@ -220,7 +220,7 @@ def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
 
 @public(method=True, numpy_names=True)
 def pinverse(input, rcond=1e-15):
-    """The pseudo-inverse: `linalg.pinv`."""
+    """The pseudo-inverse; see `linalg.pinv`."""
     return tensors.linalg_pinv(input, None, rcond, False)
 
 

@@ -17,7 +17,7 @@ from ..create.creation import finished, result_dtype
 
 @internal(kernels.fft_c2c, out=False, node="FftC2CBackward0", tangent="linear", batch="expanded")
 class fft_c2c:
-    """The transform of complex numbers over `dim`, or its inverse, which is its adjoint."""
+    """The transform of complex numbers over `dim`, or the inverse transform."""
 
     def forward(self: Array, dim, normalization, forward): ...
 

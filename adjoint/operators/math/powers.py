@@ -106,7 +106,7 @@ class number_pow:
 
 
 def _logarithm(number, like):
-    """Return the logarithm of `number`, or NaN if the type of `like` cannot represent it."""
+    """Return the logarithm of `number`, or NaN if the dtype of `like` cannot represent this logarithm."""
     if is_complex(like):
         return complex(numpy.log(complex(number)))
     return math.log(number) if number > 0 else math.nan

@@ -9,7 +9,7 @@ from .fourier import fft, ifft, irfft, rfft
 
 
 def _described(name, input, window, **options):
-    """Return the call as PyTorch's errors print it."""
+    """Return the call in the form in which PyTorch's errors print calls."""
     sizes = list(input._array.shape)
 
     def kind(tensor):
@@ -138,7 +138,7 @@ def stft(
 
 
 def _added(frames, hop, size):
-    """Return overlapping frames `(batch, frames, n)` added up to signals of the given size."""
+    """Return signals of the given size, which are the sums of the overlapping frames `(batch, frames, n)`."""
     count, n = frames._array.shape[1:]
     places = tensors.arange(count).unsqueeze(1) * hop + tensors.arange(n)
     signal = frames.new_zeros((frames._array.shape[0], size))
@@ -158,7 +158,7 @@ def istft(
     length=None,
     return_complex=False,
 ):
-    """The signal with the given transforms, the result of `stft`, by least squares (Griffin and Lim, 1984).
+    """The signal whose `stft` is nearest to the given transforms in the least-squares sense (Griffin and Lim, 1984).
 
     Args:
         input: `(frequencies, frames)` or `(batch, frequencies, frames)`, complex.

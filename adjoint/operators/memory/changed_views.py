@@ -117,7 +117,7 @@ class CopySlices(Node):
         return self.view.offset - (self.base.offset // 2 if self.other_kind == "c" else 2 * self.base.offset)
 
     def _function(self, retain_graph: bool) -> Node:
-        """Return the node of the operation. It can run only once unless `retain_graph` is set."""
+        """Return the node of the operation. Release the node unless `retain_graph` is true."""
         function = self.function
         if function is None:
             raise RuntimeError(FREED_MESSAGE)
@@ -126,7 +126,7 @@ class CopySlices(Node):
         return function
 
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Like `backward`, on tensors."""
+        """Compute the gradients like `backward`, on tensors."""
         whole: Any = grad.new_empty_strided(self.base.shape, self.base.steps)
         whole.copy_(lazily(grad.to_dense(), self.bits[0]))
         offset = self._offset()
@@ -151,7 +151,7 @@ class CopySlices(Node):
 def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the edges of the operation.
 
-    They are the edges of `CopySlices`, but start with the edge of the changed argument, if any.
+    These are the edges of `CopySlices`, but the first edge is the edge of the changed argument, if any.
     """
     return (edges[0] and function._edges[0], *edges[1:])
 

@@ -13,7 +13,7 @@ from ...kernels.nn.grid_sampling import Sampling
 
 @internal(kernels.weights, out=False)
 class grid_weights:
-    """Return the weights of the pixels around each grid position, or their derivative of the given order in each dimension."""
+    """Return the weights of the pixels around each grid position, or derivatives of the orders `orders`, one per dimension."""
 
     def forward(grid: Array, sizes, sampling, orders): ...
 
@@ -37,7 +37,7 @@ class grid_pixels:
 
 @internal(kernels.scattered, out=False)
 class grid_scattered:
-    """Images to which values for the pixels around each grid position are added."""
+    """Images of sums of the values for the pixels around each grid position."""
 
     def forward(self: Array, grid: Array, sizes, sampling): ...
 

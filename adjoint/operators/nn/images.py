@@ -24,7 +24,7 @@ class im2col:
 
 @internal(kernels.col2im, out=False, node="Col2ImBackward0", tangent="linear", batch="samples of 2")
 class col2im:
-    """Images of the sums of columns at the positions of their blocks."""
+    """Images in which each element is the sum of its values in the columns."""
 
     def forward(self: Array, output_size, kernel_size, dilation, padding, stride): ...
 
@@ -59,7 +59,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 @public(namespace="functional")
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """The image `(N, C, *output_size)` with the sums of the columns `(N, C * kh * kw, blocks)` at the positions of their blocks.
+    """The image `(N, C, *output_size)`. Each element is the sum of its values in the columns `(N, C * kh * kw, blocks)`.
 
     >>> import adjoint as torch
     >>> torch.nn.functional.fold(torch.ones(1, 4, 2), (2, 3), 2)

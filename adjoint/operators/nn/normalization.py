@@ -204,7 +204,7 @@ def _in_dtype(input, weight, *statistics):
 
 
 def _of_empty_batch(input, weight, bias):
-    """Handle an empty batch. There are no statistics, but weight and bias stay connected to the result, as in PyTorch."""
+    """Normalize an empty batch, without statistics. The result depends on weight and bias, as in PyTorch."""
     output = input.clone()
     if weight is not None:
         output = output * weight.select(0, 0)
@@ -212,7 +212,7 @@ def _of_empty_batch(input, weight, bias):
 
 
 def _check_running(input, *running):
-    """Raise an error if a transform has separate statistics for each example, but the running statistics are not batched."""
+    """Raise an error if only the statistics of the batch, and not the running statistics, differ between examples."""
     if not is_readable(input) and any(is_readable(each) for each in running):
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "

@@ -133,7 +133,7 @@ def _adaptive_avg_pool_operators(dims):
     name, node = f"adaptive_avg_pool{dims}d", f"AdaptiveAvgPool{dims}DBackward"
 
     class forward_declaration:
-        """The mean of each window, where `output_size` windows divide the input."""
+        """The mean of each of `output_size` windows, which cover the input."""
 
         def forward(self: Array, output_size): ...
 
@@ -171,7 +171,7 @@ def _adaptive_max_pool_operators(dims):
     name, node = f"adaptive_max_pool{dims}d", f"AdaptiveMaxPool{dims}DBackward"
 
     class declaration:
-        """The maximum of each window and its index, where `output_size` windows divide the input."""
+        """The maximum of each of `output_size` windows, which cover the input, and its index."""
 
         nondifferentiable = ("result1",)
 
@@ -483,7 +483,7 @@ for _dims in (2, 3):
 
 @public(namespace="torch")
 def adaptive_avg_pool1d(input, output_size):
-    """The mean of each window, where `output_size` windows divide the input."""
+    """The mean of each of `output_size` windows, which cover the input."""
     size = _one(output_size, "adaptive_avg_pool1d", "output_size", 2)
     _check_ndim(input, "adaptive_avg_pool1d")
     return tensors.adaptive_avg_pool2d(input.unsqueeze(-2), (1, *size)).squeeze(-2)
@@ -491,7 +491,7 @@ def adaptive_avg_pool1d(input, output_size):
 
 @public(namespace="torch")
 def adaptive_max_pool1d(input, output_size):
-    """The maximum of each window and its index, where `output_size` windows divide the input."""
+    """The maximum of each of `output_size` windows, which cover the input, and its index."""
     size = _one(output_size, "adaptive_max_pool1d", "output_size", 2)
     _check_ndim(input, "adaptive_max_pool1d")
     shape = input._array.shape

@@ -61,7 +61,7 @@ class cumprod:
 
 @public(namespace=None, on_arrays=scan.cumprod_backward)
 def cumprod_backward(grad, self, result, dim):
-    """The gradient of `cumprod` in differentiable operations: the sum over all later products, each without the element."""
+    """Compute the gradient of `cumprod` by differentiable operations, from products of all elements except one."""
     if self._array.size <= 1:
         return grad
     dim = wrap_dim(dim, self._array.ndim)

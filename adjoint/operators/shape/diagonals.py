@@ -92,7 +92,7 @@ class trace:
 
 
 def _check_beside(input, part, dim):
-    """Raise an error unless `part` (None: nothing) has the shape of `input` except in the dimension `dim`."""
+    """Raise an error unless `part` is None or has the shape of `input` except in the dimension `dim`."""
     if part is None:
         return
     if part.ndim != input.ndim:

@@ -73,7 +73,7 @@ class cat:
 
 @public(alias=("concatenate",), numpy_names=True)
 def concat(tensors, dim=0, *, out=None):
-    """The concatenation of the tensors along `dim`: `cat`."""
+    """The concatenation of the tensors along `dim`; see `cat`."""
     return cat(tensors, dim, out=out)
 
 
@@ -293,7 +293,7 @@ def _repeated(input, repeats, dim, output_size):
 def _repeated_positions(repeats, size, output_size):
     """Return the numbers below `size`, where number i is repeated `repeats[i]` times.
 
-    `output_size` is their total number, if given.
+    `output_size` is the number of elements of the result, if it is known.
     """
     if repeats.dtype not in (int32, int64):
         raise refuse("repeat_interleave_cpu", repeats._array)
@@ -313,7 +313,7 @@ def _repeated_positions(repeats, size, output_size):
 
 @internal(Kernel(kernels.roll, quiet=True), out=False, tangent="linear", narrow="moves")
 class roll:
-    """The elements shifted along dimensions. Elements that leave at one end enter at the other."""
+    """The elements shifted along dimensions. Elements shifted beyond an end continue at the other end."""
 
     def forward(self: Array, shifts, dims): ...
 
@@ -323,7 +323,7 @@ class roll:
 
 @public(name="roll", method=("roll",), numpy_names=True)
 def roll_function(input, shifts, dims=()):
-    """The elements shifted along `dims`, or in the flattened tensor. Elements that leave at one end enter at the other."""
+    """The elements shifted along `dims`, or in the flattened tensor. Elements shifted beyond an end continue at the other end."""
     given = input, shifts, dims
     shifts, dims = _integers("shifts", 1, given), _integers("dims", 2, given)
     if not shifts:
@@ -390,7 +390,7 @@ def flipud(input):
 
 @operator(kernel=kernels.rot90, out=False, tangent="linear", narrow="moves")
 class rot90:
-    """The tensor rotated by `k` quarter turns in the plane of two dimensions, from the first towards the second."""
+    """The tensor rotated by `k` times 90 degrees in the plane of two dimensions, from the first towards the second."""
 
     def forward(self: Array, k: Int = 1, dims: Ints = (0, 1)): ...
 

@@ -1,6 +1,6 @@
 """Views of one or several parts of a tensor: slices, windows, diagonals, equal parts.
 
-They share storage and version counter.
+The views share storage and version counter with the tensor.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def zeros_like_shape(grad, shape):
 
 @public()
 def split(tensor, split_size_or_sections, dim=0):
-    """Views of dimension `dim`, all of one size, or of the sizes in a list.
+    """Views of parts of dimension `dim`. The parts have one size, or the sizes in a list.
 
     >>> import adjoint as torch
     >>> torch.split(torch.arange(5), 2)
@@ -220,7 +220,7 @@ def split(tensor, split_size_or_sections, dim=0):
 
 @public(namespace=None, method=("split",))
 def split_method(input, /, split_size, dim=0):
-    """Views of dimension `dim`, all of one size, or of the sizes in a list."""
+    """Views of parts of dimension `dim`. The parts have one size, or the sizes in a list."""
     if is_of_type(split_size, "Int"):
         return tensors.split_size(input, split_size, dim)
     return split_with_sizes(input, tuple(split_size) if isinstance(split_size, list) else split_size, dim)
@@ -283,7 +283,7 @@ def chunk(input, chunks, dim=0):
     ),
 )
 def tensor_split(input=None, indices_or_sections=None, /, dim=0, **names):
-    """Views of dimension `dim`: a number of nearly equal parts, or parts that are split at the given indices."""
+    """Views of parts of dimension `dim`: a number of nearly equal parts, or parts between the given indices."""
     if names:
         input, indices_or_sections, dim = _split_by_names(names, input, indices_or_sections, dim)
     number = not isinstance(indices_or_sections, Tensor) and is_of_type(indices_or_sections, "Int")

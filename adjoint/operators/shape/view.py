@@ -1,4 +1,6 @@
-"""Views with another shape or another order of the dimensions. They share storage and version counter with the tensor."""
+"""Views with another shape or another order of the dimensions.
+
+The views share storage and version counter with the tensor."""
 
 from __future__ import annotations
 
@@ -102,7 +104,7 @@ class view_shape:
 
 @internal(kernels.view, view=True, batch=_batch_reshaped, aten_name="_reshape_alias")
 class reshape_alias:
-    """`input`, which is not contiguous, with another shape on the same memory: the result of `reshape` if it can be a view."""
+    """`input` with another shape, on the same memory. `reshape` uses this for views of tensors that are not contiguous."""
 
     def forward(self: Array, size): ...
 
@@ -155,7 +157,7 @@ def view(input, /, *size, dtype=None, **names):
 def view_dtype(input, dtype):
     """The bytes of `input` read as elements of another dtype.
 
-    PyTorch does not count this as a view, and does not record it.
+    PyTorch neither treats the result as a view nor records it.
     """
     if input.is_conj() or input.is_neg():
         what = "conjugate view tensors" if input.is_conj() else "tensors with negative bit set"

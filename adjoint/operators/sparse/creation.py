@@ -121,7 +121,7 @@ def sparse_coo_tensor(
 
 
 def _check_coordinates(indices: Any, values: Any, shape: tuple[int, ...]) -> None:
-    """Raise an error unless each column has one value of the right shape and all coordinates are inside."""
+    """Raise an error unless each column has one value of the right shape, and all coordinates are inside the shape."""
     if indices.shape[1] != values.shape[0]:
         raise RuntimeError(
             f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: "

@@ -41,7 +41,7 @@ class _sparse_addmm:
 
 @internal(lambda grad, mat2, mask: grad @ mat2.conj().T, sparse="products.product_gradient", out=False)
 class sparse_product_gradient:
-    """`grad @ mat2.mH`, only at the stored elements of `mask` if it is sparse."""
+    """`grad @ mat2.mH`. If `mask` is sparse, the product is computed only at the stored elements of `mask`."""
 
     def forward(self: Array, mat2: Array, mask: Array): ...
 
@@ -75,9 +75,9 @@ _SUM: Any = object()
 def mm(mat1, mat2, reduce=_SUM):
     """The product of two matrices, at least one of which is sparse. The result is sparse if both factors are sparse.
 
-    The gradient of a sparse factor is sparse too. It has the stored elements of the factor. `reduce` ("sum", "mean",
-    "amax" or "amin") selects how each row of the result combines the stored elements of a row of `mat1` times the rows
-    of a dense `mat2`. `mat1` has the layout `torch.sparse_csr`. Rows without stored elements give zeros.
+    The gradient of a sparse factor is sparse too. It has the stored elements of the factor. `reduce` is "sum", "mean",
+    "amax" or "amin". The last three reduce the terms of each sum in another way. They require that `mat1` has the
+    layout `torch.sparse_csr` and that `mat2` is dense. Rows without stored elements give zeros.
 
     >>> import adjoint as torch
     >>> torch.sparse.mm(torch.eye(2).to_sparse(), torch.ones(2, 2))

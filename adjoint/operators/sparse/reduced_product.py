@@ -14,9 +14,9 @@ _KINDS = {"sum": "sum", "mean": "mean", "amax": "amax", "max": "amax", "amin": "
 
 
 def reduced_product(mat1: Tensor, mat2: Tensor, reduce: Any, product: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """The mean, maximum or minimum, instead of the sum, of the stored elements of each row times the rows of `mat2`.
+    """The product with a mean, maximum or minimum over the stored elements of each row of `mat1`, instead of a sum.
 
-    A row of `mat1` without stored elements gives zeros. `product` is the product with sums.
+    A row of `mat1` without stored elements gives zeros. The function `product` computes the product with sums.
     """
     kind = _checked(mat1, mat2, reduce)
     sparse: Any = mat1._array
