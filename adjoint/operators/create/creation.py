@@ -36,7 +36,7 @@ from ..memory.conversion import checked_dtype, is_meta
 def leaf(
     array: Any, requires_grad: bool | None = False, device: Any = None, pin_memory: bool = False, layout: Any = None
 ) -> Tensor:
-    """A new leaf on `array` itself.
+    """A new leaf with the memory of `array`.
 
     Raises:
         RuntimeError: if the tensor cannot require grad, or cannot be on the requested device.
@@ -524,7 +524,7 @@ def empty(
 def empty_permuted(
     size, physical_layout, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """An uninitialized tensor with its dimensions in memory in the order `physical_layout`, the slowest dimension first."""
+    """An uninitialized tensor whose dimensions have the order `physical_layout` in memory, the slowest dimension first."""
     size, order = checked_shape(size, "empty_permuted"), tuple(physical_layout)
     if len(size) != len(order):
         raise RuntimeError(

@@ -59,7 +59,7 @@ class select_where:
 
 
 def _operand(value, other):
-    """Return `value`, a tensor or a number, as a tensor of the dtype that a result with `other` has."""
+    """Return `value`, a tensor or a number, as a tensor of the dtype of a result with `other`."""
     if isinstance(value, Tensor):
         return value
     if type(other) is Tensor and is_within(value, other.dtype):

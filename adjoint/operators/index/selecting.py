@@ -188,7 +188,9 @@ class is_among:
 
 @public()
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
-    """Whether each of `elements` equals one of `test_elements` or, with `invert`, equals none. One of the two may be a number.
+    """Whether each of `elements` equals one of `test_elements` or, with `invert`, equals none.
+
+    One of the two may be a number.
 
     >>> import adjoint as torch
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 4]))

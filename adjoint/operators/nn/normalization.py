@@ -73,7 +73,7 @@ def _normalized(input, weight, bias, running_mean, running_var, training, moment
 
 @internal(_normalized, out=False, outputs=("result0", "result1", "result2"))
 class native_batch_norm:
-    """The normalized input, and the mean and the inverse standard deviation used."""
+    """The normalized input, the mean, and the inverse standard deviation."""
 
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
@@ -276,7 +276,7 @@ def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps,
     outputs=("result0", "result1", "result2"),
 )
 class native_layer_norm:
-    """The normalized input, and the mean and the inverse standard deviation used."""
+    """The normalized input, the mean, and the inverse standard deviation."""
 
     saved_display = {
         "eps": None,
@@ -305,7 +305,7 @@ class native_layer_norm:
 
 
 def _check_dtypes(input, *parameters):
-    """Raise an error unless all parameters have the dtype of the input, or have float32 for an input of 16 bits.
+    """Raise an error unless all parameters have the dtype of the input, or are float32 for a 16-bit input.
 
     Raises:
         RuntimeError: with the message of PyTorch's kernels. The message depends on the first given parameter.
@@ -424,7 +424,7 @@ def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
 
 @internal(Kernel(following_images(kernels.group_norm)), out=False, outputs=("result0", "result1", "result2"))
 class native_group_norm:
-    """The normalized input, and the mean and the inverse standard deviation used."""
+    """The normalized input, the mean, and the inverse standard deviation."""
 
     saved_display = {
         "N": lambda node: node._saved_input.shape[0],

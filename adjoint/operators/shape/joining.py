@@ -323,7 +323,7 @@ class roll:
 
 @public(name="roll", method=("roll",), numpy_names=True)
 def roll_function(input, shifts, dims=()):
-    """The elements shifted along `dims`, or in the flattened tensor. Elements shifted beyond an end continue at the other end."""
+    """The elements shifted along `dims`, or in the flattened tensor. Elements beyond an end continue at the other end."""
     given = input, shifts, dims
     shifts, dims = _integers("shifts", 1, given), _integers("dims", 2, given)
     if not shifts:

@@ -1,6 +1,7 @@
 """Views with another shape or another order of the dimensions.
 
-The views share storage and version counter with the tensor."""
+The views share storage and version counter with the tensor.
+"""
 
 from __future__ import annotations
 
