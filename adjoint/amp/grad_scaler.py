@@ -1,4 +1,4 @@
-"""`GradScaler` scales losses up, so that half-precision gradients do not vanish, and skips steps that overflow."""
+"""`GradScaler` scales losses up so that half-precision gradients do not vanish. It skips steps that overflow."""
 
 from __future__ import annotations
 

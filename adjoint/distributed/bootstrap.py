@@ -146,7 +146,7 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -
 
 
 def _from_store(store: Store, rank: int) -> tuple[str, int]:
-    """Return the address of rank 0, which rank 0 puts into a store."""
+    """Return the address that rank 0 puts into a store."""
     if rank == 0:
         address, port = _own_address()
         store.set("adjoint/address", f"{address} {port}")
@@ -182,7 +182,7 @@ def _from_slurm(environment: dict[str, str]) -> dict[str, str]:
 
 
 def _from_file(path: Path, rank: int, timeout: float) -> tuple[str, int]:
-    """Return the address of rank 0, which rank 0 writes to a file that all processes can read."""
+    """Return the address that rank 0 writes to a file. All processes can read this file."""
     if rank == 0:
         address, port = _own_address()
         written = path.with_name(f"{path.name}.{os.getpid()}")

@@ -18,7 +18,7 @@ class GradBucket:
         return self._index
 
     def buffer(self) -> Any:
-        """Return all gradients of the bucket as one one-dimensional tensor."""
+        """Return all gradients of the bucket as a single one-dimensional tensor."""
         return self._buffer
 
     def set_buffer(self, buffer: Any) -> None:

@@ -145,7 +145,7 @@ def reduce(
 
 @for_members
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Work | None:
-    """Fill `tensor_list` with the tensors of all ranks, which have the same shape."""
+    """Fill `tensor_list` with the tensors of all ranks. All tensors have the same shape."""
     outputs = check_tensors(tensor_list, "tensor_list")
     check_tensor(tensor, "tensor")
     check_same_dtype(*outputs, tensor)
@@ -250,7 +250,7 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce the `input` tensors of all ranks, which have a part for each rank, and put this rank's part into `output`."""
+    """Reduce `input`, which has a part for each rank, and put this rank's part of the result into `output`."""
     check_tensor(output, "output"), check_tensor(input, "input")
     check_same_dtype(output, input)
     check(op, output.dtype, "reduce_scatter_tensor")

@@ -150,7 +150,7 @@ def _mapped(place: Array, size: int) -> Mapping | None:
 
 
 def slots_of(group: ProcessGroup) -> Generator[Any, None, Slots | None]:
-    """Return steps that give the slots of a group, which are created on first use.
+    """Return steps that give the slots of a group. The slots are created on first use.
 
     The steps return None if the ranks share no memory.
     """

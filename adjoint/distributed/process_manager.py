@@ -2,7 +2,7 @@
 
 It uses the PMI-1 wire protocol, which consists of lines of text.
 
-It also tells the ranks when one has failed, or has disappeared without leaving, so that all end (`companions.py`).
+If a rank has failed, or has disappeared without leaving, it informs all ranks. All ranks then end (`companions.py`).
 
 It is a separate process that rank 0 starts. A thread of rank 0 could not answer, because MPI holds the interpreter lock
 while it starts. It runs without the rest of the package.

@@ -4,9 +4,9 @@ MPI moves data when it is called, and a large array moves in parts. A program th
 does not call MPI. The thread sleeps between its calls. The thread never completes work itself, and makes no decisions.
 
 The frequency of its calls determines how much communication can be hidden behind computation. With buckets of 4 MB, two
-ranks, and other processors for computation, 85 to 99 % of the communication remains exposed with one call per
-millisecond, and 23 to 29 % with the short pauses below. If ranks compute on all processors, calls take time from them.
-A step with a call every 0.1 ms takes 13 % longer.
+ranks, and other processors for computation, one call per millisecond leaves 85 to 99 % of the communication exposed.
+The short pauses below leave 23 to 29 % exposed. If ranks compute on all processors, calls take time from them. A step
+with a call every 0.1 ms takes 13 % longer.
 """
 
 from __future__ import annotations

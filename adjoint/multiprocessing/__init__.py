@@ -1,4 +1,4 @@
-"""`torch.multiprocessing`: the standard library's `multiprocessing` with queues and pipes that share tensors, and `spawn`."""
+"""`torch.multiprocessing`: Python's `multiprocessing`, with `spawn`, and with queues and pipes that share tensors."""
 
 from __future__ import annotations
 

@@ -62,8 +62,7 @@ _forking: list[Any] = []
 def watch_forks(live: Callable[[], list[Any]]) -> None:
     """Make forked processes copy the memory that `live()` returns, from now on.
 
-    The elements of `live()` have the methods `pin(copying)`, which is called in the parent, and `copy_live()`, which is
-    called in the child.
+    The parent calls `pin(copying)` of the elements of `live()`. The child calls their method `copy_live()`.
     """
 
     def before() -> None:

@@ -31,7 +31,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     The tensor moves to shared memory first, so that each process sees the writes of the other.
 
     Raises:
-        RuntimeError: if the tensor has a history of operations, which cannot leave its process.
+        RuntimeError: if the tensor has a history of operations. A history cannot leave its process.
     """
     check_sendable(tensor)
     if isinstance(tensor._array, (Meta, SparseArray)):

@@ -71,7 +71,7 @@ def _move(root: Array, tensors: list[Tensor], storages: list[UntypedStorage]) ->
 
 
 def _are_all(tensors: list[Tensor]) -> bool:
-    """Return whether only these tensors use their memory, so that no other object refers to their arrays and the owner."""
+    """Return whether only these tensors use their memory. No other object may refer to their arrays and the owner."""
     arrays = {id(each._array): each._array for each in tensors}
     root = id(owner(tensors[0]._array))
     arrays[root] = owner(tensors[0]._array)

@@ -24,11 +24,13 @@ class Adafactor(Declared):
     """Scales gradients by a second moment that is stored only for rows and columns (Shazeer and Stern, 2018).
 
     Args:
-        lr: the largest step size relative to the parameter. In step t, the relative step size is `min(lr, 1 /
-        sqrt(t))`. beta2_decay: the decay rate of the second moment in step t is `1 - t ** beta2_decay`. eps: a lower
-        bound of the second moment (the machine epsilon if None), and of the root mean square of parameters. d: the
-        largest root mean square of an update. weight_decay: the rate of the decoupled weight decay. foreach: has no
-        effect. maximize: ascend.
+        lr: the largest relative step size. In step t, it is also at most `1 / sqrt(t)`.
+        beta2_decay: the decay rate of the second moment in step t is `1 - t ** beta2_decay`.
+        eps: a lower bound of the second moment (the machine epsilon if None), and of the root mean square of parameters.
+        d: the largest root mean square of an update.
+        weight_decay: the rate of the decoupled weight decay.
+        foreach: has no effect.
+        maximize: ascend.
     """
 
     _options = ("lr", "beta2_decay", "eps", "d", "weight_decay", "foreach", "maximize")

@@ -170,7 +170,7 @@ class RMSprop(Declared):
         lr: the learning rate.
         alpha: the decay rate of v.
         eps: a number that is added to the denominator.
-        momentum: the factor of the previous update, which is added to each update.
+        momentum: each update also adds the previous update, multiplied by this factor.
         centered: whether to subtract the squared running mean of g from v (Graves, 2013).
         maximize, foreach, differentiable, capturable: as in `Adam`.
     """
@@ -245,7 +245,7 @@ class Rprop(Declared):
         maximize, foreach, differentiable, capturable: as in `Adam`.
 
     Raises:
-        ValueError: if the rate is negative, or unless `0 < etas[0] < 1 < etas[1]`.
+        ValueError: if the rate is negative, or if `0 < etas[0] < 1 < etas[1]` is false.
     """
 
     _options = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable", "capturable")

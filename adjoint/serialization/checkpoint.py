@@ -149,8 +149,8 @@ def load(
         f: a path, or an open seekable binary file. The file is read from its current position. Afterwards its position
             is after the object, so several objects can be loaded one after another.
         map_location: the target of storages that were on another device. `'cpu'` moves all of them to the CPU. It may
-            also be a device, a dict from saved to new devices, or a function of a storage and its device that returns a
-            storage or None.
+            also be a device, a dict from saved to new devices, or a function. The function receives a storage and its
+            device, and returns a storage or None.
         pickle_module: accepted for compatibility. It allows more plain data: NumPy arrays and numbers, `frozenset`,
             `deque`, `argparse.Namespace`, …
         weights_only: whether to load only tensors, parameters, state dicts, Python's containers, and the objects that

@@ -112,7 +112,7 @@ class _StorageReader:
         return as_storage(adopt(content), kind)
 
     def fill(self, file: IO[bytes], keys: Any) -> None:
-        """Read the bytes of all storages, which are stored in the order of `keys`."""
+        """Read the bytes of all storages, in the order of `keys`."""
         if type(keys) is not list or any(type(key) is not str for key in keys) or set(keys) != set(self._contents):
             raise RuntimeError("the list of storages does not match the storages that are used")
         for key in keys:

@@ -1,9 +1,9 @@
 """Unpicklers. One creates only data. The other reads files that the caller trusts, with `weights_only=False`.
 
-Python's own unpickler calls any function that a file names. `Unpickler` looks up each name in `Allowed`, refuses the
-instructions that plain data does not need, and trusts a length only after it has read that many bytes. A short pickle
-cannot use much memory, time or stack. Copies count against the length of the file, and keys are checked before Python
-hashes them.
+Python's own unpickler calls any function that a file names. `Unpickler` looks up each name in `Allowed`, and refuses
+the instructions that plain data does not need. It trusts a length only after it has read that many bytes. A short
+pickle cannot use much memory, time or stack. Copies count against the length of the file, and keys are checked before
+Python hashes them.
 """
 
 import pickle
@@ -35,7 +35,7 @@ class Unpickler:
         allowed: the objects that the pickle may name.
         users: the allowed objects that the user has added. Their instances may be created and filled without
             restrictions.
-        persistent_load: a function that maps a persistent id, which represents a storage, to the storage.
+        persistent_load: a function that returns the storage with a persistent id.
         encoding: the encoding of byte strings that Python 2 wrote. `'bytes'` returns them as bytes.
         length: the maximum number of bytes in `file`. It limits all lengths in the pickle.
     """

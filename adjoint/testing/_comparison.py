@@ -414,7 +414,7 @@ def _tensor_difference(actual: Tensor, expected: Tensor, rules: _Rules) -> str |
 
 
 def _sparse_difference(actual: Tensor, expected: Tensor, rtol: float, atol: float, rules: _Rules) -> str | None:
-    """Return the first difference of two tensors with one sparse layout: in their number of elements, indices or values."""
+    """Return the first difference of two tensors with the same sparse layout: number of elements, indices or values."""
     kind = str(actual.layout).removeprefix("torch.sparse_").upper()
     if kind == "COO":
         actual, expected = actual.coalesce(), expected.coalesce()

@@ -21,7 +21,7 @@ class _Check(NamedTuple):
 
 
 class FileCheck:
-    r"""A sequence of checks. Each starts at the position where the previous check has matched.
+    r"""A sequence of checks. Each check starts at the end of the previous match.
 
     >>> import adjoint as torch
     >>> torch.testing.FileCheck().check("add").check_next("mul").check_not("add").run("x = add()\ny = mul()\n")

@@ -114,7 +114,7 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 def transform_subclass(
     t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None, outer_stride: Any = None
 ) -> Any:
-    """Return a tensor like `t`, which wraps other tensors, with `callback(name, inner)` in place of each inner tensor."""
+    """Return a wrapper tensor like `t`, with `callback(name, inner)` in place of each inner tensor."""
     size = t.size() if outer_size is None else outer_size
     stride = t.stride() if outer_stride is None else outer_stride
     names, context = t.__tensor_flatten__()

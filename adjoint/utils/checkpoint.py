@@ -366,7 +366,7 @@ class Inputs(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Save all inputs except the first, which only ensures that the node requires grad."""
+        """Save all inputs except the first. The first input only ensures that the node requires grad."""
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod

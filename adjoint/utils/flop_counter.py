@@ -112,7 +112,7 @@ def baddbmm_flop(
 
 
 def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed: bool = False) -> int:
-    """Count a convolution: each pixel of the result (if transposed, of the input) uses the weight of its group once."""
+    """Count a convolution: each pixel of the result (of the input if transposed) uses the weight of its group once."""
     pixels = (x_shape if transposed else out_shape)[2:]
     return x_shape[0] * math.prod(pixels) * math.prod(w_shape) * 2
 

@@ -3,8 +3,8 @@
 The rules apply to one dimension of the mesh, for `x @ y` with x of shape (..., m, k) and y of shape (k, n). If the rows
 of x are divided, the rows of the product are divided. If the columns of y are divided, the columns of the product are
 divided. If both are divided along k, the products of the parts must be added. If both are whole in all processes, the
-product is whole. If a whole operand is multiplied by a divided operand, each process computes a part of its gradient,
-and the parts are added.
+product is whole. If a whole operand is multiplied by a divided operand, each process computes a part of the gradient of
+the whole operand. These parts are added.
 
 See Shoeybi et al., "Megatron-LM: Training multi-billion parameter language models using model parallelism" (2019).
 """
@@ -27,8 +27,8 @@ def product_placements(
     """Return how a product is divided along each dimension of the mesh, or None if no rule applies.
 
     Args:
-        left: how the left operand, which has `left_dims` dimensions, is divided.
-        right: how the right operand, a matrix, is divided.
+        left: the division of the left operand. `left_dims` is the number of its dimensions.
+        right: the division of the right operand, a matrix.
         transposed: whether the right operand is given as (n, k), like the weight of a linear layer.
     """
     inner, outer = (1, 0) if transposed else (0, 1)

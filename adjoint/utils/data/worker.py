@@ -107,8 +107,8 @@ def _generate_state(base_seed: int, number: int) -> list[int]:
 def work(task: Task, end: Any, descriptor: Any, reader: int) -> None:
     """Run a worker.
 
-    `end` is the worker's end of the channel. `descriptor` is the descriptor of the file for batches, which `reader`
-    reads.
+    `end` is the worker's end of the channel. `descriptor` is the descriptor of the file for batches. `reader` is the
+    number of its reader.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process is interrupted too, and ends its workers
     torch.multiprocessing.spawning.end_with_parent(at_once=True)

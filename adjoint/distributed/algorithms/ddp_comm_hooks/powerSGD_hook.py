@@ -31,7 +31,7 @@ class PowerSGDState:
         use_error_feedback: whether the compression error is added to later gradients.
         warm_start: whether the power iteration starts from the thin matrix of the previous step.
         orthogonalization_epsilon: a number that is added to norms, to avoid a division by zero.
-        random_seed: the seed for the first thin matrices, which must be the same on all ranks.
+        random_seed: the seed for the first thin matrices. All ranks must use the same seed.
         compression_stats_logging_frequency: accepted for compatibility. Nothing is logged.
         batch_tensors_with_same_shape: accepted for compatibility. Matrices are compressed one by one.
     """
@@ -154,7 +154,7 @@ def _reduce(state: PowerSGDState, bucket: Any, whole: Any, matrices: list[Any], 
 
 
 def all_reduce_all(tensors: list[Any], group: Any) -> Any:
-    """Return the handle of the sums of several tensors, which are sent together."""
+    """Start to sum several tensors over all ranks, in one collective. Return the handle."""
     flat = torch.cat([tensor.reshape(-1) for tensor in tensors]) if tensors else torch.zeros(0)
     work: Any = all_reduce(flat, group=group, async_op=True)
 
