@@ -75,7 +75,7 @@ class Board:
         return place, call
 
     def differing(self, place: slice, call: bytes) -> tuple[int, bytes] | None:
-        """Return a rank with another call of the same number, and this call. Return None if no such call is known."""
+        """Find a rank whose call differs from `call`. Return the rank and its call, or None if no such rank is known."""
         for rank, memory in enumerate(self.memories):
             for pause in (0, 1e-3):  # it may have begun to write since the first byte was read
                 time.sleep(pause)

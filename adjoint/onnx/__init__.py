@@ -90,10 +90,10 @@ def export(
         output_names: the names of the outputs.
         opset_version: the version of ONNX's operators, at least 15; 18 by default.
         dynamic_axes: for the name of an input, its dynamic dimensions: `{"x": {0: "batch"}}` or `{"x": [0]}`.
-        dynamic_shapes: the dynamic dimensions by parameter, or one entry for each input, as in PyTorch's newer
-        exporter. keep_initializers_as_inputs: whether parameters are inputs too. training: the mode of the module
-        during export; evaluation by default. verbose, dynamo, external_data, export_params, options: accepted for
-        compatibility with PyTorch, without effect.
+        dynamic_shapes: the dynamic dimensions by parameter, or one entry for each input, as in PyTorch's newer exporter.
+        keep_initializers_as_inputs: whether parameters are inputs too.
+        training: the mode of the module during export; evaluation by default.
+        verbose, dynamo, external_data, export_params, options: accepted for compatibility with PyTorch, without effect.
 
     Returns:
         The model as an `ONNXProgram`.

@@ -42,7 +42,7 @@ def equals(value: object, *expected: object) -> bool:
 
 
 def check_keys(keys: Iterable[Any]) -> None:
-    """Refuse keys of dicts and members of sets that Python cannot hash with little time and stack.
+    """Refuse keys of dicts and members of sets whose hash needs much time or stack.
 
     Raises:
         pickle.UnpicklingError: if a key is not allowed.

@@ -1,6 +1,6 @@
 """Collation of samples into a batch. Tensors are stacked, numbers become tensors, and containers are traversed.
 
-`Fetcher` converts indices to a batch. A loader fetches in its process or in its workers.
+`Fetcher` converts indices to a batch. A loader uses a fetcher in its own process or in its workers.
 """
 
 from __future__ import annotations
