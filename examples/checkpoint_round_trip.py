@@ -24,7 +24,7 @@ def network(classes: int) -> nn.Sequential:
 
 
 FEW = 80
-"""So many digits have a label in the second task."""
+"""The number of digits that have a label in the second task."""
 
 
 def train(

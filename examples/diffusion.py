@@ -16,7 +16,7 @@ from adjoint import nn
 TIMES = 100
 BETA = torch.linspace(1e-4, 0.08, TIMES)
 KEPT = torch.cumprod(1 - BETA, 0)
-"""What is left of the square of the signal at each time."""
+"""The factor of the squared signal at each time."""
 
 
 def spiral(count: int) -> torch.Tensor:

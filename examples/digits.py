@@ -28,7 +28,7 @@ ACCURACIES = {
     "training digits": "training digits, as the test digits are read",
     "test digits": "test digits",
 }
-"""Three ways to count, and how the learning curve describes them."""
+"""Three ways to count errors, and their labels in the learning curve."""
 
 
 class DigitNet(nn.Module):

@@ -28,7 +28,7 @@ def main() -> None:
 
     dist.init_process_group()
     rank, size = dist.get_rank(), dist.get_world_size()
-    torch.manual_seed(options.seed + rank)  # ranks move their images, and drop units, each in its own way
+    torch.manual_seed(options.seed + rank)  # each rank moves its images and drops units differently
     train_data, test_data = load_data(options.seed)
     model = DistributedDataParallel(DigitNet())  # begins with the parameters of rank 0
     sampler = DistributedSampler(train_data, num_replicas=size, rank=rank, seed=options.seed)
@@ -39,12 +39,12 @@ def main() -> None:
     for epoch in range(options.epochs):
         sampler.set_epoch(epoch)
         model.train()
-        total = torch.zeros(2)  # the losses of this rank, and how many they are
+        total = torch.zeros(2)  # the sum of the losses of this rank, and their number
         for images, labels in loader:
             optimizer.param_groups[0]["lr"] = LEARNING_RATE * (1 - step / steps)
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(shift(images)), labels)
-            loss.backward()  # the gradients are averaged over all ranks meanwhile
+            loss.backward()  # this also averages the gradients over all ranks
             optimizer.step()
             total += torch.tensor([loss.item() * len(labels), len(labels)])
             step += 1

@@ -18,7 +18,7 @@ from adjoint import nn
 VISCOSITY = 0.05
 
 Solution = dict[float, numpy.ndarray]
-"""Values over space, at each time."""
+"""The values over space, by time."""
 
 
 def derivative(of: torch.Tensor, by: torch.Tensor) -> torch.Tensor:

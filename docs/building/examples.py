@@ -36,7 +36,7 @@ import math, numpy
 import adjoint as torch
 from adjoint import nn
 from adjoint.nn import functional as F"""
-"""What every declared example may use."""
+"""The imports of every declared example."""
 
 
 @cache

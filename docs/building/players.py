@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 ENVIRONMENT = "ADJOINT_DOCS_PLAYERS"
-"""The variable that says where the pages of the players go; without it, nothing is written."""
+"""The environment variable with the folder for the pages of the players. Without it, nothing is written."""
 
 
 class Frame:

@@ -123,7 +123,7 @@ def public_names() -> tuple[PublicName, ...]:
     modules = {module: set(names) for module, names in names_in(PYTORCH_NAMES).items()} | {
         name: set() for name in further
     }
-    del modules["torch.ops.aten"]  # which has every operator a second time
+    del modules["torch.ops.aten"]  # it contains every operator a second time
     found = []
     for module, names in modules.items():
         owner = owner_of(module)

@@ -17,7 +17,7 @@ from .public_names import PublicName, owner_of, public_names
 from .signatures import declaration, signatures
 
 BY_FAMILY = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft")
-"""The namespaces whose operators are described together, a page for each family of operators."""
+"""The namespaces whose operators are described on one page for each family of operators."""
 
 INTRODUCTION = """\
 The examples on this page start with `import adjoint as torch`, `from adjoint import nn`,

@@ -77,6 +77,6 @@ def declaration(public: PublicName) -> tuple[str, int] | None:
     value = inspect.unwrap(public.value.fget if isinstance(public.value, property) else public.value)
     try:
         path, line = Path(str(inspect.getsourcefile(value))), inspect.getsourcelines(value)[1]
-    except (TypeError, OSError, tokenize.TokenError):  # no source, or a generated one
+    except (TypeError, OSError, tokenize.TokenError):  # no source, or generated source
         return None
     return (str(path.relative_to(PACKAGE.parent)), line) if path.is_relative_to(PACKAGE) else None

@@ -195,7 +195,7 @@ def __getattr__(name: str) -> Any:
         return value
     if name == "_TensorMeta":
         return type
-    if name in ("_VariableFunctions", "_VariableFunctionsClass"):  # pickles look functions of `torch` up in it
+    if name in ("_VariableFunctions", "_VariableFunctionsClass"):  # pickles look up functions of `torch` in it
         return import_late("adjoint")
     if name in ("_functorch", "_nn"):
         return import_late(f"{__name__}.{name}")
