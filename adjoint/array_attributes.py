@@ -217,7 +217,7 @@ class ArrayAttributes:
     def share_memory_(self) -> Self:
         """Move the memory into shared memory, unless it is already shared.
 
-        Views and other tensors on this memory move too.
+        Views and other tensors that share this memory also move.
 
         NumPy arrays that were obtained from the tensor stay on the old memory.
         """

@@ -380,9 +380,9 @@ def _require_dtype(function: str, argument: str, position: "builtins.int", value
 
 
 class Rank(IntEnum):
-    """The weight of an operand's type.
+    """The precedence of an operand's type in promotion.
 
-    A Python scalar is weaker than a zero-dimensional tensor, which is weaker than any other tensor.
+    A Python scalar ranks below a zero-dimensional tensor, which ranks below all other tensors.
     """
 
     SCALAR = 0

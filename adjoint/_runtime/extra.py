@@ -24,8 +24,7 @@ class Extra:
     the function transform whose graph this leaf belongs to. `made_by`: the operations that lead from the base to this
     view, if recorded. `grad_dtype`: the dtype of `.grad`, None (any) or `OWN`. `formers`: earlier shapes and dtypes of
     a leaf, each with the number of the first node that was recorded after the change. `stands_for`: a weak reference to
-    a tensor that was an operand of its own in-place change. The node has saved the tensor with this record in place of
-    that tensor.
+    an operand that its operation changes in place. The node saves this tensor in place of the operand.
     """
 
     __slots__ = tuple(

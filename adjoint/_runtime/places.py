@@ -179,7 +179,7 @@ def _functions() -> dict[str, str]:
 
 
 def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
-    """Make a module resolve additional names of PyTorch's module on first use, except names that it resolves `late` itself."""
+    """Make a module resolve additional names of PyTorch's module on first use, except the names `late`."""
     own = vars(module)
     before: Callable[[str], Any] | None = own.get("__getattr__")
     listed: Callable[[], list[str]] = own.get("__dir__", lambda: list(own))

@@ -213,7 +213,7 @@ def duplicate(function: FunctionType) -> FunctionType:
 
 
 def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
-    """Make the errors of the constructor, operators and public methods end at the line of the user's call in the same way.
+    """Make the errors of the constructor, operators and public methods end at the line of the user's call.
 
     `but`: methods that do this themselves, because they are called often.
     """

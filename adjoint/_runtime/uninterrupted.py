@@ -8,7 +8,7 @@ arrives between these places. A context is therefore safe under these conditions
   loop;
 - `__exit__` changes the state first. No interrupt arrives at its start, because `uninterrupted` prevents this.
 
-A context whose constructor changes the state, like some contexts of PyTorch, is a `SwitchesAtOnce`.
+The constructors of some contexts of PyTorch change the state. Such a context is a `SwitchesAtOnce`.
 
 The same holds for functions called by `finally`. A lock is held by `with`, never by `acquire` and `try`, because an
 interrupt may arrive between the two.

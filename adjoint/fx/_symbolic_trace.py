@@ -119,7 +119,7 @@ def _replaced(owner: Any, name: str, value: Any) -> Any:
 
 
 def _assert_is_none(value: Any, msg: str) -> None:
-    """Raise an error unless an argument that was fixed to None is None."""
+    """Raise an error if an argument that was fixed to None has another value."""
     if value is not None:
         raise AssertionError(msg)
 

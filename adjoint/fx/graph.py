@@ -44,7 +44,7 @@ class Names:
         self.counts: dict[str, int] = {}
 
     def create(self, candidate: str) -> str:
-        """Return a free name like `candidate`."""
+        """Return a free name that resembles `candidate`."""
         name = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         name = f"_{name}" if name[0].isdigit() else name
         base, number = name, 0

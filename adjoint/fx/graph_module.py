@@ -25,7 +25,7 @@ def _compiled(src: str, names: dict[str, Any]) -> Any:
 
 
 def _copy_attr(from_module: Any, to_module: Any, target: str) -> None:
-    """Give a module the attribute of another module at a path."""
+    """Copy the attribute at a path from one module to another module."""
     *prefix, last = target.split(".")
     for part in prefix:
         from_module = getattr(from_module, part)

@@ -48,7 +48,7 @@ class TrainingMode(IntEnum):
 
 
 class OperatorExportTypes(IntEnum):
-    """Names that programs pass. Models always have ONNX's operators."""
+    """The kinds of operators that programs may request. Models always contain ONNX's operators."""
 
     ONNX = 0
     ONNX_ATEN = 1

@@ -80,7 +80,7 @@ OTHERWISE = "it has not been written yet"
 
 
 def names_in(path: Path) -> dict[str, frozenset[str]]:
-    """Return names of PyTorch's modules and of two classes, by module, from a file with one module per line."""
+    """Return the names in PyTorch's modules and in two classes, from a file with one module per line."""
     parts = (line.partition(":") for line in path.read_text(encoding="utf-8").splitlines()[1:])
     found = {module: frozenset(names.split()) for module, _, names in parts}
     return {**found, "torch.ops.aten": found["torch.ops.aten"] | packets()}

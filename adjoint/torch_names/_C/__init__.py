@@ -137,7 +137,7 @@ class _ExcludeDispatchKeyGuard(nullcontext[None]):
 
 
 class _DisableFuncTorch(nullcontext[None]):
-    """A context without effect, because its uses (such as generator state) need no change under transforms."""
+    """A context without effect. Code inside, such as code that sets generator state, runs unchanged under transforms."""
 
 
 class _TorchFunctionState(Enum):

@@ -15,7 +15,7 @@ __all__ = ["chunk_vmap", "grad", "grad_and_value", "vmap"]
 def chunk_vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2
 ) -> Callable[..., Any]:
-    """Return `vmap(func)` that computes the batch in `chunks` parts, one after another, as `torch.chunk` divides it.
+    """Return `vmap(func)`, which divides the batch into `chunks` parts as `torch.chunk` does, and computes them in turn.
 
     Raises:
         RuntimeError: at the call, if `chunks` is not positive.

@@ -69,7 +69,7 @@ def _shapes(op: CustomOpDef, given: Any) -> None:
 
 
 def _differentiated(op: CustomOpDef, given: Any) -> None:
-    """Raise an error if a gradient of a result, or its shape by `register_fake`, cannot be computed."""
+    """Raise an error if a gradient cannot be computed, or if `register_fake` does not give the shapes of the results."""
     copies = _copied(given)
     outputs = [each.sum() for each in _tensors(_called(op, copies)) if each.requires_grad]
     inputs = [each for each in _tensors(copies) if each.requires_grad]

@@ -1,4 +1,4 @@
-"""`functorch`, a package that PyTorch includes: function transforms under their names before `torch.func`."""
+"""`functorch`, a package that PyTorch includes: function transforms under older names than in `torch.func`."""
 
 from .. import deprecated
 from ..deprecated import *
