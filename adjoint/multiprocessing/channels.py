@@ -15,7 +15,7 @@ _CHUNK = 1 << 18
 
 
 class Channel:
-    """A process's end of a channel. Messages wait here while the worker cannot accept them.
+    """A process's end of a channel. Messages wait in the channel while the worker cannot accept them.
 
     Two processes that both wait for space to send would wait forever.
     """

@@ -139,9 +139,9 @@ def load(
 ) -> Any:
     """Load an object that `save` or PyTorch's `torch.save` has saved.
 
-    `load` runs no code from the file unless you pass `weights_only=False`. Without this option any file is safe to
-    load. The environment variable `TORCH_FORCE_WEIGHTS_ONLY_LOAD=1` forbids this option.
-    `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1` makes it the default.
+    `load` runs no code from the file unless you pass `weights_only=False`. With `weights_only=True`, any file is safe
+    to load. The environment variable `TORCH_FORCE_WEIGHTS_ONLY_LOAD=1` forbids `weights_only=False`.
+    `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1` makes `weights_only=False` the default.
 
     A file in the safetensors format, or a `.npz` file of NumPy, is read as a dict of tensors.
 

@@ -195,7 +195,7 @@ def _reduce_plain(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _storage(root: numpy.ndarray[Any, Any], kind: Any) -> UntypedStorage:
-    """Return the storage of memory.
+    """Return the storage on the memory that `root` owns.
 
     A pickle uses one storage for the same memory, so tensors that share memory share it again.
     """
@@ -220,7 +220,7 @@ def reduce_sparse(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def rebuild_sparse(kind: Any, data: Any) -> Tensor:
-    """Return a sparse tensor of its parts. Its name in files is `torch._utils._rebuild_sparse_tensor`."""
+    """Return the sparse tensor with the given parts. Its name in files is `torch._utils._rebuild_sparse_tensor`."""
     if not isinstance(kind, layout) or not isinstance(data, tuple) or not 3 <= len(data) <= 4:
         raise TypeError(f"expected a layout and the parts of a tensor, got {shown(kind)} and {shown(data)}")
     made = import_late("adjoint.operators.sparse.creation")

@@ -25,7 +25,7 @@ def make_tensor(
 
     The default interval is from -9 to 9 for floating-point numbers, and from -9 (0 if unsigned) to 9 for integers.
     Bools are drawn from both values. `noncontiguous` gives the last dimension a stride of 2 elements. `exclude_zero`
-    replaces zeros by the smallest larger number.
+    replaces zeros by the smallest positive normal number, or by 1 for integers.
 
     >>> from adjoint.testing import make_tensor
     >>> make_tensor((2, 3), dtype=torch.float64, device="cpu", low=0, high=1).shape

@@ -307,7 +307,7 @@ class FSDPModule:
     def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
         """Set whether backward reduces gradients.
 
-        Otherwise gradients accumulate, and the next backward that reduces them reduces their sum.
+        Otherwise gradients accumulate. The next backward that reduces gradients reduces their sum.
         """
         for state in self._states(recurse):
             state.group.requires_sync = requires_gradient_sync

@@ -44,7 +44,7 @@ class MixedPrecisionPolicy:
 
 @dataclass
 class OffloadPolicy:
-    """The policy of not moving parts."""
+    """A policy that leaves parts in their memory."""
 
 
 @dataclass
