@@ -1,4 +1,4 @@
-"""The tensors of modules: parameters, which are trained, and buffers, which are not."""
+"""The tensors of modules: parameters, which are trained, and buffers, which are not trained."""
 
 from __future__ import annotations
 

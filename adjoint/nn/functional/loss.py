@@ -459,7 +459,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> torch.Tensor:
-    """The negative logarithm of the probability of a sequence of labels, summed over all alignments in time.
+    """The negative logarithm of the probability of a sequence of labels, which is a sum over all alignments in time.
 
     `log_probs` `(T, N, C)` or `(T, C)` contains the log-probabilities of labels at each time. `targets` is `(N, S)`, or
     one vector with the targets of all samples. The mean is the average of each loss divided by the length of its

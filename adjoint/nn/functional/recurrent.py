@@ -311,8 +311,8 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
 
     Return outputs, final hidden states, final cells.
 
-    `hx` is a pair of hidden states and cells. For the other arguments, see `rnn_tanh`. Each layer and
-    direction may have one more weight: a projection of its hidden state (Sak et al., 2014).
+    `hx` is a pair of hidden states and cells. For the other arguments, see `rnn_tanh`. Each layer and direction may
+    have one more weight, which projects the hidden state (Sak et al., 2014).
     """
     call = _arguments("lstm", args, kwargs, "tuple of Tensors")
     if len(call["hx"]) != 2:

@@ -190,9 +190,9 @@ class SyncBatchNorm(_BatchNorm):
     def _statistics_of_all(self, input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the mean and the variance of each channel in all processes, and the number of values.
 
-        The variance is the sum of the variance within the processes and the variance of their means (Chan, Golub and
-        LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979). One exchange is
-        therefore enough.
+        The variance is the sum of the variance within the processes and the variance of the means of processes (Chan,
+        Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979). One
+        exchange is therefore enough.
         """
         rows = input.movedim(1, 0).flatten(1)
         count = rows.shape[1]

@@ -89,7 +89,7 @@ def require_kind_of_backward_hook(module: Registered, full: bool) -> None:
 def register(
     module: Registered, table: str, hook: Hook, prepend: bool, flags: dict[str, bool] | None = None
 ) -> RemovableHandle:
-    """Add `hook` to the module's `table` of hooks, and the id of the hook to each table in `flags` that is selected."""
+    """Add `hook` to the module's `table` of hooks, and the id of the hook to each table in `flags` whose value is true."""
     tables = [(getattr(module, name), value) for name, value in (flags or {}).items()]
     return _register(getattr(module, table), hook, module._call_hooks, tables, prepend)
 

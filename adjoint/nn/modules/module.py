@@ -1,7 +1,7 @@
 """`Module`, the base of all objects with parameters: traversal, modes, conversion and printing.
 
-`registration` contains the assignment of attributes, `call` contains calls with hooks, `state_dict` state dicts,
-`conversion` conversions, and `lookup` the lookup of dotted names.
+The parts are in other files: assignment of attributes in `registration`, calls with hooks in `call`, state dicts in
+`state_dict`, conversions in `conversion`, and the lookup of dotted names in `lookup`.
 """
 
 from __future__ import annotations

@@ -180,8 +180,7 @@ class ParameterDict(Module):
     def update(self, parameters: Any) -> None:
         """Add the values of a mapping or of an iterable of pairs, and replace values with the same names.
 
-        If the class of the mapping has no defined order, like `dict`, the values are added in the order of the sorted
-        keys.
+        The values of a mapping without a defined order, such as a `dict`, are added in the order of the sorted keys.
         """
         added = pairs(parameters, "ParametersDict", "ParameterDict")
         in_order = sorted(added, key=itemgetter(0)) if _has_no_order(parameters) else added

@@ -32,7 +32,7 @@ Mask = torch.Tensor | None
 
 
 def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> torch.Tensor:
-    """Return zeros on and below the diagonal and -inf above it: each position attends to itself and to earlier positions."""
+    """Return the causal mask, with zeros on and below the diagonal and -inf above the diagonal."""
     return torch.triu(torch.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
@@ -464,7 +464,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> torch.Tensor:
-        """Return the causal mask `(sz, sz)`, with zeros on and below the diagonal and -inf above it.
+        """Return the causal mask `(sz, sz)`, with zeros on and below the diagonal and -inf above the diagonal.
 
         >>> import adjoint as torch
         >>> torch.nn.Transformer.generate_square_subsequent_mask(2)

@@ -239,7 +239,7 @@ class DistributedDataParallel(Module):
         return self
 
     def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
-        """Return the arguments themselves, as for one device."""
+        """Return the arguments unchanged, because only one device exists."""
         return (inputs,), (kwargs,)
 
     # --- communication hooks ----------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class Bucket:
         self.missing -= 1
 
     def zeros(self, parameter: Any) -> Any:
-        """Return the gradient of a parameter that has none."""
+        """Return zeros in place of the gradient of a parameter."""
         zeros = torch.zeros_like(parameter)
         return zeros.detach().to_sparse(1) if self.is_sparse else zeros
 

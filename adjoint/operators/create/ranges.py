@@ -60,7 +60,7 @@ def arange(
     *bounds, start=None, end=None, step=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
     requires_grad=False,
 ):  # fmt: skip
-    """The numbers from `start` to before `end` in steps of `step`. Call `arange(end)` or `arange(start, end, step)`.
+    """The numbers from `start` up to, but excluding, `end`, in steps of `step`. Call `arange(end)` or `arange(start, end, step)`.
 
     The dtype is int64 if all three are integers, otherwise the default dtype.
 

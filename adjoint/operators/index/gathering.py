@@ -236,7 +236,7 @@ class _Slices(_Elements):
 
 
 def _reduced_gradients(grad, self, places, src, reduce, include_self, result, xp):
-    """The gradients of `self` and `src` for each way to reduce `src` into `places`."""
+    """The gradients of `self` and `src` for all kinds of reduction."""
     ones = xp.ones_like(src)
     if reduce in ("sum", "mean"):
         to_self = grad

@@ -140,7 +140,7 @@ def unchanged(indices: Any) -> Any:
     shape_of_elements="masks",
 )
 class index:
-    """The elements that arrays of indices, or masks, for the leading dimensions select together (None: the whole dimension)."""
+    """The elements that arrays of indices or masks select together in the leading dimensions. None selects all indices."""
 
     saved_display = _SHOWN
     lists = ("indices",)

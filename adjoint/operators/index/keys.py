@@ -1,4 +1,4 @@
-"""Keys of `tensor[key]`. Items of every kind that NumPy and PyTorch accept are converted to views and tensors of indices."""
+"""Keys of `tensor[key]`. The functions convert every item that NumPy or PyTorch accepts to views or to index tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distances and similarities of vectors and of rows of matrices, slices scaled down to a norm, and bilinear functions."""
+"""Distances and similarities, slices scaled down to a largest norm, and bilinear functions."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def _plan(key, inputs, order, kept, swapped, shapes):
 
 
 def _factor(tensor, present, sizes, alignment, dims):
-    """Return a tensor as a stack of matrices of these sizes, in the order of its own or of its aligned dimensions."""
+    """Return a tensor as a stack of matrices of these sizes."""
     if has_no_history(tensor):
         return wrap(tensor._array.transpose(present).reshape(sizes))
     return reshaped(tensors.permute(_aligned(tensor, alignment), dims), sizes)

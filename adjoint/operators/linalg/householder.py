@@ -31,7 +31,7 @@ def _gradients(grad, matrix, tau, xp):
 
     `grad` is the gradient of the first columns of the product of all reflections.
 
-    The product is `1 - V @ T @ V.mH` (see `kernels.linalg.householder`) with `T = (1 + D S)^-1 D`, where D = diag(tau)
+    The product is `1 - V @ T @ V.mH` with `T = (1 + D S)^-1 D` (see `kernels.linalg.householder`). Here D is diag(tau),
     and S is the part of `V.mH @ V` above the diagonal. Therefore `dT = (1 + D S)^-1 dD (1 + S D)^-1 - T dS T`.
     """
     if 0 in matrix.shape or 0 in tau.shape:

@@ -42,7 +42,7 @@ def _like_second(grad, mat1, strides, xp):
 
 
 def _scaled(grad, factor):
-    """Return `grad` after a multiplication by the number `factor`."""
+    """Return the gradient of a tensor that is multiplied by the number `factor`."""
     return grad if factor == 1 else grad * factor.conjugate()
 
 

@@ -78,7 +78,7 @@ def _check_chain(given, factors):
 
 
 def _best_splits(sizes):
-    """Return the best position to split each run of factors, which minimizes the number of multiplications."""
+    """Return the split position of each run of factors that minimizes the number of multiplications."""
     count = len(sizes) - 1
     cost = [[0] * count for _ in range(count)]
     split = [[0] * count for _ in range(count)]

@@ -118,7 +118,7 @@ class logical_xor:
 
 @unary(Kernel(kernels.logical_not, quiet=True), promote=None, public_inplace=False)
 class logical_not:
-    """Whether elements are not true."""
+    """The logical negation of the elements."""
 
 
 # --- bits -----------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def _of_bits(kernel, **options):
 
 @_of_bits(Kernel(kernels.bitwise_and, small=numpy.bitwise_and, quiet=True), dunder="__and__", reflected="__rand__")
 class bitwise_and:
-    """The bits that are set in both integers. For bools, `and`.
+    """The bits that are set in both integers. For bools, the result is the logical "and".
 
     >>> import adjoint as torch
     >>> torch.tensor([1, 2, 3]) & 2
@@ -142,17 +142,17 @@ class bitwise_and:
 
 @_of_bits(Kernel(kernels.bitwise_or, small=numpy.bitwise_or, quiet=True), dunder="__or__", reflected="__ror__")
 class bitwise_or:
-    """The bits that are set in at least one of the integers. For bools, `or`."""
+    """The bits that are set in at least one of the integers. For bools, the result is the logical "or"."""
 
 
 @_of_bits(Kernel(kernels.bitwise_xor, small=numpy.bitwise_xor, quiet=True), dunder="__xor__", reflected="__rxor__")
 class bitwise_xor:
-    """The bits that are set in exactly one of the integers. For bools, whether they differ."""
+    """The bits that are set in exactly one of the integers. For bools, the result is true if the operands differ."""
 
 
 @unary(Kernel(kernels.bitwise_not, small=numpy.invert, quiet=True), promote=None, same_out=True, public_inplace=False)
 class bitwise_not:
-    """The complement of the bits. For bools, `not`."""
+    """The complement of the bits. For bools, the result is the logical negation."""
 
 
 @_of_bits(kernels.bitwise_left_shift, dunder="__lshift__", aten="Tensor, Tensor, Tensor_Scalar")

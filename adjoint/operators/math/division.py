@@ -182,7 +182,7 @@ class remainder_of_number:
     forms=number_either_way,
 )
 class remainder:
-    """The remainder of `input / other` rounded down, elementwise.
+    """The remainder of the division rounded down, elementwise.
 
     The result has the sign of `other`.
 
@@ -205,7 +205,7 @@ class remainder:
     forms=with_number,
 )
 class fmod:
-    """The remainder of `input / other` rounded towards zero, elementwise. The result has the sign of `input`."""
+    """The remainder of the division rounded towards zero, elementwise. The result has the sign of `input`."""
 
     def grad_self(grad):
         return grad

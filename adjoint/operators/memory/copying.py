@@ -278,7 +278,7 @@ def _without_grad(input, name):
 
 @public(namespace=None, method=True)
 def apply_(input, callable):
-    """Replace each element in place by the result of the Python function `callable` on it. Slow."""
+    """Replace each element x in place by `callable(x)`. This function is slow."""
     _without_grad(input, "apply_")
     about_to_change(input)
     count_change(input, "apply_", copying.copy_, input._array, copying.mapped(callable, input._array))
@@ -287,9 +287,9 @@ def apply_(input, callable):
 
 @public(namespace=None, method=True)
 def map_(input, tensor, callable):
-    """Replace each element in place by the result of the Python function `callable` on it and on the element of `tensor`.
+    """Replace each element x in place by `callable(x, y)`, where y is the element of `tensor`.
 
-    Slow.
+    This function is slow.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"map_(): argument 'other' (position 1) must be Tensor, not {type(tensor).__name__}")
@@ -304,9 +304,9 @@ def map_(input, tensor, callable):
 
 @public(namespace=None, method=True)
 def map2_(input, x, y, callable):
-    """Replace each element in place by the result of the Python function `callable` on it and on the elements of `x` and `y`.
+    """Replace each element e in place by `callable(e, a, b)`, where a and b are the elements of `x` and `y`.
 
-    Slow.
+    This function is slow.
     """
     for place, (name, tensor) in enumerate((("x", x), ("y", y)), 1):
         if not isinstance(tensor, Tensor):

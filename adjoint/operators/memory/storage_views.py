@@ -1,4 +1,4 @@
-"""Other views of a tensor's memory: complex numbers as pairs, any strides, or without history."""
+"""Other views of a tensor's memory: complex numbers as pairs, arbitrary strides, and views without history."""
 
 from __future__ import annotations
 
@@ -307,7 +307,8 @@ def as_strided_scatter(input: Tensor, src: Tensor, size, stride, storage_offset=
     """A copy of `input` with `src` at the memory positions that sizes, strides and offset describe.
 
     Raises:
-        RuntimeError: if `src` has another size, a position is outside, or `input` requires grad and is not contiguous.
+        RuntimeError: if `src` has another size, if a position is out of range, or if `input` requires grad and is not
+            contiguous.
     """
     if input.requires_grad and not input.is_contiguous():
         raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")

@@ -212,7 +212,7 @@ def _of_empty_batch(input, weight, bias):
 
 
 def _check_running(input, *running):
-    """Raise an error if only the statistics of the batch, and not the running statistics, differ between examples."""
+    """Raise an error if statistics differ between the examples of a transform, but the running statistics are not batched."""
     if not is_readable(input) and any(is_readable(each) for each in running):
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
@@ -476,7 +476,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
 
 
 def _check_groups(shape, channels, groups, weight, bias):
-    """Raise an error if the groups do not divide the channels, or if weight and bias lack one element per channel."""
+    """Raise an error unless the groups divide the channels, and weight and bias have one element per channel."""
     if groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
     if channels % groups:

@@ -87,7 +87,7 @@ def recurrent_layer_gradients(
 
 @internal(kernels.recurrent_layer, out=False, outputs=("output", "last_hidden", "last_cell", "gates", "more"))
 class recurrent_layer:
-    """The outputs of all steps, the last state, and the values of each step that gradients need."""
+    """The outputs of all steps, the last state, and the values that gradients need."""
 
     differentiable = ("projected", "hidden", "cell", "weight", "bias")
     nondifferentiable = ("gates", "more")

@@ -16,7 +16,7 @@ def _only_xor(self, dim=(), keepdim=False, mode=0):
     kernel=kernels.hash_tensor, check=_only_xor, same_out="Expected result to be of dtype uint64, but got {given}"
 )
 class hash_tensor:
-    """The exclusive or of the bits of all elements, or of the elements along `dim`, read as float64 or int64.
+    """The bitwise exclusive or of all elements, or of the elements along `dim`, as float64 or int64.
 
     The result is uint64.
 

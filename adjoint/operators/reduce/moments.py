@@ -16,7 +16,7 @@ from .reduction import element_count
 
 
 def _variance_gradient(grad, self, dim, correction, keepdim, xp):
-    """Return the gradient of the variance: twice the deviation from the mean, divided by the degrees of freedom."""
+    """Return the gradient of the variance, which is twice the deviation from the mean divided by the degrees of freedom."""
     shape = tuple(self.shape)
     degrees = element_count(shape, dim) - (1 if correction is None else correction)
     deviation = self - xp.mean(self, dim, True)

@@ -26,7 +26,7 @@ def spread(grad, shape, dim, keepdim):
 
 @public(namespace=None, on_arrays=kernels.kept)
 def kept(value, shape, dim, keepdim):
-    """Return a reduced `value` with the reduced dimensions as size 1, so that it broadcasts against the input."""
+    """Return a reduced `value` with the reduced dimensions as size 1. The result broadcasts with the input."""
     return value if keepdim or not shape else value.reshape(kept_shape(shape, dim))
 
 
@@ -37,7 +37,7 @@ def in_dtype_of(value, other):
 
 
 def element_count(shape, dim):
-    """Return the number of elements of an array of `shape` that each element of its reduction over `dim` combines."""
+    """Return how many elements of an array of `shape` a reduction over `dim` combines into one element."""
     count = 1
     for size, kept_size in zip(shape, kept_shape(shape, dim), strict=True):
         count *= size if kept_size != size else 1

@@ -374,7 +374,7 @@ class unique_dim:
 
 @_unique(counting.unique_consecutive, "UniqueConsecutiveBackward0", "unique_consecutive")
 class unique_runs:
-    """The first elements of runs of equal neighbours, the run of each element, and the lengths of the runs."""
+    """The first element of each run of equal neighbours, the number of the run of each element, and the lengths of the runs."""
 
     def forward(self: Array, dim=None, return_inverse=True, return_counts=True): ...
 

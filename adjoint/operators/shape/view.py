@@ -335,7 +335,7 @@ class squeeze_dims:
 
 @public(method=True, forms=("Tensor input", "Tensor input, int dim", "Tensor input, tuple of ints dim"))
 def squeeze(input=None, dim=None, **names):
-    """The tensor without all dimensions of size 1, or without the dimensions in `dim` that have size 1."""
+    """The tensor without dimensions of size 1. With `dim`, all other dimensions remain."""
     if names:
         input, dim = names.pop("x", input), names.pop("axis", dim)
         if names:

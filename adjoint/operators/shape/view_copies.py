@@ -141,14 +141,14 @@ class squeeze_dim_copy:
 
 @copying("squeeze_dims", "SqueezeBackward2_copy", function_name="squeeze_copy", namespace=None)
 class squeeze_dims_copy:
-    """A copy without the given dimensions whose size is 1."""
+    """A copy without the dimensions in `dim` that have size 1."""
 
     def forward(self: Array, dim: Ints): ...
 
 
 @public(numpy_names=True)
 def squeeze_copy(input, dim=None, *, out=None):
-    """A copy without all dimensions of size 1, or without the dimensions in `dim` (one or several) that have size 1."""
+    """A copy without dimensions of size 1. With `dim`, all other dimensions remain."""
     if not isinstance(input, Tensor):
         raise TypeError(f"squeeze_copy(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if dim is None:

@@ -1,4 +1,4 @@
-"""Derivative checks for functions of sparse tensors, as functions of their stored elements."""
+"""Checks of the derivatives of functions of sparse tensors with respect to the stored elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors with sparse layouts: creation from parts, access to the parts, and conversion from and to dense tensors."""
+"""Tensors with sparse layouts: creation from parts, access to parts, and conversion from and to dense tensors."""
 
 from __future__ import annotations
 
