@@ -89,7 +89,7 @@ class FunctionNode(FunctionCtx, Node):
         return tuple([None if result is None else materialize(result._array) for result in results])
 
     def backward_recorded(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-        """Call the user's `backward` like any other operation. It is recorded if recording is on."""
+        """Call the user's `backward` like any other operation, which is recorded if recording is on."""
         return self._call(grad if type(grad) is list else [grad], retain_graph, edges)
 
     def _call(self, grads: list[Any], retain_graph: bool, edges: Any) -> tuple[Any, ...]:

@@ -26,11 +26,11 @@ class FunctionCtx:
     __slots__ = ("__dict__",)
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Save inputs or outputs for `backward`. It reads them as `ctx.saved_tensors`."""
+        """Save inputs or outputs for `backward`, which reads them as `ctx.saved_tensors`."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Save inputs or outputs for `jvp`. It reads them as `ctx.saved_for_forward`."""
+        """Save inputs or outputs for `jvp`, which reads them as `ctx.saved_for_forward`."""
         for tensor in tensors:
             if not (isinstance(tensor, Tensor) or tensor is None):
                 raise AssertionError(

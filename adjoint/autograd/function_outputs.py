@@ -1,8 +1,8 @@
 """The results of `apply` of a custom function. Each output of `forward` becomes one result with its history.
 
 A tensor that `forward` returns may be new, an unchanged argument, an argument that `forward` has changed in place
-(`mark_dirty`), a view of an argument, or a tensor that it has already returned. `stand_in` chooses the tensor that
-`apply` returns:
+(`mark_dirty`), a view of an argument, or a tensor that `forward` has already returned. `stand_in` chooses the tensor
+that `apply` returns:
 
 | `forward` returns                              | `apply` returns, recording | `apply` returns, not recording         |
 |------------------------------------------------|----------------------------|----------------------------------------|
@@ -124,7 +124,7 @@ class Role(NamedTuple):
 
 
 class Outputs:
-    """The outputs of one call of a custom function. They are connected to its node one by one."""
+    """The outputs of one call of a custom function. The outputs are connected to the node of the function one by one."""
 
     __slots__ = ("args", "given", "node", "outputs", "recording", "saved")
 

@@ -59,8 +59,8 @@ def jvp(
     """Return the outputs of `func`, and the product of its Jacobian with the vector `v`: J v.
 
     `v` has the shape of the inputs. It may be omitted if the input has a single element. The vector-Jacobian product is
-    linear in its vector, so differentiating it with respect to that vector gives J v. The other arguments are as in
-    `vjp`.
+    linear in its vector, so its derivative with respect to this vector, times `v`, is J v. The other arguments are as
+    in `vjp`.
 
     >>> import adjoint as torch
     >>> torch.autograd.functional.jvp(lambda x: x.sum() ** 2, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))

@@ -96,7 +96,7 @@ Node.register(node.Node)
 
 
 class saved_tensors_hooks:
-    """A context manager that passes tensors through `pack_hook` when operations save them, and back through `unpack_hook`.
+    """A context manager that passes saved tensors through `pack_hook`, and back through `unpack_hook`.
 
     `pack_hook(tensor)` may return any object. `unpack_hook(packed)` must return a tensor with the same value. The
     innermost pair applies. The hooks can save tensors to disk, compress them, or count the memory of a graph.
@@ -199,7 +199,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 def region_activation_memory_budget(budget: float) -> AbstractContextManager[None]:
     """Mark a region of code that is being compiled.
 
-    It raises RuntimeError outside of a compiler, and therefore always raises it here.
+    Outside of a compiler, this raises RuntimeError, and therefore always here.
     """
     raise RuntimeError(
         "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has no "

@@ -1,6 +1,6 @@
-"""The state of a running backward. Hooks, custom functions and nested backwards use it.
+"""The state of a running backward. Hooks, custom functions and nested backwards use this state.
 
-It determines which of the reachable nodes must run, and their order if the user has set sequence numbers.
+This module also determines which of the reachable nodes must run, and their order if the user has set sequence numbers.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class GraphTask:
     this thread. `node`: the current node, if other code may read it. A leaf represents its `AccumulateGrad`. `frame`:
     the user's frame that started the run, if it has been looked up. `root`: the only root, if there is one. The hooks
     of this root run whether its gradient is requested or not, as in PyTorch. `given`: the tensors of the initial
-    gradients, if the caller gave them. `shown`: the tensors through which user code sees gradient arrays, if it has
-    seen any.
+    gradients, if the caller gave them. `shown`: the tensors through which user code sees gradient arrays, if user code
+    has seen any.
     """
 
     retain_graph = False
@@ -179,7 +179,7 @@ def current_node() -> Node | None:
 
 
 def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
-    """Return the nodes that run and whose gradients are not requested. Return None if this holds for all nodes."""
+    """Return the nodes that run without requested gradients. Return None if these are all nodes."""
     plain: Container[Node] | None = None
     capture = task.capture
     if capture is not None and not all_are_needed(task.order, task.uses, capture):

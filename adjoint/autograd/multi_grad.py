@@ -41,8 +41,8 @@ def register_multi_grad_hook(
     """Call `fn` in each backward that computes gradients of `tensors`.
 
     With `mode="all"`, `fn` is called when all gradients that this backward computes for `tensors` have arrived. It
-    receives a list, with None for the other tensors. With `mode="any"`, it is called with the first gradient. Its
-    result is ignored.
+    receives a list, with None for the other tensors. With `mode="any"`, it is called with the first gradient. The
+    result of `fn` is ignored.
 
     Raises:
         ValueError: if the mode is neither "all" nor "any".
@@ -76,7 +76,7 @@ class _All:
         return lambda grad: self.take(number, grad)
 
     def take(self, number: int, grad: Tensor) -> None:
-        """Store a gradient. Call the function if it was the last gradient."""
+        """Store a gradient. After the last gradient, call the function."""
         task = modes.STATE.task
         with self.lock:
             if task not in self.expected:

@@ -32,7 +32,7 @@ _ONLY_BASE = _references_of_base(numpy.empty((2, 1)).T)
 
 
 def laid_out_like(grad: Any, array: Any) -> Any:
-    """Return a copy of `grad`. It has the strides of `array` if these leave no gaps."""
+    """Return a copy of `grad`. The copy has the strides of `array` if these strides leave no gaps."""
     if grad.shape != array.shape:
         return _with_earlier_shape(grad, array)
     is_row_major = array.flags.c_contiguous or not is_dense(array)

@@ -15,7 +15,7 @@ from .accumulate import made
 class Shown(dict[int, Any]):
     """The tensors through which user code sees the gradients of one backward.
 
-    It holds one tensor per array, by the id of the array.
+    An object holds one tensor per array, by the id of the array.
 
     Two hooks therefore see the same tensor. An in-place change by one hook is visible to the other. `given`: the
     gradients that the caller has given.

@@ -32,7 +32,7 @@ _Form = TypeVar("_Form", bound=Callable[..., Any])
 class CompiledLoops:
     """The compiled forms of kernels.
 
-    `enabled` determines whether they are used. It is False if llvmlite is missing, and is initially False if the
+    `enabled` determines whether these forms are used. It is False if llvmlite is missing, and is initially False if the
     environment sets `ADJOINT_LLVM=0`. `every_size` uses them for arrays of any size, for tests
     (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures` lists the forms that failed to compile, with the reasons. `unsupported`
     lists the forms that need an instruction that this processor lacks.

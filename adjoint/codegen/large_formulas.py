@@ -102,7 +102,7 @@ class LargeFormula:
     def _operation(self, tree: Tree) -> Callable[..., Any] | None:
         """Return the loops of a ufunc if the formula is only this ufunc applied to real numbers.
 
-        They may already be compiled.
+        These loops may already be compiled.
         """
         if not isinstance(tree, Expression):
             return None

@@ -153,7 +153,7 @@ class Program:
         compute: numpy.dtype[Any],
         out: ndarray | None,
     ) -> Any:
-        """Compute on arrays of `dtype`, and on truth values where the expression has them."""
+        """Compute on arrays of `dtype`, and on truth values if the expression has any."""
         half = compute is not dtype
         size = max([item.size for item in operands])
         if LOOPS.takes(size, self.compiled_from) and self.compiled.repays(size):

@@ -242,7 +242,7 @@ class Names:
         return function
 
     def declare(self, name: str, function: Callable[..., Any]) -> None:
-        """Let other expressions call `function` by its name. Its nodes become part of them."""
+        """Let other expressions call `function` by its name. The nodes of the function become part of these expressions."""
         if name not in OPERATIONS:
             self._expressions[name] = function
 

@@ -1,6 +1,6 @@
 """The conditions under which a captured program replaces a function, as source and as text.
 
-They are requirements on the arguments.
+The conditions are requirements on the arguments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exported programs: a captured program as text and weights. It runs without the function from which it was captured.
+"""Exported programs: captured programs as text and weights. They run without the functions from which they were captured.
 
 The text is a function in Python's syntax, one line for each instruction. Values are `v0`, `v1`, ..., operators have
 their own names, and all other objects in an instruction have a prefix:
@@ -57,7 +57,7 @@ LITERALS: dict[str, Callable[..., Any]] = {
 
 
 class Reader:
-    """Creates a program from text. It runs each instruction once on `values`, which gives the program shapes and strides."""
+    """Creates a program from text. It runs each instruction once on `values`, to find the shapes and strides of the values."""
 
     def __init__(self, weights: dict[str, Tensor]) -> None:
         self.program = Program()
@@ -279,7 +279,7 @@ class Returned(ast.NodeTransformer):
         return ast.parse(text, mode="eval").body
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """An argument."""
+        """Return an argument of the program."""
         return argument(node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -495,7 +495,7 @@ FORMAT = "adjoint program 1"
 
 
 def save(function: Any, path: Any) -> None:
-    """Write a program to a file: an exported program, or the programs of a compiled function that was called under `no_grad`.
+    """Write an exported program to a file, or the programs of a compiled function that was called under `no_grad`.
 
     The file contains the text of each program, and the weights.
 

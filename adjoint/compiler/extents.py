@@ -116,7 +116,7 @@ class Folded:
         return [*self.made, *others]
 
     def folds(self, instruction: Instruction, operands: list[Any]) -> bool:
-        """Return whether the result of an instruction is a constant. If it is, it becomes known."""
+        """Return whether the result of an instruction is a constant. A constant result becomes known."""
         if not is_numeric(instruction, self.shapes):
             return False
         (result,) = instruction.results

@@ -176,7 +176,7 @@ class Groups:
     def can_wait(self, group: list[int], both: list[int]) -> bool:
         """Return whether a group may run at the last position in `both`.
 
-        This requires that no instruction in between reads its results or changes its operands.
+        This requires that no instruction in between reads results of the group or changes its operands.
         """
         of, read, made = self.buffers.of, set[Any](), set[Any]()
         for position in range(group[0], both[-1]):

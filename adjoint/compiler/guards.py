@@ -42,7 +42,7 @@ AFTER_OTHERS = ("no own method", "method", "groups", "parameters")
 
 
 def same(place: str, expected: str, items: tuple[Any, ...]) -> tuple[str, Any]:
-    """Return the condition that an iteration gives the same objects or equal numbers, and the object named `expected` in it."""
+    """Return the condition that an iteration gives the same objects or equal numbers, and the object that it names `expected`."""
     if items and all(type(each) is str for each in items):
         return f"tuple({place}) == {expected}", items
     if any(type(each) in NUMBERS and each is not None for each in items):

@@ -424,7 +424,7 @@ def lines_by_source(code: CodeType) -> list[str]:
 
 
 def is_definition(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
-    """Return whether `code` was compiled from a definition: it begins in its line, and its instructions fill its body."""
+    """Return whether `code` was compiled from a definition: both begin in one line, and the instructions fill the body."""
     if isinstance(node, ast.FunctionDef):
         first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         return node.name == code.co_name and first == code.co_firstlineno

@@ -221,7 +221,7 @@ class Made:
         self.function, self.kwargs = function, kwargs
 
     def __call__(self, *args: Any) -> Any:
-        """Return the array of the tensor that the function creates, if it creates one."""
+        """Return the array of the tensor that the function creates, if any."""
         result = self.function(*args, **self.kwargs)
         return None if result is None else result._array
 
@@ -380,7 +380,7 @@ def names_in(code: types.CodeType) -> frozenset[str]:
 
 
 def add_code(codes: set[types.CodeType], code: types.CodeType) -> None:
-    """Add code, and the code of the functions that it defines."""
+    """Add code, and the code of the functions that this code defines."""
     codes.add(code)
     for each in code.co_consts:
         if isinstance(each, types.CodeType):

@@ -112,7 +112,7 @@ class Rows:
         self.writer, self.expression, self.given, self.out = writer, expression, given, out
 
     def write(self) -> None:
-        """Append them."""
+        """Append the loops."""
         writer, out = self.writer, self.out
         for node in self.expression.nodes():
             known = node.operation in ("row_sum", "row_max", "row_min") or not node.operation.startswith(

@@ -248,7 +248,7 @@ new_object = function_of_python("PyType_GenericAlloc", i64, i64, i64)
 def tensor_maker() -> Callable[[ndarray], Tensor]:
     """Return a function like `wrap` that takes a fifth of the time.
 
-    It is for arrays that operators have computed, if nothing records new tensors.
+    It may wrap arrays that operators have computed, if new tensors are not recorded.
     """
     if not words():
         return wrap

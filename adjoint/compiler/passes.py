@@ -148,7 +148,7 @@ ENOUGH = 0.75
 class Lives:
     """The times at which buffers are in use.
 
-    `uses` maps a buffer to the positions of its instructions. `gaps` lists the times at which it is not stored.
+    `uses` maps a buffer to the positions of its instructions. `gaps` lists the times at which a buffer is not stored.
     """
 
     def __init__(self, buffers: Buffers, instructions: list[Instruction]) -> None:
@@ -179,7 +179,7 @@ class Lives:
         return self.uses[buffer][-1] >= position and not begin < position < end
 
     def around(self, buffer: int, position: int) -> tuple[int, int] | None:
-        """Return the last use of a buffer before a position and the first use after it, or None if it is not idle there."""
+        """Return the last use of a buffer before a position and the first use after it, or None if the buffer is in use there."""
         positions = self.uses[buffer]
         at = bisect.bisect_left(positions, position)
         idle = 0 < at < len(positions) and positions[at] != position and buffer not in self.gaps
@@ -238,7 +238,7 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
 
 
 def with_gaps(buffers: Buffers, instructions: list[Instruction], gaps: dict[int, tuple[int, int]]) -> list[Instruction]:
-    """Return instructions that free buffers after one position, and compute them and their views again before another."""
+    """Return instructions that free buffers after one position, and compute buffers and views again before another position."""
     dropped: dict[int, list[Instruction]] = {}
     again: dict[int, list[Instruction]] = {}
     for buffer, (begin, end) in gaps.items():

@@ -1,4 +1,4 @@
-"""The step of an optimizer in a program. It is one native call while parameters and state remain the same objects."""
+"""The step of an optimizer in a program. The step is one native call while parameters and state remain the same objects."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Steady:
 
     @staticmethod
     def serves(owner: Any, group: dict[str, Any]) -> bool:
-        """Return whether one loop updates all parameters of a group. Its numbers may depend only on options and on the step."""
+        """Return whether one loop updates all parameters of a group. Its numbers may depend only on options and the step."""
         usual = type(owner)._batches in (Declared._batches, SGD._batches) and not owner._own_numbers
         usual = usual and not group["differentiable"]
         options = [value for name, value in group.items() if name != "params"]
@@ -226,7 +226,7 @@ class Steady:
         return self.loop.numbers(options)
 
     def launcher(self, numbers: int) -> Any:
-        """Return the function that applies the formula. It takes this many numbers, and the tensors."""
+        """Return the function that applies the formula. The function takes this many numbers, and the tensors."""
         kind, count, elements = self.params[0]._array.dtype, len(self.params), self.bounds[-1]
         types = {"T": type_of(kind), "C": f64 if kind.char == "d" else f32}
         first, row_bytes = 1 + numbers + len(self.counts), kind.itemsize * (self.lists + 1)

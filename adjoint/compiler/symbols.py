@@ -34,7 +34,7 @@ class Symbol:
     plain: Any
 
     def source(self, constant: Callable[[Any], str]) -> str:
-        """Return its expression in terms of the arguments. `constant` names an object."""
+        """Return the expression of this symbol in terms of the arguments. `constant` names an object."""
         if self.origin is None:
             (place,) = self.roots
             return place
@@ -42,7 +42,7 @@ class Symbol:
         return called(function, operands, constant)
 
     def describe(self) -> str:
-        """Return descriptions of the arguments on which it depends."""
+        """Return descriptions of the arguments on which this symbol depends."""
         return " and ".join(sorted(self.roots))
 
     def fix(self) -> None:

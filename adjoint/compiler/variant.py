@@ -130,7 +130,7 @@ def captured(
     dims_of: Callable[[str, Tensor], frozenset[int]] | None = None,
     earlier: Iterable[Variant] = (),
 ) -> tuple[Any, Variant | None, str | None]:
-    """Call `function`. Return its result, and either the variant that replaces it or the reason why there is none.
+    """Call `function`. Return its result, and either the variant that replaces the function or the reason for its absence.
 
     `numbers`: the places of arguments that are inputs of the program. `dims_of`: the dimensions of the tensor at a
     place whose sizes may change in later calls. `earlier`: the existing variants.
@@ -250,7 +250,7 @@ class Written:
         self.general: General | None = None
 
     def variant(self, earlier: Iterable[Variant]) -> Variant:
-        """Return the compiled variant. It serves any size if an earlier variant was the same program at other sizes."""
+        """Return the compiled variant. The variant serves any size if an earlier variant was the same program at other sizes."""
         self.program.result = self.description(self.result)
         replaced = next((each for each in earlier if self.generalize(each)), None) if self.tracer.dims else None
         source, program = self.source, self.program

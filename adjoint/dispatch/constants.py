@@ -41,7 +41,7 @@ _higher: dict[Any, Any] = {}
 
 
 def constant(number: Any, like: Any) -> Any:
-    """Return `number` as a zero-dimensional tensor with the dtype of the result of an operation on it and `like`.
+    """Return `number` as a zero-dimensional tensor. It has the dtype of the result of an operation on `number` and `like`.
 
     For rare dtypes, return the number itself, for the slow path.
     """
@@ -64,7 +64,7 @@ def constant(number: Any, like: Any) -> Any:
 
 
 def _dtype_of_both(number: Any, kind: Any) -> Any:
-    """Return NumPy's common dtype of a number and a tensor whose dtype `kind` is lower than it.
+    """Return NumPy's common dtype of a number and a tensor, if the dtype `kind` of the tensor is lower.
 
     Return None if either dtype is rare.
     """

@@ -79,7 +79,7 @@ def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
 def _abstract(kind: Kind, alone: bool) -> tuple[Any, Rank]:
     """Return an operand in the form for promotion.
 
-    `alone`: whether all operands represent numbers. Their tensors keep their dtypes.
+    `alone`: whether all operands represent numbers. Tensors that represent numbers then keep their dtypes.
     """
     if type(kind) is not tuple:
         return dtypes.dtype_of_numbers(kind), Rank.SCALAR

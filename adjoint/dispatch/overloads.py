@@ -53,7 +53,7 @@ def overloads(
         of_number: the operator for a number and a tensor, if the function accepts them.
         of_numbers: a function that computes the result from two numbers and `out`, if the function accepts them.
         promote: the promotion of the operators that are declared here.
-        dunder: the name of Python's operator (`"__mod__"`). It has an in-place form (`"__imod__"`).
+        dunder: the name of Python's operator (`"__mod__"`). The operator has an in-place form (`"__imod__"`).
         reflected: the name of the operator with its operands exchanged (`"__rmod__"`).
         namespace: the public namespace of the function.
         method: whether to create a method and an in-place method.
@@ -129,7 +129,7 @@ def pair(
     The class has the signature and the formulas of the operator for tensors. The operator for a number has no formula
     for the last tensor. `by_tensor` and `by_number` are the options in which the two operators differ. `shared` are the
     options of both. The operator for a number may have the option `values`, which lists operands that are parameters in
-    it. Its kernel receives them unchanged, with their types.
+    this operator. The kernel receives these values unchanged, with their types.
     """
 
     def declare(declaration: type) -> Pair:
@@ -176,7 +176,7 @@ def identify(function: Any, name: str, doc: str | None, module: str, parameter: 
 def _choice(name: str, by_tensor: Any, by_number: Any, of_number: Any) -> Callable[[Any, Any], Any]:
     """Return the function that chooses the operator for two operands.
 
-    It raises an error for operands that the function `name` rejects.
+    The returned function raises an error for operands that the function `name` rejects.
     """
 
     def choose(input: Any, other: Any) -> Any:

@@ -111,7 +111,7 @@ def _watches() -> list[_Watch]:
 
 
 def _new_watches() -> list[_Watch]:
-    """Create them."""
+    """Create the wrappers."""
     load_all()
     found: dict[Any, str] = {}
     for functions in PUBLIC.values():

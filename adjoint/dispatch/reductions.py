@@ -100,7 +100,7 @@ def _with_correction(kernel: Any, declaration: type, options: dict[str, Any]) ->
 
 
 def _chosen(declaration: type, suffix: str, number: int, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of one of several operators of a function. It has a separate node and no public name."""
+    """Return the options of one of several operators of a function. This operator has a separate node and no public name."""
     name = declaration.__name__
     node = f"{''.join(part.capitalize() for part in name.split('_'))}Backward{number}"
     names = {"name": f"{name}_{suffix}", "function_name": name, "node": node, "namespace": None, "method": ()}
@@ -250,7 +250,7 @@ def _given(dim: Any, keepdim: Any) -> Any:
 
 
 def _second_operand(name: str, input: Any, names: dict[str, Any]) -> Any:
-    """Remove the second operand from `names` if it was given by name, and return it, or None."""
+    """Remove the second operand from `names`, and return this operand, or None if it was not given by name."""
     other = names.pop("other", None) if "other" in names else names.pop("x2", None)
     if other is None or isinstance(other, Tensor):
         return other

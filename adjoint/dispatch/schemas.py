@@ -25,7 +25,7 @@ class AliasInfo(NamedTuple):
 
     @property
     def before_set(self) -> set[str]:
-        """The letter, as a set."""
+        """The letter of the memory, as a set."""
         return {self.letter}
 
 

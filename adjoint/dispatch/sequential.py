@@ -18,7 +18,7 @@ def is_readable(*tensors: Tensor | None) -> bool:
 
 
 def read_array(tensor: Tensor) -> Any:
-    """Return the array of a tensor whose elements Python code reads next. A capture ends, because it cannot record that."""
+    """Return the array of a tensor whose elements Python code reads next. A capture ends, because it cannot record this."""
     capture = modes.STATE.capture
     if capture is not None:
         capture.stop("elements of a tensor are read")

@@ -297,7 +297,7 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 
 def _without_history(self: Tensor, copy: bool = False) -> Tensor:
-    """Return another tensor for a node to save in place of a result. It does not refer to the node."""
+    """Return another tensor for a node to save in place of a result. This tensor does not refer to the node."""
     if copy:
         return self.detach().clone()
     return self.detach()

@@ -36,8 +36,8 @@ class TorchFunctionWrapper:
     Attributes:
         of_python: whether PyTorch writes the function in Python. Such functions include plain tensors in the types,
             pass arguments with defaults by keyword, and raise another error if no override handles the call.
-        of_operator: whether it is a Python operator. It returns NotImplemented if no override handles the call, or if a
-            TypeError is raised.
+        of_operator: whether it is a Python operator, which returns NotImplemented if no override handles the call, or
+            if a TypeError is raised.
         of_method: whether it is a method. If the tensor is its only argument, the type of the tensor is included.
         of_attribute: whether it reads an attribute, or is a method of that kind. The type of the tensor is always
             included.

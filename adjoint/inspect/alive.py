@@ -223,7 +223,7 @@ def _joined(outer: str, suffix: str) -> str:
 
 
 def _suffix(holder: Any, key: int, namespace: bool) -> str | None:
-    """Return the expression by which `holder` refers to the object, or None if it has no actual reference."""
+    """Return the expression by which `holder` refers to the object, or None if `holder` has no actual reference."""
     if type(holder) is tuple and any(type(each) is CellType for each in holder):
         return ""  # the closure of a function
     if isinstance(holder, (list, tuple)):

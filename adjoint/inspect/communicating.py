@@ -43,7 +43,7 @@ def communication(model: Any = None, optimizer: Any = None) -> Communication:
 class Communication:
     """The records of `communication`: the records of this rank and, after `gather()`, the records of all ranks.
 
-    It is displayed as the table of ranks, and in a notebook as the picture of the last backward.
+    They are displayed as the table of ranks, and in a notebook as the picture of the last backward.
     """
 
     def __init__(self, model: Any, optimizer: Any) -> None:

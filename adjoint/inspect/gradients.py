@@ -20,8 +20,8 @@ def gradients(model: Any, lr: Any = 1.0) -> Gradients:
     Args:
         model: a Module, a dict of names and tensors, or an iterable of pairs.
         lr: the learning rate, or an optimizer that defines one for each parameter. `update/weight` is the norm of `lr *
-            grad` divided by the norm of the parameter. It is the relative change by one step of plain gradient descent.
-            A typical value is 1e-3.
+            grad` divided by the norm of the parameter. This ratio is the relative change by one step of plain gradient
+            descent. A typical value is 1e-3.
 
     Norms and extremes include only the finite elements.
 

@@ -53,7 +53,7 @@ def compiled(
         source: whether to show the generated source too.
         guards: whether to show the conditions under which each program replaces the function.
         llvm: whether to show the LLVM IR of the native runs.
-        run: the arguments of one more call. It runs a program and measures the time of each instruction.
+        run: the arguments of one more call. This call runs a program and measures the time of each instruction.
 
     Raises:
         TypeError: if the argument is not compiled.

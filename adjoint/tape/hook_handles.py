@@ -78,8 +78,8 @@ class NodeHooks:
 
     `tensor[i]`: the hooks of the tensors that are output `i`, in a separate dict for each tensor. `retained[i]`: a weak
     reference to that tensor, if its gradient is retained. `pre` and `post`: the node's hooks before and after it runs,
-    in dicts that are created for the first hook. `own_post`: the dict of the hooks registered one by one, which run
-    first. It also contains two other records. `tangents[item]`: in forward mode, the tangents of the result saved as
+    in dicts that are created for the first hook. `own_post`: the dict of the hooks registered one by one, which run first. The
+    object also contains two other records. `tangents[item]`: in forward mode, the tangents of the result saved as
     `item`, by level. `of_view`: for an operation that changed a view in place, the node through which the view was
     found in the history of its base.
     """
@@ -106,7 +106,7 @@ class NodeHooks:
         return self.own_post.register(hook)
 
     def add_dict(self, hooks: Any) -> None:
-        """Also run the post-hooks in the dictionary `hooks`. Its owner may change it later."""
+        """Also run the post-hooks in the dictionary `hooks`. The owner of the dictionary may change it later."""
         self.post.append(hooks)
 
     def add_tensor(self, output_nr: int, hooks: HookDict) -> None:

@@ -28,7 +28,7 @@ def stale_error(
 ) -> RuntimeError:
     """Return the error for a saved tensor that was changed in place.
 
-    It names the lines that saved and changed the tensor.
+    The message names the lines that saved and changed the tensor.
     """
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
     if output_nr is not None and node is not None:

@@ -39,7 +39,7 @@ class Batch:
         raise NotImplementedError
 
     def first(self, tensor: Any) -> Any:
-        """Move the batch dimension of a tensor to the front. Return a tensor without this dimension unchanged."""
+        """Move the batch dimension of a tensor to the front. A tensor without this dimension is returned unchanged."""
         raise NotImplementedError
 
     def in_front(self, args: tuple[Any, ...]) -> tuple[Any, ...]:

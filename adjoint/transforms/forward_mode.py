@@ -449,7 +449,7 @@ def current_level() -> _PublicInterpreter | None:
 
 
 class _PublicInterpreter(JvpInterpreter):
-    """The level of the functions of this module. There is one for each thread that enters it. Its tangents reach all threads.
+    """One level of the functions of this module. Each thread enters a separate level, whose tangents reach all threads.
 
     Each `func.jvp` has a separate level. Within a function transform, the level belongs to one thread alone.
     """

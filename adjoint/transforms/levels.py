@@ -70,7 +70,7 @@ def remove_batch_dim(output: Tensor, level: Any, size: int, dim: int) -> Tensor:
 
 
 def unwrap_batched(tensor: Tensor, level: Any) -> tuple[Tensor, int | None]:
-    """Return the tensor of the whole batch of the `vmap` of this level, and its batch dimension, or None if it has none."""
+    """Return the tensor of the whole batch of the `vmap` of this level, and its batch dimension or None."""
     interpreter = _vmap_at(level)
     return (tensor.value, tensor.bdim) if interpreter.has(tensor) else (tensor, None)  # type: ignore[attr-defined]
 
@@ -89,7 +89,7 @@ def unwrap_for_grad(tensor: Tensor, level: Any) -> Tensor:
 
 
 def reshape_dim_into(src: int, dst: int, x: Tensor) -> Tensor:
-    """Merge the dimension `src` into the dimension that is then at `dst`, so that its examples follow one another."""
+    """Merge the dimension `src` into the dimension that is then at `dst`. The slices of `src` follow one another."""
     src = wrap_dim(src, x.dim())
     dst = wrap_dim(dst, x.dim() - 1)
     return x.movedim(src, dst).flatten(dst, dst + 1)

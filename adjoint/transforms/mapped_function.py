@@ -134,7 +134,7 @@ class _within:
 class _Context:
     """The `ctx` for batched tensors. It forwards to the `ctx` for the whole batch, and wraps and unwraps the tensors.
 
-    Its attributes are stored in the wrapped `ctx` by level, because that `ctx` may itself wrap another `ctx`.
+    Its attributes are stored in the wrapped `ctx` by level, because the wrapped `ctx` may itself wrap another `ctx`.
     """
 
     def __init__(self, whole: Any, level: VmapInterpreter) -> None:

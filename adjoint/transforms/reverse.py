@@ -1,6 +1,6 @@
 """Function transforms: gradients, vector-Jacobian and Jacobian-vector products.
 
-They compose to any depth.
+Transforms compose to any depth.
 
 A transform runs its function on copies of the inputs. The copies are leaves of the transform's graph (reverse mode) or
 carry its tangents (forward mode). Outer transforms differentiate through the copies.
@@ -150,7 +150,7 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
 
 
 def _outside_of_batch(tensor: Tensor) -> Tensor:
-    """Return `tensor` with the history of the whole batch, without the history of its examples, which is no longer needed."""
+    """Return `tensor` with the history of the whole batch. The history of its examples is no longer needed."""
     if type(tensor) is not BatchedTensor or not tensor.requires_grad:
         return tensor
     copy = tensor.without_history()

@@ -16,7 +16,7 @@ from ..tensor import Tensor, lazy_bits
 
 
 def with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
-    """Return a tangent of a result, copied if it has other strides or shares memory with a tangent in `given`.
+    """Return a tangent of a result. Copy the tangent if it has other strides or shares memory with a tangent in `given`.
 
     A result has separate memory for views and in-place changes, so its tangent needs separate memory too.
     """

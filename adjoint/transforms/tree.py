@@ -61,7 +61,7 @@ def register_pytree_node(
     """Register `cls` (without subclasses) as a container. `unflatten_fn(*flatten_fn(value))` must equal `value`.
 
     `flatten_fn` returns the items and a context. `flatten_with_keys_fn` returns pairs of a key and an item in place of
-    the items. The other functions concern files.
+    the items. The other functions are accepted for files of PyTorch.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls!r} is already registered as pytree node.")
@@ -277,7 +277,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf =
 
 
 def map_only(kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Return a decorator that applies the function only to values of one or several types, or that satisfy a predicate."""
+    """Return a decorator. The decorated function is applied only to values of some types, or values that satisfy a predicate."""
     if isinstance(kinds, (type, tuple)):
         chosen: Callable[[Any], bool] = lambda value: isinstance(value, kinds)
     elif callable(kinds):

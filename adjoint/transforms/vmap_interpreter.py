@@ -61,7 +61,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return type(tensor) is BatchedTensor and tensor.level is self and tensor.bdim is not None
 
     def first(self, tensor: Any) -> Any:
-        """Move the batch dimension of a tensor to the front. Return a tensor without this dimension unchanged."""
+        """Move the batch dimension of a tensor to the front. A tensor without this dimension is returned unchanged."""
         if not (type(tensor) is BatchedTensor and tensor.level is self):
             return tensor
         return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)

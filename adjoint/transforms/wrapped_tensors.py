@@ -19,7 +19,7 @@ __all__ = ["debug_unwrap"]
 
 
 def tracking(tensor: Tensor) -> list[Transform]:
-    """Return the running transforms that differentiate `tensor` itself, not the batch that it represents, innermost first."""
+    """Return the running transforms that differentiate `tensor` itself (not the batch that it represents), innermost first."""
     edge = edge_of(tensor)
     nodes, leaves = ((), ()) if edge is None else discover([edge])
     found = []

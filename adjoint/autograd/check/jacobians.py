@@ -1,8 +1,8 @@
 """Jacobians of a user's function by finite differences, by backward and by forward mode, in full or along a direction.
 
 A matrix has a row for each element of an input and a column for each element of an output. Results are indexed by
-input, then by output. The derivative with respect to a complex input is `d/dx + 1j * d/dy`. It is twice the derivative
-with respect to the conjugate, PyTorch's convention for the gradient of a real function.
+input, then by output. The derivative with respect to a complex input is `d/dx + 1j * d/dy`. As in PyTorch, the gradient
+of a real function is therefore twice the derivative with respect to the conjugate.
 """
 
 from __future__ import annotations

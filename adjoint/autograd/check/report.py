@@ -121,7 +121,7 @@ def _place(index: tuple[Any, ...]) -> str:
 
 
 class Progress:
-    """A counter of evaluations. It shows a bar if they take long, tqdm is installed, and the output is a terminal."""
+    """A counter of evaluations. It shows a bar if the evaluations take long, tqdm is installed, and the output is a terminal."""
 
     PATIENCE = 2.0
     """The number of seconds before a bar appears."""

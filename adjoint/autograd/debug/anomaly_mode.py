@@ -1,4 +1,4 @@
-"""Anomaly detection: backward stops at the first NaN, and names the operation that produced it and its line."""
+"""Anomaly detection: backward stops at the first NaN, and names the operation that produced the NaN and the line of code."""
 
 from __future__ import annotations
 

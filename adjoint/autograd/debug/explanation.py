@@ -27,7 +27,7 @@ ENABLE = (
 
 
 class Explanation(str):
-    """The result of `explain`, as text. `node` is the operation, and `line` is its line in the user's code."""
+    """The result of `explain`, as text. `node` is the operation, and `line` is the line of the operation in the user's code."""
 
     __slots__ = ("line", "node")
 
@@ -55,9 +55,9 @@ def explain(subject: BaseException | Tensor) -> Explanation:
             - an error of a backward. For a NaN, name the operation that produced it and its operands. For a saved
               tensor that was changed in place, name the operations that saved and changed it. For a tensor without
               history, name the place where the history was cut;
-            - a tensor with NaNs: name the first operation of its history that produced one;
+            - a tensor with NaNs: name the first operation of its history that produced a NaN;
             - a tensor whose backward produces NaNs (unless the graph has been freed): name the first operation that
-              produces one;
+              produces a NaN;
             - a leaf whose `.grad` is None: name the places where the paths from the leaf were cut (`detach`, `no_grad`,
               a conversion to integers), or report that the leaf was not used. For any other tensor without a `.grad`:
               report that it must retain its gradient;

@@ -117,7 +117,7 @@ def in_numbers(arguments: tuple[Any, ...]) -> list[Any]:
 def quick_code(types: tuple[str, ...], result: str | None) -> MachineCode:
     """Return a function of Python's C interface, which calls a function with parameters of these types at the address `own`.
 
-    Pointers may be given as arrays. It raises an error if another argument is not a number.
+    Pointers may be given as arrays. The function raises an error if another argument is not a number.
     """
     for symbol, name_in_python in _OF_PYTHON.items():
         HOST.define(symbol, address_of(name_in_python))

@@ -74,7 +74,7 @@ class VectorType:
 
     @property
     def kind(self) -> str:
-        """The kind of its numbers."""
+        """The kind of the numbers of this type."""
         return self.element.kind
 
 

@@ -314,7 +314,7 @@ _LAST_FACTORIAL = 170
 
 @loops(flags="contract")
 def _hurwitz(s: T, q: T) -> T:
-    """Compute NIST DLMF 25.11.5 (the Euler-Maclaurin formula) after steps of 1 to a `q` that is large compared with `s`."""
+    """Compute NIST DLMF 25.11.5 (the Euler-Maclaurin formula) after `q` has been increased in steps of 1 until it is large."""
     total, y = q * 0, q
     enough = fmin(s * 0.8 + 12, T(60))
     low = y < enough

@@ -56,7 +56,7 @@ def c_function(name: str, result: Any, *types: Any) -> Any:
 def apart(kernel: Any, **given: Any) -> Any:
     """Compile a kernel separately for these types and static values, so that other kernels can call it.
 
-    It is compiled only once for all callers.
+    All callers share the compiled kernel.
     """
 
     def call(lowering: Lowering, *arguments: Any) -> Any:

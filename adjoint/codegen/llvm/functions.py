@@ -60,7 +60,7 @@ class LoopKernel:
 
     @property
     def text(self) -> str:
-        """Return the source of the function. It ends at the next line that is not indented more than the first line.
+        """Return the source of the function, which ends at the next line that is not indented more than the first line.
 
         `inspect.getsource` also finds the lines but takes ten times as long, because it reads tokens.
         """

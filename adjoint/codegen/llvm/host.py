@@ -79,7 +79,7 @@ class Host:
 
     @computed_once
     def machine(self) -> Any:
-        """LLVM's description of the processor, including all its instructions."""
+        """LLVM's description of the processor, including all instructions of the processor."""
         return self._new_machine()
 
     @computed_once
@@ -126,8 +126,8 @@ class Host:
         """Compile LLVM code whose public function is `name` to machine code. If `explicit`, loops are not changed.
 
         `plain`: whether to run only the most necessary passes, which take a tenth of the time. `strength_reduced`:
-        whether LLVM searches for better loop indices nevertheless. `brief`: whether machine code is generated in a quarter of the
-        time. Its loops are slower. `also`: the names of other public functions.
+        whether LLVM searches for better loop indices nevertheless. `brief`: whether machine code is generated in a
+        quarter of the time. The loops are then slower. `also`: the names of other public functions.
 
         Raises:
             CompilationError: if LLVM rejects the code.

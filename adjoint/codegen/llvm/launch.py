@@ -61,7 +61,7 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
 
 
 def _split(function: Any) -> Any:
-    """Return the function through which workers call the function. It is created on first use."""
+    """Return the function through which workers call the compiled function. It is created on first use."""
     function.split = KERNELS.called(function, splitter(function))
     return function.split
 

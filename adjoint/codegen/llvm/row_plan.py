@@ -522,7 +522,7 @@ def _levels(expression: Expression) -> dict[Node, int]:
 def turned_length(expression: Expression, types: Sequence[Any]) -> int:
     """Return the maximum length of rows that are transposed for a program on arrays of these types.
 
-    It was measured on two processors of an EPYC.
+    This length was measured on two processors of an EPYC.
     """
     walks_twice = max(_levels(expression).values()) < 2
     return (

@@ -1,8 +1,9 @@
 """Write results that are too large for the cache directly to memory.
 
-A processor that writes to memory that is not in its cache reads this memory first. Later it writes it back when other
-data takes its place. Whole aligned vectors may bypass the cache instead. Data written in this way is not in the cache
-for the next kernel. This is a disadvantage only if the data would otherwise have stayed in the cache until then.
+If a processor writes to memory that is not in its cache, it first reads this memory into the cache. Later it writes the
+data back, when other data takes this place in the cache. Whole aligned vectors may bypass the cache instead. Data
+written in this way is not in the cache for the next kernel. This is a disadvantage only if the data would otherwise
+have stayed in the cache until then.
 """
 
 from __future__ import annotations

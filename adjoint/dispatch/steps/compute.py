@@ -26,7 +26,7 @@ class Place(Step):
     """Refuse operands, or an `out`, on the wrong device."""
 
     def run(self, call: Call) -> None:
-        """Let the class of arrays check them."""
+        """Let the class of arrays check the arrays."""
         self.plan.arrays.check(self.plan, call)
 
     def lines(self, leave: str) -> list[str]:
@@ -237,7 +237,7 @@ def quietly(op: Operator, form: Any, line: str) -> list[str]:
 def computing_source(op: Operator) -> str:
     """Return the source of the kernel call as a function of the arrays and values, for the slow path.
 
-    It accepts any arrays.
+    The function accepts any arrays.
     """
     parameters = [public_name(name) if op.kinds[name] == VALUE else f"{name}_array" for name in op.names]
     passed = passed_arguments(op, dtypes_of_numpy=True)

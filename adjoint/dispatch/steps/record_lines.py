@@ -161,7 +161,7 @@ def result_lines(op: Operator) -> list[str]:
 
 
 def if_needed(op: Operator, item: str, save: list[str]) -> list[str]:
-    """Return the lines that save `item`. They run only if an input whose formula names it needs a gradient."""
+    """Return the lines that save `item`. They run only if an input needs a gradient and its formula uses `item`."""
     users = op.saved[item]
     if op.sequence is not None or len(users) == len(op.differentiable):
         return save

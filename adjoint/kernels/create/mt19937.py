@@ -222,7 +222,7 @@ class Stream:
 def _zeros() -> Any:
     """Return a seed that NumPy need not hash, because the source of words replaces it immediately.
 
-    It is a list because NumPy reads it number by number, which takes twenty times as long for an array.
+    The seed is a list, because NumPy reads it number by number, which takes twenty times as long for an array.
     """
     ISeedSequence: Any = import_late("numpy.random.bit_generator").ISeedSequence
 

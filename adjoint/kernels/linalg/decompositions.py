@@ -43,7 +43,7 @@ def check_matrix(name: str, array: Array, square: bool = False, floating: bool =
 
 
 def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
-    """Return the text that names the first matrix for which `bad` holds, and its index."""
+    """Return the text that names the first matrix for which `bad` holds, and the index of this matrix."""
     where = tuple(int(axis[0]) for axis in numpy.nonzero(bad)) if bad.ndim else ()
     if not where:
         return "", ()
@@ -328,7 +328,7 @@ def check_solvable(name: str, a: Array, b: Array) -> None:
 
 
 def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
-    """Return X with `L @ L.mH @ X = b`, where `factor` is L, or its conjugate transpose if `upper`."""
+    """Return X with `L @ L.mH @ X = b`. `factor` is L, or the conjugate transpose of L if `upper`."""
     for letter, array in (("b", b), ("u", factor)):
         if array.ndim < 2:
             raise RuntimeError(f"{letter} should have at least 2 dimensions, but has {array.ndim} dimensions instead")

@@ -61,7 +61,7 @@ def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array
 def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
     """Return the derivatives of the norms of the rows of `difference`.
 
-    The derivative is 0 where a norm is 0, because it has a corner there.
+    The derivative is 0 where a norm is 0, because the norm has a corner there.
     """
     if p == 0:
         return numpy.zeros_like(difference)

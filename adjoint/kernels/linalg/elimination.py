@@ -257,7 +257,7 @@ def _symmetric_pivot(work: Array, place: int, size: int, hermitian: bool) -> tup
 
 
 def _exchange_symmetric(work: Array, one: int, other: int, turned: Any) -> None:
-    """Exchange a row and its column with a later row and column, in the lower triangle after the earlier of the two."""
+    """Exchange a row and its column with a later row and column, in the part of the lower triangle after the earlier column."""
     work[other + 1 :, [one, other]] = work[other + 1 :, [other, one]]
     between = work[one + 1 : other, one].copy()
     work[one + 1 : other, one] = turned(work[other, one + 1 : other])

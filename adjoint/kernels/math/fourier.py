@@ -153,7 +153,7 @@ def _factor(n: int, normalization: int, kind: str) -> Any:
 def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, Array], Array]) -> Array:
     """Return NumPy's transform along the last dimension to `kept` elements of this kind.
 
-    Several threads compute it if it is large.
+    Several threads compute a large transform.
     """
     result = numpy.empty((*array.shape[:-1], kept), kind)
     if array.size < THREADED:

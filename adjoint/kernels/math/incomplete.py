@@ -2,9 +2,9 @@
 
 Let x be a sample from a distribution with the distribution function F(x; a) and the density f. At constant F, its
 derivative is dx/da = -(dF/da) / f (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018). F, its
-complement and their derivatives with respect to `a` are each computed as one integral. It starts at x and runs in the
-direction in which the integrand is positive, so nothing cancels. It is divided by the density at x, so nothing
-overflows.
+complement and their derivatives with respect to `a` are each computed as one integral. The integral starts at x and
+runs in the direction in which the integrand is positive, so no terms cancel. It is divided by the density at x, so it
+does not overflow.
 """
 
 from __future__ import annotations

@@ -282,7 +282,7 @@ def array_in(capsule: Any) -> Any:
 
 
 def _elements(capsule: Any) -> Any:
-    """Return the description of the elements in the capsule's own memory. Assignments to it change the capsule."""
+    """Return the description of the elements in the capsule's own memory. Assignments to the description change the capsule."""
     versioned = '"dltensor_versioned"' in repr(capsule)
     ctypes = import_late("ctypes")
     find = ctypes.pythonapi.PyCapsule_GetPointer

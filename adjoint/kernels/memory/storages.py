@@ -361,7 +361,7 @@ class UntypedStorage:
         return self
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
-        """Return the storage itself for the device that it is on.
+        """Return the storage itself for its own device.
 
         Raises:
             RuntimeError: for another device.

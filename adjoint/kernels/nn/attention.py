@@ -74,8 +74,9 @@ def attention(
 ) -> tuple[Array, Array]:
     """Return `softmax(query @ key.mT * scale + mask) @ value`, and statistics of the rows.
 
-    They are each row's maximum and the reciprocal of its sum of exponentials. There may be fewer heads of keys and values than
-    heads of queries. Several heads of queries then share a head. `mask` has four dimensions, and is added to the scores.
+    The statistics of a row are its maximum and the reciprocal of its sum of exponentials. There may be fewer heads of
+    keys and values than heads of queries. Several heads of queries then share a head. `mask` has four dimensions, and
+    is added to the scores.
     `kept`: the weights that dropout keeps, as `packed_weights` returns them. `share`: the probability that a weight is dropped.
     """
     batch, heads, length, _ = query.shape

@@ -1,6 +1,6 @@
 """Read images at the positions of a grid: each result is a weighted sum of the pixels around a position.
 
-The weights are polynomials of the fractional parts of the position. The cubic polynomials are those of R. Keys, "Cubic
+The weights are polynomials of the fractional parts of the position. The cubic polynomials come from R. Keys, "Cubic
 convolution interpolation for digital image processing", 1981, with a = -0.75. `places` returns the indices of the
 pixels, and `weights` returns their weights.
 """

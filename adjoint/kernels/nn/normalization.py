@@ -377,7 +377,7 @@ def _batch_gradients(
 
 
 def _requested(to_input: ndarray | None, along: ndarray, total: ndarray, parameter: ndarray, needs: Needs) -> Gradients:
-    """Return the requested gradients of input, weight and bias. The last two have the dtype of the parameters."""
+    """Return the requested gradients of input, weight and bias. Weight and bias gradients have the dtype of the parameters."""
     to_weight = along.astype(parameter.dtype, copy=False) if needs[1] else None
     return to_input, to_weight, total.astype(parameter.dtype, copy=False) if needs[2] else None
 

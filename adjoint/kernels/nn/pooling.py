@@ -173,7 +173,7 @@ def max_pooling(dims: int) -> Callable[..., Pair]:
 
 
 def max_scattering(dims: int) -> Callable[..., ndarray]:
-    """Return the kernel of the gradient of an operator that finds maxima and their indices. It uses only the shape of `self`."""
+    """Return the kernel of the gradient of an operator that finds maxima and their indices. Only the shape of `self` is used."""
 
     def kernel(grad: ndarray, self: ndarray, indices: ndarray) -> ndarray:
         return max_pool_backward(grad, indices, self.shape, dims)

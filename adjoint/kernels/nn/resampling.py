@@ -199,7 +199,7 @@ def _step(old: int, new: int, scale: float | None) -> float:
 
 
 def _step_of_corners(old: int, new: int) -> float:
-    """Return the distance between new elements if the first and last of them coincide with the first and last old elements."""
+    """Return the distance between new elements, if the ends of the new elements coincide with the ends of the old elements."""
     return (old - 1) / (new - 1) if new > 1 else 0.0
 
 

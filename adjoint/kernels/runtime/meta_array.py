@@ -1,7 +1,7 @@
 """Arrays with a shape, strides and a dtype, but no readable elements: stand-ins, and arrays on the device `meta`.
 
-The memory of arrays on `meta` is reserved but never written to, so the operating system never provides it. It reads as
-zeros, and the shapes of results are computed with these.
+The memory of arrays on `meta` is reserved but never written to, so the operating system never provides it. This memory
+reads as zeros, and the shapes of results are computed with these zeros.
 """
 
 from __future__ import annotations

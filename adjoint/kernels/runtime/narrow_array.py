@@ -1,7 +1,7 @@
 """Arrays of dtypes that `ml_dtypes` provides and kernels do not compute with: 8-bit floats, complex halves, bits.
 
 They have a separate class, so no path for ordinary arrays accepts them. They are converted with PyTorch's rounding.
-NumPy's kind of complex halves is "W". Its functions convert complex halves to complex64, and refuse the other dtypes.
+NumPy's kind of complex halves is "W". NumPy's functions convert complex halves to complex64, and refuse the other dtypes.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def mul(self: Any, other: Any) -> Any:
 def _product(first: SparseArray, second: SparseArray) -> SparseArray:
     """Return the product of two sparse arrays.
 
-    It stores the coordinates that both store, or the coordinates of the second if one is not coalesced.
+    The product stores the coordinates that both arrays store, or the coordinates of the second array if one is not coalesced.
     """
     if first.shape != second.shape:
         raise RuntimeError(

@@ -81,7 +81,7 @@ def coordinates(array: Any) -> SparseArray:
 def from_dense(array: Array, sparse_dim: int | None = None) -> SparseArray:
     """Return a sparse array of the nonzero elements.
 
-    With `sparse_dim`, it stores nonzero slices, at indices of this number of dimensions.
+    With `sparse_dim`, the array stores nonzero slices, at indices of `sparse_dim` dimensions.
     """
     count = array.ndim if sparse_dim is None else sparse_dim
     if not 0 < count <= array.ndim and not count == array.ndim == 0:
@@ -193,7 +193,7 @@ def all_stored(array: SparseArray) -> SparseArray:
 
 
 def places_in_dense(array: SparseArray) -> Array:
-    """Return the positions of the stored elements of a coalesced array, in their order, in the flat array of all elements."""
+    """Return the positions, in the flat array of all elements, of the stored elements of a coalesced array."""
     count = array.parts.values.size
     numbers = to_dense(
         sparse(array.parts.with_values(numpy.arange(1, count + 1).reshape(array.parts.values.shape)), array.shape)

@@ -166,7 +166,7 @@ class _Plan:
         return self.forward
 
     def plan_backward(self, grad: Array, out: Array, gradients: tuple[Array, ...]) -> _LoopsOfCall:
-        """Plan calls for gradients of the result that have the layout of these gradients."""
+        """Plan calls in which all arrays have the layouts of these arrays."""
         sizes = self.sizes.copy()
         to_query, to_key, to_value = gradients
         (batch, heads), (_, query_heads, length, width) = self.of_key[:2], self.of_query

@@ -1,10 +1,10 @@
 """The geometry of a convolution: its input in blocked layout, the positions of its output, and tables between them.
 
 Rows of an image are packed with a little padding between them, so a whole image is one long row. The input for a tap of
-the kernel is then the same row, shifted by the same number of elements for all positions. Vectors run along it
-regardless of the ends of rows. Values that are computed between rows are not written to the result. With a stride, the
-input is divided into phases, which are its positions modulo the stride. A tap uses one phase. The gradient of the input
-has phases of its output instead, each of which has its own taps.
+the kernel is then the same row, shifted by the same number of elements for all positions. Vectors run along this row
+regardless of the ends of image rows. Values that are computed between rows are not written to the result. With a
+stride, the input is divided into phases, which are its positions modulo the stride. A tap uses one phase. The gradient
+of the input has phases of its output instead, each of which has its own taps.
 
 There are always three spatial dimensions. Missing dimensions come first and have length 1.
 """

@@ -73,7 +73,7 @@ class Options:
 
 
 class Cell(Symbol):
-    """One element of each parameter, gradient or state during the update. Its node is its current value."""
+    """One element of each parameter, gradient or state during the update. The node of a cell is its current value."""
 
     __slots__ = ()
     shape = ()

@@ -122,7 +122,7 @@ def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, b
 
 
 def _tiles(kind: numpy.dtype[Any], batch: int, weight: Array) -> Iterator[_Tile]:
-    """Return the tiles for the product of a batch and these weights, the fastest first. The last one supports all numbers."""
+    """Return the tiles for the product of a batch and these weights, the fastest first. The last tile supports all numbers."""
     unit = TILE * get_num_threads()
     large = min(weight.shape) >= 4 * TILE and batch >= _FILLED * unit * -(-batch // unit)
     if kind.char == "f" and TILES.usable and (large or LOOPS.every_size):
@@ -135,7 +135,7 @@ class _Tile:
 
     A tile is as large as the registers allow, and has no more rows than a thread.
 
-    `by_pieces`: whether tile registers hold them.
+    `by_pieces`: whether tile registers hold the tiles.
     """
 
     def __init__(self, weight: Array, batch: int, by_pieces: bool) -> None:

@@ -52,7 +52,7 @@ def extreme_rows(
 
 @loops
 def found(x: T, wanted: T) -> boolean:
-    """Return whether an element is the extremum, which means that it is equal to it or that both are NaN."""
+    """Return whether an element equals the extremum, or both are NaN."""
     return (x == wanted) | (x != x)
 
 
