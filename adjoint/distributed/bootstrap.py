@@ -205,7 +205,7 @@ def prepare(where: Place, timeout: float) -> None:
 
     Raises:
         DistNetworkError: if rank 0 cannot listen, or cannot be reached.
-        DistStoreError: if the other processes do not arrive in time, because MPI cannot recover from this.
+        DistStoreError: if the other processes do not arrive in time. MPI could not recover from this.
     """
     if where.rank == 0:
         STATE.manager = _start_manager(where, timeout)

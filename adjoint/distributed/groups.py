@@ -89,7 +89,7 @@ def init_process_group(
     A single process becomes a group with one rank.
 
     Args:
-        backend: one of PyTorch's names. All backends mean MPI, and rank 0 prints this once.
+        backend: the name of one of PyTorch's backends. All backends mean MPI, and rank 0 prints this once.
         init_method: "env://" (the default), "tcp://ADDRESS:PORT" or "file://PATH". Processes started by MPI need no
             address.
         timeout: the time that a collective waits for the other ranks; 30 minutes if None.

@@ -36,7 +36,7 @@ _ENCRYPTED = 0x1
 
 
 class _Stream:
-    """The interface that `zipfile` needs for a write-only file. Positions are relative to the current position."""
+    """The interface that `zipfile` needs for a write-only file. Position 0 is the position of the file at the start."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

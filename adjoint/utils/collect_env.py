@@ -129,7 +129,7 @@ def get_cpu_info(run_lambda: Run) -> str:
 
 
 def get_pip_packages(run_lambda: Run, patterns: Sequence[str] | None = None) -> tuple[str, str]:
-    """Return the installed packages whose names match one of the patterns, and the command that lists them."""
+    """Return the command `pip3`, and the installed packages whose names match one of the patterns."""
     found = {f"{each.name}=={each.version}" for each in distributions() if each.name}
     chosen = sorted(each for each in found if any(part in each.lower() for part in patterns or DEFAULT_PIP_PATTERNS))
     return "pip3" if sys.version_info.major == 3 else "pip", "\n".join(chosen)

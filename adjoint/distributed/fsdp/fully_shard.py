@@ -75,7 +75,7 @@ class _Order:
 
 
 def alive(states: Iterable[weakref.ref[_State]]) -> list[_State]:
-    """Return the entries whose modules are alive."""
+    """Return the states that still exist."""
     return [state for state in (reference() for reference in states) if state is not None]
 
 
