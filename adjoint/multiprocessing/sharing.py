@@ -1,4 +1,4 @@
-"""Moving tensors to shared memory, together with all tensors on their memory, and finding their positions."""
+"""The shared memory of tensors: moving tensors to it, and the positions of their arrays in it."""
 
 from __future__ import annotations
 
