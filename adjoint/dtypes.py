@@ -448,7 +448,7 @@ def _limit_of(info: str, kind: object) -> dtype:
 
 
 class finfo:
-    """The limits of a floating-point type. The default is the default dtype. A complex type gives the limits of its parts.
+    """The limits of a floating-point type, by default of the default dtype. A complex type gives the limits of its parts.
 
     The attributes are `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution` and `dtype`, the type's
     name.

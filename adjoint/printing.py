@@ -264,7 +264,7 @@ def _edges(array: numpy.ndarray[Any, Any], edge: int) -> numpy.ndarray[Any, Any]
 
 
 def _join_rows(items: list[str], length: int, edge: int, per_line: int, indent: int) -> list[str]:
-    """Join runs of `length` items to bracketed rows, and break the rows into lines.
+    """Join runs of `length` items into bracketed rows, and break the rows into lines.
 
     An ellipsis follows the first `edge` items, unless `edge` is 0.
     """

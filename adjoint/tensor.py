@@ -125,7 +125,7 @@ class Tensor(Interchange, TensorMethods):
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def _put_array(self, seen: numpy.ndarray[Any, Any], array: numpy.ndarray[Any, Any]) -> None:
-        """Replace the array of `seen` by `array`, if both are still on the same memory."""
+        """Replace the array of `seen` by `array`, if both still share memory."""
         if self._array is seen:
             self._array = array
 

@@ -131,7 +131,7 @@ def ending_at_caller(function: _Function) -> _Function:
 
 
 def frame_of_caller(levels: int = 1) -> FrameType:
-    """Return the frame that has called the calling function, or a frame further up, without the frames of `ending_at_caller`."""
+    """Return the frame of the caller's caller, or a frame further up. Frames of `ending_at_caller` do not count."""
     frame: Any = sys._getframe(1)
     while levels:
         frame = frame.f_back

@@ -75,7 +75,7 @@ __all__ = [
 
 
 def _namespace(api_version: str | None) -> ModuleType:
-    """Return the module `adjoint.array_api`, which implements all versions of the standard up to its own."""
+    """Return the module `adjoint.array_api`, which implements all versions of the standard up to 2024.12."""
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(f"unsupported version of the array API standard: {api_version!r}; there is {VERSIONS[-1]}")
     import adjoint.array_api

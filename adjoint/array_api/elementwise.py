@@ -32,7 +32,7 @@ def _of_one(name: str, function: Callable[[torch.Tensor], torch.Tensor]) -> Call
 
 
 def _of_two(name: str, function: Callable[..., torch.Tensor]) -> Callable[[Operand, Operand], torch.Tensor]:
-    """Return the function of `torch` for two operands of any dtypes, one of which may be a number."""
+    """Return the function of `torch` for two operands of any dtypes. One operand may be a number."""
 
     def apply(x1: Operand, x2: Operand, /) -> torch.Tensor:
         return function(*as_common(x1, x2))

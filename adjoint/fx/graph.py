@@ -513,7 +513,7 @@ class _Writer:
         self.lines.append(f"{self.call(node)}{ending}")
 
     def call(self, node: Node) -> str:
-        """Return the call of a node, without the release of values after it."""
+        """Return the code of a node's call, without the code that releases values afterwards."""
         if node.op == "get_attr":
             return f"{node.name} = {self.path(node.target)}"
         if node.op == "call_module":

@@ -1,4 +1,4 @@
-"""`torch.__config__`: information about how this package computes."""
+"""`torch.__config__`: the libraries and threads that this package uses."""
 
 from adjoint.inspect.installation import installation
 

@@ -108,7 +108,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
         everything: whether all public names have a stand-in. Otherwise only quantization schemes and classes have one.
 
     Raises:
-        AttributeError: if there is no stand-in. The error tells whether PyTorch has the name, and why it is missing
+        AttributeError: if there is no stand-in. The error says whether PyTorch has the name, and why it is missing
             here.
     """
     theirs = f"torch{module.removeprefix('adjoint')}" if module.startswith("adjoint") else module

@@ -60,7 +60,7 @@ class PublicName:
 
     @property
     def is_described(self) -> bool:
-        """Whether the reference describes the object. It describes no constants, and no objects of most other packages."""
+        """Whether the reference describes the object. Constants and objects of most third-party packages are not described."""
         if self.kind == "data" or isinstance(self.value, (bool, int, float, str)):
             return False
         package = str(getattr(self.value, "__module__", "adjoint")).partition(".")[0]

@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def _adjoint() -> ModuleType:
-    """Import the adjoint package to which this folder belongs, wherever it is."""
+    """Import the adjoint package to which this folder belongs, regardless of its location."""
     there = Path(__file__).parents[4] / "__init__.py"
     name = "adjoint"
     if name not in sys.modules:
