@@ -245,7 +245,7 @@ class ArrayAttributes:
 
         Args:
             ambiguity_check: whether to raise an error if more than one order is possible. It may also be a list of
-                memory formats, one of which must match.
+            memory formats. One of these formats must match.
 
         Raises:
             RuntimeError: if the order is ambiguous.

@@ -107,7 +107,7 @@ def astype(x: torch.Tensor, dtype: torch.dtype, /, *, copy: bool = True, device:
 def converted(x: torch.Tensor, dtype: torch.dtype | None, device: Any, copy: bool | None) -> torch.Tensor:
     """Return the tensor with this dtype on this device.
 
-    Gradients pass through the conversion. A copy is made if one is requested.
+    Gradients pass through the conversion. If `copy` is true, the elements are copied in any case.
     """
     options: dict[str, Any] = {"dtype": dtype, "device": device, "copy": bool(copy)}
     result: torch.Tensor = x.to(**options)

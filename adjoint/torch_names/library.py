@@ -330,8 +330,8 @@ def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, *
 
     Without `func`, return a decorator.
 
-    Registrations for operators of a compiled library that was refused are accepted, because torchvision makes them
-    during its import.
+    Registrations are also accepted for operators of a compiled library that was refused. torchvision registers such
+    operators during its import.
 
     Raises:
         RuntimeError: if the operator does not exist.

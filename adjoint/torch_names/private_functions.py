@@ -271,7 +271,7 @@ def _assert_tensor_metadata(
     """Raise an error if a tensor lacks an expected property.
 
     Raises:
-        RuntimeError: if a property differs. It names the first of size, stride, dtype, device and layout.
+        RuntimeError: if a property differs. The message names the first property that differs.
     """
     expected = {"sizes": size, "strides": stride, "dtype": dtype, "device": device, "layout": layout}
 

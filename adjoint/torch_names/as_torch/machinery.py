@@ -53,7 +53,7 @@ def _undecorated(*args: Any, **names: Any) -> Callable[[Any], Any]:
 
 
 def _nothing(*args: Any, **names: Any) -> None:
-    """Return None, whatever the arguments are."""
+    """Return None for all arguments."""
 
 
 def _seeded(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
