@@ -116,7 +116,7 @@ COMPILED = "compiled"
 
 
 def watched_call(module: Registered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `module` with its hooks and the global hooks. If calls are recorded, record its new nodes.
+    """Call `module` with its hooks and the global hooks. If calls are recorded, record the new nodes.
 
     If the module is compiled in place, its compiled program runs instead.
     """

@@ -100,7 +100,7 @@ class standard_gamma_grad:
 
 @operator(kernel=drawing(kernels.sample_dirichlet), name="_sample_dirichlet", namespace="torch", method=(), out=False)
 class sample_dirichlet:
-    """Points of the simplex, along the last dimension, from Dirichlet distributions."""
+    """Samples of Dirichlet distributions along the last dimension."""
 
     differentiable = ()
 
@@ -111,7 +111,7 @@ class sample_dirichlet:
 class dirichlet_grad:
     """The derivative of components `x` of Dirichlet samples with respect to their concentrations, divided by `1 - x`.
 
-    `alpha` contains the concentrations, and `total` their sum.
+    `alpha` contains the concentrations, and `total` contains the sums of concentrations.
     """
 
     differentiable = ()

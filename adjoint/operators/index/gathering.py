@@ -1,4 +1,4 @@
-"""Reading and writing at tensors of indices: `gather`, `scatter`, `index_select`, `take`, `put`, tables and others."""
+"""Reading and writing at tensors of indices: `gather`, `scatter`, `index_select`, `take`, `put`, and lookups in tables."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
 
     @classmethod
     def of(cls, parts: Any) -> Indices:
-        """Return the arrays of tensors. None stays None."""
+        """Return the arrays of tensors, with None for None."""
         self = cls([None if part is None else materialize(part._array) for part in parts])
         self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
         return self
@@ -113,7 +113,7 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
 
 
 def version_of(tensor: Tensor) -> int | None:
-    """Return the number of in-place changes of a tensor, or None in inference mode, which does not count."""
+    """Return the number of in-place changes of a tensor, or None in inference mode, which does not count changes."""
     if tensor._extra is not None and tensor._extra.inference:
         return None
     return 0 if tensor._counter is None else tensor._counter[0]
@@ -222,7 +222,7 @@ def _index_tensors(indices: Any, function: str) -> Indices:
 
 @public(method=True, numpy_names=True)
 def index_put(input, indices, values, accumulate=False):
-    """A copy of the tensor with `values` at the positions at which the tensors `indices` point together."""
+    """A copy with `values` at the positions that the tensors `indices` select together."""
     return index_put_arrays(input, _index_tensors(indices, "index_put"), values, accumulate)
 
 

@@ -281,7 +281,7 @@ def _bounds(input, min, max):
 def clamp(input, min=None, max=None, *, out=None):
     """`input` limited to `[min, max]`, which are numbers or tensors.
 
-    At the bounds the gradient passes through.
+    The derivative at the bounds is 1.
 
     >>> import adjoint as torch
     >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)

@@ -22,7 +22,7 @@ class det_frame:
 
 @public(namespace=None, on_arrays=kernels.det_gradient)
 def det_gradient(grad, A, result):
-    """`grad` times the conjugate of the derivative of the determinant, to any order, even of singular matrices."""
+    """`grad` times the conjugate of the determinant's derivative. All orders are correct, even for singular matrices."""
     if not A._array.size:
         return tensors.zeros_like(A)
     scale = grad[..., None, None]

@@ -235,7 +235,7 @@ def _alphabetical(label):
 def _multiply(aligned, kept):
     """Multiply aligned tensors in order. Each dimension is summed over as soon as no later tensor needs it.
 
-    Dimensions from `kept` on are summed over, and remain with size 1.
+    The dimensions after the first `kept` dimensions are summed over, and remain with size 1.
     """
     result, ndim = aligned[0], aligned[0]._array.ndim
     for position, other in enumerate(aligned[1:], start=1):
@@ -253,8 +253,8 @@ def _multiply(aligned, kept):
 def _second_first(aligned, named):
     """Return whether the product of two tensors is in the order of the result if the second comes first.
 
-    This holds if all dimensions of the second tensor alone come before all dimensions of the first tensor alone.
-    `named` lists the dimensions of the result that the first tensor has.
+    This holds if the dimensions that only the second tensor has come before the dimensions that only the first tensor
+    has. `named` lists the dimensions of the result that the first tensor has.
     """
     one, two = (tensor._array.shape for tensor in aligned)
     kept = len(named)

@@ -96,7 +96,8 @@ ORMQR = "torch.ormqr: Expected input and result to have the same dtype, but inpu
 class ormqr:
     """The product of another matrix and Q, where Q is the product of all reflections that `geqrf` returns.
 
-    Q is the left factor if `left`, otherwise the right factor. If `transpose`, the adjoint of Q is used.
+    Q is the left factor if `left` is true, otherwise the right factor. If `transpose` is true, the adjoint of Q is
+    used.
     """
 
     def forward(self: Array, input2: Array, input3: Array, left: Bool = True, transpose: Bool = False): ...

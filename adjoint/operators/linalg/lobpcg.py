@@ -114,7 +114,7 @@ def lobpcg(
 
 
 def _recorded(A: Tensor, B: Tensor | None, values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The eigenpairs as differentiable functions of the matrices, by two Newton steps. Three derivatives are correct."""
+    """The eigenpairs as functions of the matrices, by two Newton steps, with correct derivatives up to the third order."""
     whole = _symmetric(A)
     weight = tensors.eye(A.shape[-1], dtype=A.dtype) if B is None else _symmetric(B)
     values, rows = values[..., None, None], _transposed(vectors).unsqueeze(-1)

@@ -143,7 +143,7 @@ class vdot:
 
 
 def _batch_sum(batch, added, rank, product, beta, alpha):
-    """Return `beta * added + alpha * product` for a batch. `added` broadcasts with `rank` dimensions."""
+    """Return `beta * added + alpha * product` for a batch. `added` broadcasts to `rank` dimensions."""
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product

@@ -195,7 +195,7 @@ def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, ou
 def norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
     """The norm of vectors (one `dim`) or matrices (two).
 
-    By default, the norm of all elements as a vector.
+    The default is the norm of all elements as a vector.
     """
     result = _norm(input, ord, dim, keepdim, dtype)
     words = "linalg.norm expected out tensor dtype {wanted} but got: {given}"

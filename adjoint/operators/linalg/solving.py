@@ -106,7 +106,7 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
 
 @operator(kernel=kernels.cholesky_solve, batch="broadcast")
 class cholesky_solve:
-    """The solution X of `L @ L.mH @ X = self`, or of `L.mH @ L` if `upper`.
+    """The solution X of `L @ L.mH @ X = self` or, if `upper` is true, of `L.mH @ L @ X = self`.
 
     >>> import adjoint as torch
     >>> torch.cholesky_solve(torch.tensor([[4.0], [8.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0]]))

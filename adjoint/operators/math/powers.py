@@ -129,7 +129,7 @@ class pow:
     tensor([1., 4., 9.])
 
     Raises:
-        RuntimeError: for integers to a negative integer power.
+        RuntimeError: if integers are raised to a negative integer power.
     """
 
 

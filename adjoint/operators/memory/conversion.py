@@ -29,7 +29,7 @@ _SIGNATURES = (
 
 
 def checked_dtype(dtype: Any, function: str) -> Any:
-    """Return `dtype`. One of Python's number types is converted. None stays None."""
+    """Return `dtype`. Python's number types are converted, and None is returned unchanged."""
     if dtype is None or type(dtype) is dtypes.dtype:
         return dtype
     try:

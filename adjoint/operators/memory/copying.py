@@ -409,7 +409,7 @@ def _check_source(source, input):
 
 
 def _part_of(source, window, kind):
-    """Return the array of these elements of `source`, which moves to larger memory if necessary."""
+    """Return the array of a window of `source`. Move `source` to larger memory if necessary."""
     offset, size, stride = window
     if isinstance(source, Tensor):
         if not source.is_contiguous():

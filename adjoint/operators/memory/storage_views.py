@@ -261,7 +261,7 @@ def _strided_edge(source: Any, result: Any, edge: Any) -> Any:
 
 
 def _lazily_edge(array: Any, edge: Any, bits: int) -> Any:
-    """Return the edge of a tensor like `array`, after toggling the bits `bits` of the tensor that `edge` leads to."""
+    """Return the edge of a tensor like `array`, which is the tensor of `edge` with the lazy bits `bits` toggled."""
     for bit, name in ((CONJ, "conjugate"), (NEG, "_neg_view")):
         edge = (_node(name, array, edge), 0) if bits & bit else edge
     return edge
@@ -290,7 +290,7 @@ def _node(name: str, result: Any, edge: Any) -> Any:
 
 
 def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
-    """Return the edge of a view of `base` after the operations `made_by`, each with its arguments after the tensor."""
+    """Apply the operations `made_by`, which are pairs (operator, arguments), to `base`. Return the edge of the view."""
     view = base
     enabled = modes.STATE.grad_enabled
     modes.set_grad(True)

@@ -320,7 +320,7 @@ def _batched(function, input, count):
 
 
 def _same_padding(input, weight, stride, dilation):
-    """Return the padding that preserves sizes, and the input. Uneven padding pads the input by one element first."""
+    """Return the padding that preserves sizes, and the input, padded by one element first if the padding is uneven."""
     shape, wshape = input._array.shape, weight._array.shape
     if len(shape) != len(wshape):
         raise _wrong_ndim(shape, wshape, "")

@@ -99,7 +99,7 @@ def _avg_pool_operators(dims):
             )
 
     class backward_declaration:
-        """Zeros like the input of mean pooling, with the share of each mean added."""
+        """Zeros like the input of mean pooling, with a share of each gradient added to all elements of the window."""
 
         def forward(
             grad_output: Array,
@@ -141,7 +141,7 @@ def _adaptive_avg_pool_operators(dims):
             return getattr(xp, f"{name}_backward")(grad, self)
 
     class backward_declaration:
-        """Zeros like the input of mean pooling, with the share of each mean added."""
+        """Zeros like the input of mean pooling, with a share of each gradient added to all elements of the window."""
 
         saved_display = {
             "grad_output_sym_sizes": None,

@@ -250,7 +250,7 @@ class median:
 
 @selection(sorting.nanmedian, whole=sorting.nanmedian_of_all, whole_options={"out": False, "batch": None})
 class nanmedian:
-    """`median` without NaNs."""
+    """The `median` of the elements that are not NaN."""
 
     def forward(self: Array, dim: Int, keepdim: Bool = False): ...
 

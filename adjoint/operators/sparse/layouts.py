@@ -313,7 +313,7 @@ def to_dense(input, dtype=None, *, masked_grad=None):
 class to_sparse_dims:
     """The tensor with `sparse_dim` sparse dimensions.
 
-    `source` is its layout.
+    `source` is the current layout.
     """
 
     def forward(self: Array, sparse_dim, source): ...
@@ -331,7 +331,7 @@ class to_sparse_dims:
     node="ToSparseBackward1",
 )
 class to_sparse_whole:
-    """The tensor with its nonzero elements stored. `source` is its layout."""
+    """The tensor with its nonzero elements stored. `source` is the current layout."""
 
     def forward(self: Array, source): ...
 
@@ -351,7 +351,7 @@ def _to_compressed(layout: str) -> Any:
         node=f"To{kernels.layout_name(layout)}Backward0",
     )
     class converted:
-        """The tensor in a compressed layout. `source` is its layout."""
+        """The tensor in a compressed layout. `source` is the current layout."""
 
         def forward(self: Array, blocksize, dense_dim, source): ...
 
