@@ -58,7 +58,7 @@ class _AllowMutationOnSavedContext:
         self.sid_to_tid.clear()
 
     def pack(self, tensor: Tensor) -> _Handle:
-        """Return the handle of `tensor`. There is one for each combination of memory, layout and version."""
+        """Return the handle of `tensor`. There is one handle for each combination of memory, layout and version."""
         array = tensor._array
         identity = (address(array), array.shape, array.strides, array.dtype, tensor._version, lazy_bits(tensor))
         handle = self.handle_of(identity)
@@ -111,7 +111,7 @@ class allow_mutation_on_saved_tensors:
 
     Raises:
         RuntimeError: if such a context is already active.
-        AssertionError: in a backward after the context has ended or was cleared.
+        AssertionError: in a backward after the context has ended or has been cleared.
 
     >>> import adjoint as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -185,7 +185,7 @@ class Expression:
     outputs: tuple[Node, ...]
 
     def nodes(self) -> list[Node]:
-        """Return all nodes that the outputs need in the order of evaluation, in which each node follows its operands."""
+        """Return all nodes that the outputs need, in the order of evaluation. Each node follows its operands."""
         order: dict[Node, None] = {}
         for output in self.outputs:
             _visit(output, order)

@@ -266,7 +266,7 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
 
     `origin`: the instruction of the user's code that created the first root when the function was captured. `kept`: the
     saved values, the function that computes gradients, the targets, whose edges become the edges of the node, the
-    watched tensors and `again`. It is None if the graph has been freed.
+    watched tensors and `again`. `kept` is None if the graph has been freed.
     """
     node = new_node()
     node._hooks, node._sequence, (node._code, node._lasti) = None, next(sequence_numbers), origin

@@ -53,8 +53,8 @@ def same(place: str, expected: str, items: tuple[Any, ...]) -> tuple[str, Any]:
 class Guards:
     """Collects `guards`: conditions, as source with the objects that the source names.
 
-    `methods`: the attributes of classes of tensors that were used. `unobserved`: how many instructions there were when functions
-    of the user had run unobserved, or None.
+    `methods`: the attributes of classes of tensors that were used. `unobserved`: the number of instructions when
+    functions of the user had run unobserved, or None.
     """
 
     def __init__(self, tracer: Tracer) -> None:
@@ -229,7 +229,7 @@ class Guards:
         """Require that the class of an object does not change.
 
         A class of the user must keep its bases and the names of its attributes, because methods such as `__bool__` and
-        properties take precedence over the attributes that the function has read.
+        properties take precedence over attributes that the function has read.
         """
         kind = type(value)
         self.guard(("type", id(value)), "type({0}) is {1}", value, kind)

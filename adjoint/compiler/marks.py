@@ -40,8 +40,9 @@ def marks_of(tensor: Tensor) -> dict[int, bool]:
 def mark_dynamic(t: Tensor, index: Dims, **options: object) -> None:
     """Declare that the sizes of dimensions of a tensor will change in later calls of compiled functions.
 
-    From the second size on, one program serves any size. A size of 0 or 1 always has a separate program, and so does each size
-    for which the function performs other operations. PyTorch's options for bounds are accepted, but not needed.
+    From the second size on, one program serves any size. A size of 0 or 1 always has a separate program. If the
+    function performs other operations for a size, this size has a separate program too. PyTorch's options for bounds
+    are accepted, but not needed.
 
     Raises:
         IndexError: if the tensor does not have the dimension.

@@ -46,7 +46,7 @@ class Symbol:
         return " and ".join(sorted(self.roots))
 
     def fix(self) -> None:
-        """Require that the arguments on which this depends have not changed."""
+        """Require that the arguments on which this symbol depends have not changed."""
         if self.tracer.asks:
             self.tracer.fixed.update(self.roots)
 

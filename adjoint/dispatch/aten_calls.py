@@ -92,7 +92,7 @@ def _arranged(
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Return the arguments in the order of a signature, without trailing defaults.
 
-    Return None if they do not match it.
+    Return None if the arguments do not match the signature.
     """
     arguments = schema.arguments
     known = {argument.name for argument in arguments}

@@ -264,7 +264,7 @@ class Operator:
 
 
 def _all_dims(slot: str, node: Node) -> Any:
-    """Return dimensions as PyTorch shows them, which is always a tuple."""
+    """Return dimensions as PyTorch shows them: always as a tuple."""
     dims = getattr(node, slot)
     return dims if dims is None or isinstance(dims, (tuple, list)) else (operator.index(dims),)
 

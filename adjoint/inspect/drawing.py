@@ -28,8 +28,8 @@ def graph(*tensors: Any, params: Any = None, values: bool = False) -> Graph:
         params: the names of parameters, as a Module, a dict of names and tensors, or an iterable of pairs. Without
             `params`, a tensor is named after the caller's variable if exactly one variable refers to it. Parameters
             have their names in the modules that ran.
-        values: whether to compute missing small values again, from the current values of leaves, if all inputs are
-            known. Alternatively, `recording` stores all small values.
+        values: whether to compute missing small values again, from the current values of leaves. This requires known
+            inputs. Alternatively, `recording` stores all small values.
 
     A notebook displays the result, `print` writes it as a tree, and `save` draws it. The picture keeps no part of the
     graph alive.

@@ -43,10 +43,10 @@ def compiled(
     The module may be compiled in place.
 
     For each program, show how often it has replaced the function, why it was captured, its instructions with their
-    source lines, the sizes that may differ from call to call, and the native runs: which instructions are joined, and
-    the memory of their intermediate values. For a function that runs in Python, show the reason, and the same
-    information about the functions and modules that it calls. The result is a string. Its method `save("program.html")`
-    writes a page.
+    source lines, the sizes that may differ from call to call, and the native runs. A native run shows which
+    instructions are joined, and the memory of their intermediate values. For a function that runs in Python, show the
+    reason, and the same information about the functions and modules that it calls. The result is a string. Its method
+    `save("program.html")` writes a page.
 
     Args:
         function: the result of `torch.compile`, or a module whose method `compile` was called.

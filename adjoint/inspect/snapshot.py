@@ -54,7 +54,7 @@ def snapshot(
         tensors: the roots, as tensors or gradient edges.
         params: the names of leaves, as None, a Module, a dict of names and tensors, or an iterable of pairs.
         variables: the caller's variables, for names.
-        values: whether to compute small values again that the graph does not hold.
+        values: whether to compute small values again if the graph does not hold them.
 
     >>> import adjoint as torch
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -62,8 +62,8 @@ def mark_if_inference(tensor: Tensor) -> None:
 def share_inference(alias: Tensor, tensor: Tensor, name: str = "data") -> Tensor:
     """If `tensor` is an inference tensor, mark `alias` as an inference tensor. `alias` shares the memory but is no view.
 
-    Outside inference mode, in-place changes of the alias are counted. `name`: the operation that created the alias, at
-    which its history ends.
+    Outside inference mode, in-place changes of the alias are counted. `name`: the operation that created the alias. The
+    history of the alias ends there.
     """
     if modes.ANOMALY.enabled and tensor.requires_grad:
         note_cut(name, BY_DEFINITION, [tensor], [alias])

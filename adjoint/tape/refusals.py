@@ -1,4 +1,4 @@
-"""Distinguishes errors by which a kernel refuses its arguments from errors of signal handlers.
+"""Distinguishes refusals, which are errors of kernels about their arguments, from errors of signal handlers.
 
 The straight-line code of an operator leaves a call that a kernel refuses to the slow path, which finds the user's
 error. An error of a signal handler, such as the handler of an alarm, is not a refusal. It reaches the caller, and the

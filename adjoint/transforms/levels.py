@@ -76,7 +76,7 @@ def unwrap_batched(tensor: Tensor, level: Any) -> tuple[Tensor, int | None]:
 
 
 def wrap_for_grad(tensor: Tensor, level: Any) -> Tensor:
-    """Return a copy of `tensor` with respect to which the transform of this level differentiates."""
+    """Return a copy of `tensor`. The transform of this level differentiates with respect to the copy."""
     transform: Any = _at(level)
     tracked: Tensor = transform.track(tensor)
     return tracked

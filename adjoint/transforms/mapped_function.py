@@ -106,7 +106,7 @@ def _whole(level: VmapInterpreter, output: Any) -> Any:
 
 
 def _filled(values: Sequence[Any], count: int) -> list[Any]:
-    """Return `values`, extended by None. The node itself raises an error if the number is wrong."""
+    """Return `values`, extended by None. The node itself raises an error if the number of values is wrong."""
     return [*values, *[None] * (count - len(values))][:count]
 
 

@@ -192,7 +192,7 @@ def positions(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 def with_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
-    """Return the output of a function and its auxiliary output, which is None, or tensors with `has_aux`."""
+    """Return the output of a function and its auxiliary output: tensors if `has_aux`, otherwise None."""
     if not has_aux:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):

@@ -37,7 +37,7 @@ def vmap(
         in_dims: the batch dimension of each input (None for an unbatched input). It is one number for all inputs, or
             has the structure of the inputs.
         out_dims: the position of the batch dimension in the outputs.
-        randomness: whether random numbers are the `"same"` for all batch elements, `"different"`, or an `"error"`.
+        randomness: `"same"` or `"different"` random numbers for all batch elements, or `"error"` to refuse random numbers.
         chunk_size: the number of batch elements to compute together; None computes all.
 
     Raises:

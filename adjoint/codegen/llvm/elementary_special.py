@@ -236,7 +236,7 @@ def _above(a: T, x: T, needed: Any, EPSILON: Static) -> tuple[T, Any]:
 
 @loops(flags="contract")
 def _integral(a: T, x: T, sign: T) -> T:
-    """Return the integral over t of (t / x)**a * exp(x - t) / t, below `x` if `sign` is -1 and above it if it is 1.
+    """Return the integral over t of (t / x)**a * exp(x - t) / t, below `x` if `sign` is -1, and above `x` if `sign` is 1.
 
     The trapezoidal rule is applied after the substitution v = scale * exp(w - exp(-w)) (Takahasi and Mori, "Double
     exponential formulas for numerical integration", 1974).

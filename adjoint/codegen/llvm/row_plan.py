@@ -511,7 +511,7 @@ def _operand(values: Any, node: Node) -> Any:
 
 
 def _levels(expression: Expression) -> dict[Node, int]:
-    """Return the number of passes over the row after which each value is known."""
+    """Return, for each value, the number of passes over the row that it requires."""
     levels: dict[Node, int] = {}
     for node in expression.nodes():
         below = max((levels[item] for item in node.operands), default=0)

@@ -311,7 +311,7 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
 def splitter(function: CompiledFunction) -> Any:
     """Return the function that calls a kernel for pieces of a range.
 
-    It takes the arguments that `split_text` of `compilation` describes.
+    The function takes the arguments that `split_text` of `compilation` describes.
 
     A kernel whose only argument is a table needs no separate function for this.
     """

@@ -236,7 +236,7 @@ def into_lines(op: Operator, leave: str) -> list[str]:
 def overwriting_lines(op: Operator, leave: str) -> list[str]:
     """Return the lines that compute into the first array: by a ufunc's `out`, by the in-place form, or by copying the result.
 
-    A result in another dtype, to which the arrays were promoted, is copied.
+    If the arrays were promoted to another dtype, the result is copied.
     """
     kernel, array, passed = op.kernel, written(op), ", ".join(passed_arguments(op))
     copied = copying_lines(op, array, [] if promotes(op) else [f"array.dtype is not {array}.dtype"], leave)

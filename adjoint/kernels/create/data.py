@@ -33,7 +33,7 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
     """Return a new array that holds `data`: a number, nested sequences of numbers, or an array.
 
     `kind` is the type of the elements. If it is None, it is inferred from the data: Python floats and complex numbers
-    have the default types, integers have the type int64, and NumPy scalars and arrays keep their types; the types of
+    have the default types, integers have the type int64, and NumPy scalars and arrays keep their types. The types of
     several elements are promoted. `unwrap` converts tensors at any depth to arrays.
 
     Raises:

@@ -137,7 +137,7 @@ def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = 
     """Return a copy of `x` with `x[indices] = values`, or with `values` added there once for each repetition of a position.
 
     Each of `indices`, for the leading dimensions of `x`, is None (the whole dimension), an array of integers, or a mask
-    that covers as many dimensions as it has. `values` is broadcast.
+    for as many dimensions as the mask has. `values` is broadcast.
 
     Raises:
         IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.

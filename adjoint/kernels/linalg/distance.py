@@ -46,7 +46,7 @@ def _differences(self: Array) -> Array:
 
 
 def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array:
-    """Return the gradient of the matrix for which `pdist` returned the distances of rows."""
+    """Return the gradient of the argument of `pdist`."""
     if LOOPS.takes(len(self) * self.size, MOVED) and grad.dtype == self.dtype:
         found = LOOPS.run("linalg.distance.gradient_of", grad, self, self, p, distance, True)
         if found is not NotImplemented:
@@ -197,7 +197,7 @@ def grad_by_distance(grad: Array, distance: Array) -> Any:
 
 
 def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
-    """Return `self`, in which slices along `dim` whose `p`-norm exceeds `maxnorm` are scaled down.
+    """Return `self`, with slices along `dim` scaled down if their `p`-norm exceeds `maxnorm`.
 
     Raises:
         RuntimeError: if an array has fewer than two dimensions or an argument is not a valid norm.

@@ -194,9 +194,9 @@ _GROWTH = (1 + 17**0.5) / 8
 def ldl_factor(self: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     """Return the factors L and D of `L @ D @ L.mT` (or `L.mH`) in one lower triangle, the pivots, and the first zero pivot.
 
-    The method is that of Bunch & Kaufman (1977), "Some stable methods for calculating inertia and solving symmetric
-    linear systems": D has blocks of one and of two rows. Pivots have LAPACK's format: the exchanged row, counted from
-    1, or twice its negative for a block of two rows.
+    D has blocks of one and of two rows. Bunch & Kaufman (1977), "Some stable methods for calculating inertia and
+    solving symmetric linear systems". Pivots have LAPACK's format: the exchanged row, counted from 1, or twice its
+    negative for a block of two rows.
     """
     size = self.shape[-1]
     work = numpy.tril(self)

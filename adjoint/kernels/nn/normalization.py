@@ -200,7 +200,7 @@ def _affine(x: Array, scale: Array, shift: Array) -> Any:
 
 
 class _Channels:
-    """The conversion of an array (batch, channels, ...) to two dimensions, one of which has a channel per index."""
+    """The conversion of an array (batch, channels, ...) to two dimensions. One dimension has a channel per index."""
 
     def __init__(self, x: ndarray) -> None:
         self.shape = x.shape

@@ -64,7 +64,7 @@ class Methods:
 
     @staticmethod
     def add(array: Any, other: Any, *, alpha: Any = 1) -> Any:
-        """Return the sum with `alpha * other`."""
+        """Return the sum of the array and `alpha * other`."""
         return array + other * alpha
 
     @staticmethod

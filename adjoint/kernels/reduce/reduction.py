@@ -311,7 +311,7 @@ def in_dtype_of(value: ndarray, other: ndarray) -> ndarray:
 
 
 def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the sum over `dim`, in which NaN counts as zero.
+    """Return the sum over `dim`. NaN counts as zero.
 
     Raises:
         RuntimeError: if `x` is complex.
@@ -504,7 +504,7 @@ def _places_of_rows(name: str, x: ndarray, dim: int) -> ndarray:
 
 
 def _least_for_places(x: ndarray, dim: int | None) -> int:
-    """Return the number of elements from which compiled loops find extrema. NumPy is fast along rows and slow across rows."""
+    """Return the minimum size for which compiled loops find extrema. NumPy is fast along rows and slow across rows."""
     return MOVED if dim is not None and dim < x.ndim - 1 else 1 << 20
 
 
@@ -565,12 +565,12 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
 
 
 def all(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return whether all elements over `dim` are nonzero: uint8 for uint8, else bool. An empty tuple reduces nothing."""
+    """Return whether all elements over `dim` are nonzero, as uint8 for uint8, else as bool. An empty tuple reduces nothing."""
     return _all_or_any(numpy.logical_and, x, dim, keepdim)
 
 
 def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return whether any element over `dim` is nonzero: uint8 for uint8, else bool. An empty tuple reduces nothing."""
+    """Return whether any element over `dim` is nonzero, as uint8 for uint8, else as bool. An empty tuple reduces nothing."""
     return _all_or_any(numpy.logical_or, x, dim, keepdim)
 
 

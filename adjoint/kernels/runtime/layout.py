@@ -163,7 +163,7 @@ def _fastest_first(all_steps: list[list[int]], shape: tuple[int, ...]) -> list[i
 
 
 def _is_slower(one: int, two: int, all_steps: list[list[int]], shape: tuple[int, ...]) -> bool | None:
-    """Return whether dimension `one` has larger strides than `two` in the first operand in which they differ, or None."""
+    """Return whether dimension `one` has a larger stride than `two` in the first operand with different strides, or None."""
     for steps in all_steps:
         if not steps[one] or not steps[two]:
             continue

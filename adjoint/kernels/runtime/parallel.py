@@ -112,7 +112,7 @@ class _Job:
                 self.left.release()
 
     def help(self) -> None:
-        """Work, in a worker, unless the job is closed."""
+        """Process tiles in a worker, unless the job is closed."""
         if self.enter():
             try:
                 self.work()

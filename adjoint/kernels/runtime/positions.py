@@ -14,7 +14,7 @@ INT64 = numpy.dtype(numpy.int64)
 
 
 def gives_positions(*results: int) -> Callable[[_Kernel], _Kernel]:
-    """Declare that the results with these indices, or the only result without indices, are positions or counts."""
+    """Declare that the results with these indices are positions or counts. Without indices, the only result is."""
 
     def declare(kernel: _Kernel) -> _Kernel:
         if numpy.dtype(numpy.intp) == INT64:

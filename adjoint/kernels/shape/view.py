@@ -167,7 +167,7 @@ def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[i
 
 
 def infer_size(shape: Any, count: int) -> tuple[int, ...]:
-    """Return `shape` with its -1 replaced by the size for which there are `count` elements."""
+    """Return `shape` with its -1 replaced by the size that gives `count` elements."""
     sizes = list(shape)
     known, unknown = 1, None
     for dim, size in enumerate(sizes):
@@ -552,7 +552,7 @@ def view_as_real(self: Array) -> Array:
 
 
 def view_as_complex(self: Array) -> Array:
-    """Return a view in which the last dimension of size 2 is the real and imaginary parts."""
+    """Return complex numbers as a view. The last dimension of size 2 contains their real and imaginary parts."""
     if self.dtype.kind != "f" or self.itemsize == 1:
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "

@@ -206,7 +206,7 @@ def zeros(array: SparseArray) -> SparseArray:
 
 
 def fill(array: Any, value: Any) -> Any:
-    """Return an array with a compressed layout in which every stored element is `value`."""
+    """Return an array with a compressed layout. Every stored element is `value`."""
     if not isinstance(array, SparseArray) or isinstance(array.parts, Coordinates):
         return NotImplemented
     return sparse(array.parts.with_values(numpy.full_like(array.parts.values, to_dense(value))), array.shape)

@@ -24,8 +24,8 @@ def factor_squares(
 ) -> None:  # fmt: skip
     """Factor the squares of `rows` rows at column `before` of some matrices, and write zeros to the left of their diagonals.
 
-    `squares` receives the factors again, in rows of `side` elements, and may be their own memory. `inverses` receives
-    the inverses of their diagonals. `failed`: the matrices in which an element of the diagonal is not positive.
+    `squares` receives the factors again, in rows of `side` elements, and may be the memory of the squares itself. `inverses`
+    receives the inverses of their diagonals. `failed`: the matrices in which an element of the diagonal is not positive.
     """
     strip = local(T, BLOCK * V * W)
     for number in range(start, stop):

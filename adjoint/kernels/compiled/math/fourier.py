@@ -94,7 +94,7 @@ def store_number(place: Pointer[T], x: Any, W: Static) -> None:
 def stage_of_powers(
     y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, step: Int, R: Static, W: Static
 ) -> None:
-    """Compute one step, in which the `s` sequences of length `n` in each line become `R * s` sequences. `R` is 4 or 8."""
+    """Compute one step. The `s` sequences of length `n` in each line become `R * s` sequences. `R` is 4 or 8."""
     part = n // R
     row = s * (2 * W)
     apart = part * row

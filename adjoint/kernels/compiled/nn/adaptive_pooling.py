@@ -69,8 +69,8 @@ def averages(
 ) -> None:
     """Sum the windows of planes `start` to `stop`, and divide each sum by its divisor.
 
-    `SPREAD`: whether to compute the transpose, in which each number of `x` divided by its divisor is added to the
-    elements of its window.
+    `SPREAD`: whether to compute the transpose, which adds each number of `x`, divided by its divisor, to the elements
+    of its window.
     """
     windows = fields(sizes, SIZES)
     length_d, length_h, length_w = windows.length

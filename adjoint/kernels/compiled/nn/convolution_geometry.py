@@ -173,8 +173,7 @@ class Geometry:
 class Vectors:
     """The start of each vector, the index of its first piece, the index after its last piece, and the pieces.
 
-    A piece consists of its first lane, the lane after its last lane, and the position in the result to which lane 0
-    would belong.
+    A piece consists of its first lane, the lane after its last lane, and the position of lane 0 in the result.
     """
 
     starts: ndarray

@@ -85,7 +85,7 @@ def radix_rows(
     values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, DESCENDING: Static, W: Static,
     memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Sort rows by each digit in which keys differ, least significant first, and record where each element was."""
+    """Sort rows by each digit that differs between keys, least significant first. Record the former position of each element."""
     KEY = key_type(T)
     padded = (n + W - 1) // W * W
     for piece in range(start, stop):
