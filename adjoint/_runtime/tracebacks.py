@@ -215,7 +215,7 @@ def duplicate(function: FunctionType) -> FunctionType:
 def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
     """Make the errors of the constructor, operators and public methods end at the line of the user's call.
 
-    `but`: methods that do this themselves, because they are called often.
+    `but`: methods that shorten their tracebacks themselves, because they are called often.
     """
     if kind.__module__.partition(".")[0] in PACKAGES:
         kinds = (FunctionType, staticmethod, classmethod)

@@ -149,7 +149,7 @@ def round(x: torch.Tensor, /) -> torch.Tensor:
 def sign(x: torch.Tensor, /) -> torch.Tensor:
     """The signs.
 
-    NaN gives NaN. A complex number, even an infinite one, gives the number of absolute value one in the same direction.
+    NaN gives NaN. The sign of a complex number, even if it is infinite, has absolute value one and the same direction.
     """
     if not x.dtype.is_complex:
         return torch.where(torch.isnan(x), x, torch.sgn(x)) if x.dtype.is_floating_point else torch.sgn(x)

@@ -1,6 +1,6 @@
 """Private PyTorch modules that PyTorch's tests import, and that have no counterpart here.
 
-They exist only while `torch.testing._internal` is imported. Otherwise their absence tells programs that such parts are
+They exist only while `torch.testing._internal` is imported. Otherwise their absence shows programs that such parts are
 missing. A name without a meaning here is a stand-in that raises an error when it is called.
 """
 
