@@ -13,7 +13,7 @@ _NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
 def get_enum(reduction: str) -> int:
-    """Return the number of a reduction.
+    """Return PyTorch's number for the reduction with this name.
 
     Raises:
         ValueError: if the reduction does not exist.

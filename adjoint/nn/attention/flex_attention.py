@@ -195,7 +195,7 @@ def _as_dense(counts: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
 
 
 def _as_listed(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the number of blocks in each row, and the indices with the blocks first."""
+    """Return the number of blocks in each row, and the column indices, sorted so that columns with blocks come first."""
     ones = dense.to(torch.int32)
     return ones.sum(-1).to(torch.int32), torch.argsort(ones, dim=-1, descending=True, stable=True).to(torch.int32)
 

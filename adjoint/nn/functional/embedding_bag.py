@@ -102,7 +102,7 @@ def embedding_bag(
 def _reduced(
     input: torch.Tensor, weight: torch.Tensor, offsets: torch.Tensor | None, mode: str, include_last_offset: bool
 ) -> torch.Tensor:
-    """Return the sums or means of rows that need no factors, without creating the rows themselves."""
+    """Return the sums or means of rows without weights. The rows are not copied first."""
     if offsets is None:
         bounds = torch.arange(0, input.numel() + 1, input.size(1), device=input.device)
     else:

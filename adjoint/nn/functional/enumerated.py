@@ -98,7 +98,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """`channel_shuffle`."""
+    """Interleave the channels of groups, like `channel_shuffle`."""
     return torch.channel_shuffle(input, groups)
 
 

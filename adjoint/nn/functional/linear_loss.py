@@ -12,7 +12,7 @@ __all__ = ["LinearCrossEntropyOptions", "linear_cross_entropy"]
 
 @dataclass
 class LinearCrossEntropyOptions:
-    """The options by which PyTorch computes `linear_cross_entropy` in chunks of the batch.
+    """The options of `linear_cross_entropy`, which PyTorch computes in chunks of the batch.
 
     Here all options give the same result.
 

@@ -27,7 +27,7 @@ def batch_norm(
 ) -> torch.Tensor:
     """Normalize each channel (dimension 1) over all other dimensions (Ioffe and Szegedy, 2015).
 
-    Training uses the statistics of the batch, and moves the running statistics towards these by `momentum`.
+    Training uses the statistics of the batch, and moves the running statistics towards the batch by `momentum`.
 
     Raises:
         ValueError: if `eps` is negative. In training, `eps` 0 and channels with a single value are errors too.

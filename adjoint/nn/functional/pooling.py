@@ -37,7 +37,7 @@ def _max_pool(name: str, plain: Callable[..., Any], with_indices: Callable[..., 
 
 
 def _adaptive_max_pool(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return two functions for one name.
+    """Return the function with this name, and the function with the suffix `_with_indices`.
 
     The first function calls the second function by its public name, because a program may have replaced it.
     """
@@ -97,7 +97,7 @@ lp_pool3d = _lp_pool("lp_pool3d", 3)
 
 
 def _fractional_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return two functions for one name, as `_adaptive_max_pool` does."""
+    """Return the function with this name, and the function with the suffix `_with_indices`."""
 
     def with_indices(
         input: torch.Tensor,

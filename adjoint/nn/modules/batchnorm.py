@@ -192,7 +192,7 @@ class SyncBatchNorm(_BatchNorm):
 
         The variance is the sum of the variance within the processes and the variance of the means of processes (Chan,
         Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979). One
-        exchange is therefore enough.
+        exchange between the processes is therefore enough.
         """
         rows = input.movedim(1, 0).flatten(1)
         count = rows.shape[1]

@@ -143,7 +143,7 @@ def called_as_it_is(module: Registered, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def without_compiled_form(state: dict[str, Any]) -> dict[str, Any]:
-    """Remove the compiled program from the attributes of a module, for a copy that is not compiled."""
+    """Return the attributes of a module without its compiled program, for a copy that is not compiled."""
     if state.pop("_compiled_call_impl", None) is not None:
         state["_call_hooks"] = OrderedDict(each for each in state["_call_hooks"].items() if each[0] != COMPILED)
     return state

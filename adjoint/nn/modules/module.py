@@ -165,14 +165,14 @@ class Module:
         return call.register(self, "_forward_hooks", hook, prepend, extra)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_output)` when the gradients of the outputs are known. A result of the hook replaces them."""
+        """Call `hook(module, grad_output)` when the gradients of the outputs are known. A result replaces these gradients."""
         return call.register(self, "_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` in each backward. A result of the hook replaces `grad_input`.
 
         `grad_input` and `grad_output` are tuples with an entry for each positional input and each output. Entries for
-        other values than tensors are None.
+        values that are not tensors are None.
         """
         call.require_kind_of_backward_hook(self, full=True)
         return call.register(self, "_backward_hooks", hook, prepend)

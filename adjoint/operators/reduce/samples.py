@@ -146,7 +146,7 @@ def trapezoid(y, x=None, *, dx=None, dim=-1, **names):
 
 @public()
 def trapz(y, x=None, *, dx=None, dim=-1, **names):
-    """`trapezoid` by its older name."""
+    """The older name of `trapezoid`."""
     if names:
         return with_numpy_names(trapz, names, y, x, dx=dx, **({} if "axis" in names else {"dim": dim}))
     if isinstance(dx, complex):

@@ -467,7 +467,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 @public()
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
-    """The index of the bucket that each element belongs to. `boundaries` separates the buckets, and is sorted."""
+    """The index of the bucket that contains each element. `boundaries` are the limits of the buckets in ascending order."""
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)

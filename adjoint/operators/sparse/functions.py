@@ -75,9 +75,10 @@ _SUM: Any = object()
 def mm(mat1, mat2, reduce=_SUM):
     """The product of two matrices, at least one of which is sparse. The result is sparse if both factors are sparse.
 
-    The gradient of a sparse factor is sparse too. It has the stored elements of the factor. `reduce` is "sum", "mean",
-    "amax" or "amin". The last three reduce the terms of each sum in another way. They require that `mat1` has the
-    layout `torch.sparse_csr` and that `mat2` is dense. Rows without stored elements give zeros.
+    The gradient of a sparse factor is sparse too. This gradient has the stored elements of the factor. `reduce` is
+    "sum", "mean", "amax" or "amin". With the last three, each element of the result is the mean, maximum or minimum of
+    terms instead of their sum. Then `mat1` must have the layout `torch.sparse_csr`, and `mat2` must be dense. Rows
+    without stored elements give zeros.
 
     >>> import adjoint as torch
     >>> torch.sparse.mm(torch.eye(2).to_sparse(), torch.ones(2, 2))
@@ -106,7 +107,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
 
 @public(alias=("dsmm", "hsmm"))
 def spmm(input, mat2):
-    """The product of two matrices. One of them may be sparse. It equals `mm`."""
+    """The product of two matrices. One of them may be sparse. The function equals `mm`."""
     return product(input, mat2)
 
 

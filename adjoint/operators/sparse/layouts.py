@@ -423,7 +423,7 @@ def to_sparse_coo(input, /):
 
 @public(namespace=None, method=True)
 def to_sparse_csr(input, dense_dim=None):
-    """The matrix with compressed rows. It stores the start of each row in the columns and values of its stored elements.
+    """The matrix with compressed rows: the start of each row, and the column and the value of each stored element.
 
     >>> import adjoint as torch
     >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr().crow_indices()
