@@ -308,7 +308,7 @@ class DistributedDataParallel(Module):
         return self.process_group
 
     def _announce_synchronization(self, synchronizes: bool) -> bool:
-        """In a `Join`, send whether backward will average gradients to the processes without inputs."""
+        """In a `Join`, send to the processes without inputs whether backward will average gradients."""
         flag = torch.tensor([int(synchronizes)])
         torch.distributed.all_reduce(flag, group=self.process_group)
         return bool(flag.item())

@@ -1,6 +1,6 @@
 """Comparisons, logic, bits, tests for NaN, infinite and real numbers, and `nan_to_num`, which replaces NaN and infinity.
 
-The results, except those of `nan_to_num`, are constant almost everywhere, so they are not differentiable.
+Except for `nan_to_num`, the results are constant almost everywhere, so they are not differentiable.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class logical_not:
 
 
 def _of_bits(kernel, **options):
-    """Declare a function of the bits of two integers. Either may be a number."""
+    """Declare a function of the bits of integers. Either operand may be a number."""
     shared = {"numbers": "first", "overloaded": True, "aten": "Tensor, Tensor, Scalar", "vmap_name": ""}
     return binary(kernel, forms=number_either_way, **{**shared, **options})
 

@@ -80,7 +80,7 @@ def _checked_rounding(input, other, rounding_mode):
     ),
 )
 def divide(input, other, *, rounding_mode=None, out=None):
-    """`input / other`, elementwise, broadcast together.
+    """`input / other`, elementwise. The operands are broadcast together.
 
     `rounding_mode` is None, `"trunc"` or `"floor"`.
 

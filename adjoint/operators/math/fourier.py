@@ -27,7 +27,7 @@ class fft_c2c:
 
 @internal(kernels.fft_r2c, out=False, node="FftR2CBackward0", tangent="linear", batch="expanded")
 class fft_r2c:
-    """The transform of real numbers over `dim`. `onesided` leaves out the part that follows from symmetry."""
+    """The transform of real numbers over `dim`. `onesided` omits the half that follows from symmetry."""
 
     def forward(self: Array, dim, normalization, onesided): ...
 
@@ -65,7 +65,7 @@ class fft_c2r_backward:
 def _scale(norm, forward):
     """Convert the option `norm` for the operators.
 
-    The option selects the direction that is divided by the number of elements.
+    The option selects the direction whose result is divided by the number of elements.
     """
     if norm not in (None, "backward", "ortho", "forward"):
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
@@ -214,8 +214,8 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
 
     The result is always complex.
 
-    `norm` selects the direction that is divided by the number of elements: "backward" (the default) or "forward".
-    "ortho" divides both directions by the root of this number.
+    `norm` selects the direction whose result is divided by the number of elements: "backward" (the default) or
+    "forward". "ortho" divides both directions by the root of this number.
 
     >>> import adjoint as torch
     >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))

@@ -311,7 +311,7 @@ class rad2deg:
 
 @unary(kernels.angle, inplace=False)
 class angle:
-    """The argument of complex numbers, elementwise. For real numbers, the result is 0, or pi for negative numbers."""
+    """The argument of complex numbers, elementwise. For real numbers, the result is pi if they are negative, and 0 otherwise."""
 
     def grad_self(grad, self, xp):
         if not is_complex(self):

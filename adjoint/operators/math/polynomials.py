@@ -1,4 +1,4 @@
-"""Orthogonal polynomials with one degree per element: Chebyshev's of four kinds, Hermite's, Laguerre's and Legendre's."""
+"""Orthogonal polynomials with one degree per element: Chebyshev (four kinds), Hermite, Laguerre and Legendre."""
 
 from __future__ import annotations
 
