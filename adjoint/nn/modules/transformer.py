@@ -68,7 +68,7 @@ def _detect_is_causal_mask(mask: Mask, is_causal: bool | None = None, size: int 
 
 
 def _canonical_masks(src: torch.Tensor, mask: Mask, name: str, key_padding_mask: Mask) -> tuple[Mask, Mask]:
-    """Return a mask, named `name`, and the padding mask as numbers that are added to scores."""
+    """Return a mask and the padding mask as numbers that are added to scores. Errors print `name`."""
     other = F._none_or_dtype(mask)
     padding = F._canonical_mask(key_padding_mask, "src_key_padding_mask", other, name, src.dtype)
     return F._canonical_mask(mask, name, None, "", src.dtype, check_other=False), padding

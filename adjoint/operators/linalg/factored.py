@@ -265,7 +265,9 @@ class linalg_lu_solve:
 
 @public(namespace="linalg", name="lu_solve")
 def lu_solve_function(LU, pivots, B, *, left=True, adjoint=False, out=None):
-    """X with `A @ X = B` (`X @ A = B` if not `left`), or with A's adjoint in place of A, from the result of `linalg.lu_factor`.
+    """X with `A @ X = B`, from the result of `linalg.lu_factor`.
+
+    If `left` is false, X solves `X @ A = B`. If `adjoint` is true, the adjoint of A takes the place of A.
 
     >>> import adjoint as torch
     >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
@@ -356,7 +358,7 @@ class linalg_solve_ex:
 
 @public(namespace="linalg")
 def solve_ex(A, B, *, left=True, check_errors=False, out=None):
-    """X with `A @ X = B` (`X @ A = B` if not `left`), and the position of each matrix's first zero pivot, or 0.
+    """X with `A @ X = B` or, if `left` is false, with `X @ A = B`, and the position of each first zero pivot, or 0.
 
     Raises:
         LinAlgError: if a matrix is singular and `check_errors` is true.

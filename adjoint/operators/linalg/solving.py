@@ -37,7 +37,7 @@ class linalg_solve_triangular:
 
 @public(namespace="linalg")
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
-    """Find X with `A @ X = B` (or `X @ A = B` if not `left`).
+    """Find X with `A @ X = B` or, if `left` is false, with `X @ A = B`.
 
     Only the upper (or lower) triangle of A is read.
 

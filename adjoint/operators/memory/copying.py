@@ -1,4 +1,4 @@
-"""Copies of tensors, overwriting (`clone`, `copy_`, `fill_`), and changes of memory (`set_`, `resize_`)."""
+"""Copying and overwriting of tensors (`clone`, `copy_`, `fill_`), and changes of memory (`set_`, `resize_`)."""
 
 from __future__ import annotations
 

@@ -363,7 +363,7 @@ def _checked_shape(input, normalized_shape, leading, weight, bias=None):
 
 @public(namespace="torch")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
-    """`input` with the last dimensions, of shape `normalized_shape`, normalized together (Ba et al., 2016)."""
+    """`input` normalized over the last dimensions, which have the shape `normalized_shape` (Ba et al., 2016)."""
     shape = _checked_shape(input, normalized_shape, "*, ", weight, bias)
     _check_dtypes(input, weight, bias)
     return native_layer_norm(input, shape, weight, bias, eps)[0]

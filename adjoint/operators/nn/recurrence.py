@@ -113,7 +113,7 @@ class recurrent_layer:
 
 @public(namespace=None)
 def runs_as_one_layer(*given):
-    """Return whether one operator, a unit for autocast, can compute a recurrent layer of these tensors (or None)."""
+    """Return whether one operator can compute a recurrent layer of these tensors, which may be None."""
     arrays = [each._array for each in given if each is not None]
     first = arrays[0]
     return (

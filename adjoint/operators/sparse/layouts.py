@@ -291,7 +291,7 @@ class to_dense_from:
 def to_dense(input, dtype=None, *, masked_grad=None):
     """The tensor with all elements.
 
-    A dense tensor is returned unchanged, or in `dtype`.
+    A dense tensor is returned unchanged, or converted to `dtype`.
 
     >>> import adjoint as torch
     >>> torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2)).to_dense()
