@@ -64,7 +64,7 @@ def note_former(leaf: Any, array: Any) -> None:
 
 
 def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
-    """Return the shape and dtype that a leaf had when the node `source` was recorded, as the gradient has."""
+    """Return the shape and dtype of gradients from the node `source`: the form of the leaf when `source` was recorded."""
     if leaf._extra is not None and source is not None:
         for number, shape, dtype in leaf._extra.formers:
             if source._sequence < number:

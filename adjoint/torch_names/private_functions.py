@@ -134,7 +134,7 @@ def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
 
 
 def _expandable(input: Tensor, mask: Tensor, mask_type: int | None) -> Tensor:
-    """Return a mask of one of the types of `_masked_softmax`, in a shape that expands to the shape of the input."""
+    """Return a mask for `_masked_softmax`, in a shape that expands to the shape of the input."""
     if mask_type not in (None, 0, 1, 2):
         raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)")
     if mask_type == 0 and mask.shape != input.shape[-2:]:

@@ -25,7 +25,7 @@ __all__ = ["ProxyTorchDispatchMode", "get_proxy_mode", "make_fx"]
 class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
     """A context in which the operators of this thread become nodes of a graph.
 
-    A tensor is identified by its array, which the saved forms of the tensor in backward nodes share.
+    A tensor is identified by its array, because the saved forms of the tensor in backward nodes share the array.
     """
 
     def __init__(self, decomposition_table: Mapping[Any, Callable[..., Any]] | None = None) -> None:
