@@ -51,7 +51,7 @@ WarnNotImplemented.__name__ = "CppFunction"  # as PyTorch shows it
 
 
 def without_derivative(called: str, kernel: Callable[..., Any], args: tuple[Any, ...], names: dict[str, Any]) -> Any:
-    """Run the kernel of the operator `called`. Autograd records it as usual.
+    """Run the kernel of the operator `called`. Autograd records the call as usual.
 
     Backward then reports that the operator has no derivative.
     """

@@ -115,7 +115,7 @@ class CompiledLoops:
 class RepeatedForm:
     """A compiled form for arrays of at least `elements` elements, and for smaller arrays after `CALLS` calls.
 
-    `cost`: the number of calls by which NumPy's form raises the count in one call.
+    `cost`: the number of calls that one call of NumPy's form counts as.
     """
 
     def __init__(self, path: str, *, elements: int, cost: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Elementary functions that NumPy lacks: each is an operation of expressions and a function that computes it on arrays.
+"""Elementary functions that NumPy lacks, as operations of expressions and as functions of arrays.
 
 In an expression, `erf` is an operation like `exp`. An interpreter either has a function for it or uses a
 *decomposition* into basic operations, which is written as a traced function. The NumPy interpreter uses the decomposition for

@@ -90,8 +90,8 @@ class RowProgram:
     def choose(self) -> Callable[..., tuple[Any, ...]]:
         """Return the function that selects a variant for given arguments.
 
-        It returns the variant's number and the known properties of the arrays. It raises the traced function's errors for invalid
-        arguments.
+        It returns the variant's number and the known properties of the arrays. For invalid arguments, it raises the
+        errors of the traced function.
         """
         namespace = dict(BASE_NAMES)
         names = [*self.parameters.arrays, *self.parameters.scalars]

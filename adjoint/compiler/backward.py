@@ -89,9 +89,8 @@ class Gradients:
 
     Such a function lacks the instructions whose gradients would all be zeros, because zero times an infinite derivative
     would be NaN.
-    `saved`: the values that the forward saves. `choose`: the function that fuses instructions. `laid_out`, `zeros`: the
-    lines that lay out a gradient, and the source of a value of zeros. `parameters`: the parameters of the written
-    functions.
+    `saved`: the values that the forward saves. `choose`: the function that fuses instructions. `laid_out`, `zeros`: the lines
+    that lay out a gradient, and the source of an array of zeros. `parameters`: the parameters of the written functions.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Sizes in programs: two captures of one function, at different sizes, become a program for any size.
 
-The user's code sees symbols for sizes. Its computations with sizes and comparisons of sizes are therefore known.
-Computations with sizes inside operators are not visible. There, a number that differs between the captures must be a
-size of an array, or a product of sizes. Sizes that were equal in both captures must be equal in each run. Otherwise the
-program is not used.
+The user's code sees symbols for sizes. Computations with sizes and comparisons of sizes in this code are therefore
+known. Computations with sizes inside operators are not visible. There, a number that differs between the captures must
+be a size of an array, or a product of sizes. Sizes that were equal in both captures must be equal in each run.
+Otherwise the program is not used.
 """
 
 from __future__ import annotations

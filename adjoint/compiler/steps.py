@@ -257,7 +257,7 @@ def objects_in(state: dict[Any, Any]) -> Iterator[Any]:
 
 
 def parts_of(owner: Any, group: dict[str, Any]) -> tuple[list[Any], list[Any], list[Any], dict[str, Any]]:
-    """Return the parameters with gradients, their state list by list, their step counts, and the state of the first."""
+    """Return the parameters with gradients, their state list by list, their step counts, and the state of the first parameter."""
     params = [param for param in group["params"] if param._grad is not None]
     states = [owner.state.get(param, {}) for param in params]
     lists = [state[name] for name in owner._state_names(group) for state in states]

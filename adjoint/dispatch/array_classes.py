@@ -1,4 +1,4 @@
-"""How each class of arrays handles a call: how kernels compute on it, how it is written, and which calls are refused.
+"""How each class of arrays handles a call: the computation by kernels, the writing of results, and the refused calls.
 
 Arrays that are conjugated or negated when they are read count as dense, because `Promote` materializes them. The
 special classes are arrays on the device `meta` (`meta`), sparse arrays (`sparse_layouts`), and arrays of dtypes that
@@ -40,7 +40,7 @@ class Dense:
         check_out(plan.op, call.out, call.operands())
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
-        """Run the array function, or another `kernel`. Its errors are raised with PyTorch's messages."""
+        """Run the array function, or another `kernel`. Errors are raised with PyTorch's messages."""
         op = plan.op
         try:
             if kernel is None:

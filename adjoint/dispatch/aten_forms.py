@@ -158,7 +158,7 @@ def _size(values: Values) -> list[int]:
 def _made(values: Values, *order: str, own: bool = False) -> Values:
     """Return the arguments of a function that creates a tensor: the arguments in `order`, then dtype, layout and device.
 
-    `own`: whether the device is the device of another tensor, unless it is given.
+    `own`: whether the device is the device of another tensor, unless a device is given.
     """
     made: Values = {name: values[name] for name in order}
     for name in ("generator", "dtype", "layout"):

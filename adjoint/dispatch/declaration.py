@@ -30,8 +30,8 @@ node, if they differ from the saved values. `random` declares that the operator 
 no `generator`. `check_out(input, out)` may refuse an `out` that determines the dtype.
 
 `batch`, as a method or an option, is the batching rule of the operator for `vmap`: a function `batch(op, batch,
-*args)`, or the name of a mechanism (`transforms.batching.MECHANISMS`). Without it, the rule follows from the rest of
-the declaration, or is the sequential fallback.
+*args)`, or the name of a mechanism (`transforms.batching.MECHANISMS`). Without `batch`, the rule follows from the rest
+of the declaration, or is the sequential fallback.
 
 If a gradient is not needed, it is not computed, and values that only its formula needs are not saved. `grad_inputs`
 replaces the formulas of single inputs and returns all gradients together. Its parameter `needs` lists the needed
@@ -80,7 +80,7 @@ class Operator:
         `elementwise`: results have the memory order of the operands, or of the named ones (by default with promotion).
         `outputs`, `returns`: the names of several results, and of their tuple. `view`: results are views of the first tensor.
         `check`: a function that raises errors for wrong arguments. `overloaded`: PyTorch's error for wrong operands is
-        "invalid combination of arguments". `shape_of_elements`: shapes of results depend on elements ("masks": of masks).
+        "invalid combination of arguments". `shape_of_elements`: shapes of results depend on elements ("masks": only of masks).
         `sparse`: the kernel for sparse layouts (see `sparse_layouts`); "result" if it makes sparse tensors from dense ones.
         `narrow`: how it accepts dtypes that kernels do not compute with (see `narrow`).
 

@@ -63,7 +63,7 @@ def operator(
         dunder: the name of the Python operator, such as `"__mul__"`.
         reflected: the name of the operator with its operands in reverse order, such as `"__rmul__"`.
         alias: additional names of the function and the method.
-        namespace: the public namespaces of the function; None for none.
+        namespace: the public namespaces of the function; None for no namespace.
         public_inplace: whether the in-place variant is a public function too. It is True, or the public names.
         forms: the forms of the call for errors, as a function of `signatures`.
         options: see `Operator`.

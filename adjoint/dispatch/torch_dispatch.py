@@ -269,7 +269,7 @@ def is_watched(tensor: Tensor) -> bool:
 
 
 def ones_like(tensor: Tensor) -> Any:
-    """Return ones in the shape of a tensor, in the form of the modes and of the tensor's class."""
+    """Return ones in the shape of a tensor, created by the modes and the tensor's class."""
     return function_called("ones_like", tensors.ones_like, (tensor,), {"memory_format": preserve_format})
 
 

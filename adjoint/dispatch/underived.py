@@ -17,7 +17,7 @@ from .declaration import Operator
 def underived(name: str) -> Callable[[Any], Any]:
     """Return the formula of an operator without any derivative, which PyTorch calls `name`.
 
-    It raises an error in backward.
+    The formula raises an error in backward.
     """
 
     def formula(grad: Any) -> Any:

@@ -409,7 +409,7 @@ class Scene:
         return card
 
     def _port(self, line: Line, at_top: bool) -> tuple[float, float]:
-        """Return the middle of the point where a line meets an object, and the range for neighbouring lines."""
+        """Return the position at which a line meets an object, and the range for neighbouring lines."""
         item, side = line.top if at_top else line.bottom, 0 if line.forward else 1
         if item.type == "door":
             return item.x + item.ports[side], 0.0

@@ -1,4 +1,4 @@
-"""Functions that switch rare modes (saved-tensor hooks, devices), and the conditions of code in another thread or run."""
+"""Functions that switch rare modes (saved-tensor hooks, devices), and the conditions for code in another thread or run."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class _Flags:
 class _ThreadState(threading.local):
     """The modes of one thread. Class attributes are the defaults with which every new thread starts.
 
-    The instance dictionary of each thread contains all of them, because code that reads several looks it up once.
+    The instance dictionary of each thread contains all modes, so code that reads several modes looks it up once.
     """
 
     grad_enabled = True

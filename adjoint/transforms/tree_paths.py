@@ -135,17 +135,17 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
 
 
 def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Call `func` for the leaves of some types, and return `tree`."""
+    """Call `func` for the leaves of the given types, and return `tree`."""
     return tree_map_(map_only(kinds)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Return whether `pred` is true for all leaves of some types."""
+    """Return whether `pred` is true for all leaves of the given types."""
     return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kinds))
 
 
 def tree_any_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Return whether `pred` is true for a leaf of some types."""
+    """Return whether `pred` is true for a leaf of the given types."""
     return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kinds))
 
 

@@ -106,7 +106,7 @@ class CallTables:
         self._kind = arrays, scalars, character
 
     def built_in(self, function: Any, rows: int, row_bytes: int) -> Any:
-        """Return a built-in function that runs all rows, or None for much work. It holds the interpreter lock."""
+        """Return a built-in function that runs all rows, or None for much work. The function holds the interpreter lock."""
         arrays, scalars, character = self._kind
         if not IN_OBJECTS or rows * row_bytes >= PARALLEL_BYTES or ARRAYS_AT + arrays + scalars > LONGEST:
             return None

@@ -69,8 +69,8 @@ def _split(function: Any) -> Any:
 def _launch_in_parts(function: Any, n: int, row_bytes: int, arguments: tuple[Any, ...]) -> None:
     """Launch the function like `launch`, in calls that take about `PART_SECONDS` each.
 
-    A range may be split at any row, as it is for threads. Each part contains rows for all threads. A small number of
-    long rows forms one part.
+    A range may be split at any row, as for threads. Each part contains rows for all threads. A small number of long
+    rows forms one part.
     """
     threads = parallel.num_threads
     split = None if threads == 1 else function.split or _split(function)

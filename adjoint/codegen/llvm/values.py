@@ -13,13 +13,13 @@ from .element_types import NumberType, PointerType, VectorType, bf16, boolean, f
 
 
 class CompilationError(Exception):
-    """A kernel cannot be compiled. `of_processor`: whether the reason is this processor."""
+    """The error for a kernel that cannot be compiled. `of_processor`: whether the reason is this processor."""
 
     of_processor = False
 
 
 class UnsupportedInstruction(CompilationError):
-    """The processor has no instruction that the kernel requires."""
+    """The error for a kernel that requires an instruction that the processor lacks."""
 
     of_processor = True
 

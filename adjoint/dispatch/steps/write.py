@@ -276,7 +276,7 @@ def is_recorded_inplace(op: Operator) -> bool:
 
 
 def has_history(op: Operator) -> str:
-    """Return the condition that a tensor or its base has a history, or that another operand is a view of the first."""
+    """Return the condition that a tensor or its base has a history, or that another operand views the same memory."""
     target = public_name(op.tensors[0])
     conditions = []
     for name in op.tensors:

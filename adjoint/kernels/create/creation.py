@@ -215,7 +215,7 @@ def triu_indices(row: int, col: int, offset: int) -> Array:
 
 
 def _indices(starts: Array, ends: Array) -> Array:
-    """Return the rows and columns of the elements from `starts` to `ends` of each row."""
+    """Return the rows and columns of the elements between `starts` and `ends` of each row."""
     counts = ends - starts
     before = counts.cumsum() - counts
     rows = numpy.arange(len(counts)).repeat(counts)

@@ -557,7 +557,7 @@ def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -
     Negative indices count from the end.
 
     Raises:
-        RuntimeError: if `value` has dimensions or `index` has more than one.
+        RuntimeError: if `value` has dimensions or `index` has more than one dimension.
         IndexError: if `dim` or an index is out of range, or `index` is not int64.
     """
     return index_fill_(clone(x), dim, index, value)

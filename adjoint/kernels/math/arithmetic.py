@@ -63,7 +63,7 @@ def rounded_number(number: Any, dtype: Any) -> Any:
 
 
 def by_number(ufunc: Any) -> Callable[..., Array]:
-    """Apply `ufunc` to an array and a number, which has the influence of a number on promotion.
+    """Apply `ufunc` to an array and a number. In promotion, the number counts as a number.
 
     Half types are computed in float32.
     """

@@ -41,7 +41,7 @@ def _with_large(
 ) -> Triple:
     """Replace the results whose squares have overflowed although the numbers are finite.
 
-    The numbers are divided by the largest one first. `shape` and `axes` define the elements that are normalized
+    The numbers are first divided by the largest number. `shape` and `axes` define the elements that are normalized
     together. `again` normalizes without adding `eps` to variances.
     """
     result, mean, rstd = results

@@ -164,7 +164,7 @@ def select(x: ndarray, mask: ndarray) -> Any:
 
 
 def place(x: ndarray | None, mask: ndarray, source: ndarray) -> Any:
-    """Write the elements of `source` in order to `x` where the mask is true. If `x` is missing, write them to zeros.
+    """Write the elements of `source` in order to `x` where the mask is true. If `x` is missing, write the elements to zeros.
 
     `source` contains enough elements. Return NotImplemented if there is no loop for the dtype. In this case nothing has
     been written.

@@ -19,7 +19,7 @@ def exceeds(size: T, most: T) -> boolean:
 
 @loops
 def largest(column: Pointer[T], first: Int, rows: Int, stride: Int) -> Int:
-    """Return the row of the largest element of a column, starting from row `first`.
+    """Return the row of the largest element of a column, from row `first` on.
 
     The first of several equal elements is chosen.
     """

@@ -400,7 +400,7 @@ class _Planning:
     def columns(self, outer: int, rows: int, inner: int, steps: tuple[int, int] | None = None) -> None:
         """Reduce (outer, rows, inner) to (outer, inner).
 
-        `steps`: the distances between rows and between matrices that have gaps.
+        `steps`: the distances between rows and between matrices, if there are gaps.
         """
         rest = 0
         glue = 1

@@ -321,7 +321,7 @@ def _exp(x: float) -> float:
 def _fill_by_function(
     stream: Stream, out: ndarray, draw: Callable[[int], ndarray], number: Number, function: Function, finish: Function
 ) -> ndarray:
-    """Fill `out` with `finish` of a function of the float64 numbers that `draw` returns, and return `out`."""
+    """Fill `out`, and return it. A function and then `finish` are applied to the float64 numbers that `draw` returns."""
 
     def make(n: int) -> ndarray:
         drawn = draw(n)

@@ -36,7 +36,7 @@ ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
 
 
 def bernoulli(stream: Stream, p: ndarray) -> ndarray:
-    """Return a new array of the shape and type of `p` that is 1 with probability `p` and 0 otherwise.
+    """Return a new array with the shape and type of `p`. Its elements are 1 with probability `p` and 0 otherwise.
 
     It raises the same errors as `bernoulli_`.
     """
