@@ -185,7 +185,7 @@ def _calculate_correct_fan(tensor: torch.Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None) -> torch.Tensor:
-    """Fill uniformly with the standard deviation `gain √(2 / (fan_in + fan_out))` (Glorot and Bengio, 2010)."""
+    """Fill with uniform numbers of standard deviation `gain √(2 / (fan_in + fan_out))` (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
@@ -193,7 +193,7 @@ def xavier_uniform_(tensor: torch.Tensor, gain: float = 1.0, generator: torch.Ge
 
 
 def xavier_normal_(tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None) -> torch.Tensor:
-    """Fill normally with the standard deviation `gain √(2 / (fan_in + fan_out))` (Glorot and Bengio, 2010)."""
+    """Fill with normal numbers of standard deviation `gain √(2 / (fan_in + fan_out))` (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     return normal_(tensor, 0.0, std, generator)
@@ -228,7 +228,7 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """Fill normally with the standard deviation `gain / √fan` (He et al., 2015). For the arguments, see `kaiming_uniform_`."""
+    """Fill with normal numbers of standard deviation `gain / √fan` (He et al., 2015); see `kaiming_uniform_`."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 

@@ -176,7 +176,7 @@ class linalg_svd:
 
 
 def _svd_gradient(grads, U, S, Vh, xp):
-    """Wan & Zhang (2019), "Automatic differentiation for complex valued SVD".
+    """Return the gradient (Wan & Zhang, 2019, "Automatic differentiation for complex valued SVD").
 
     Only the leading singular vectors have derivatives.
     """
@@ -322,7 +322,9 @@ class linalg_qr:
 
 
 def _qr_gradient(to_q, to_r, Q, R, xp):
-    """Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions", for square or tall matrices.
+    """Return the gradient for square or tall matrices.
+
+    Walter & Lehmann (2013), "Algorithmic differentiation of linear algebra functions".
 
     The part above the diagonal of the product of Q and `to_q` cancels. Omitting this part avoids a rounding error.
     """

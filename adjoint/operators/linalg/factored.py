@@ -358,7 +358,7 @@ class linalg_solve_ex:
 
 @public(namespace="linalg")
 def solve_ex(A, B, *, left=True, check_errors=False, out=None):
-    """X with `A @ X = B` or, if `left` is false, with `X @ A = B`, and the position of each first zero pivot, or 0.
+    """X with `A @ X = B` or, if `left` is false, with `X @ A = B`, and the position of each matrix's first zero pivot, or 0.
 
     Raises:
         LinAlgError: if a matrix is singular and `check_errors` is true.

@@ -269,7 +269,7 @@ class linalg_matrix_exp:
     def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
-        """Mathias (1996), "A chain rule for matrix functions": a block of the exponential of a matrix twice as large."""
+        """The gradient is a block of a larger exponential (Mathias, 1996, "A chain rule for matrix functions")."""
         turned, size = conjugate_transpose(self), self.shape[-1]
         above = xp.cat([turned, grad], -1)
         below = xp.cat([turned * 0, turned], -1)
@@ -307,9 +307,9 @@ class linalg_eig:
     def forward(self: Array): ...
 
     def grad_self(grads, eigenvalues, eigenvectors, xp):
-        """Boeddeker et al.
+        """Return the gradient for vectors of length 1 and any phase.
 
-        (2019), "On the computation of complex-valued gradients", for vectors of length 1 and any phase.
+        Boeddeker et al. (2019), "On the computation of complex-valued gradients".
         """
         to_values, to_vectors = grads
         turned = conjugate_transpose(eigenvectors)

@@ -182,7 +182,7 @@ class linalg_pinv:
 
 
 def _pinv_gradient(grad, A, P):
-    """Golub & Pereyra (1973), "The differentiation of pseudo-inverses", with the products of the smaller matrices first."""
+    """The formula of Golub & Pereyra (1973), "The differentiation of pseudo-inverses". Products of small matrices come first."""
     turned, to_adjoint = conjugate_transpose(P), conjugate_transpose(grad)
     within = to_adjoint @ P
     outer = within @ turned

@@ -190,8 +190,7 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any
 
     `places` are the geometries of both, if they are known.
 
-    If the view was created by an operation that reads memory differently, such as `conj`, that operation comes last
-    here too.
+    If an operation such as `conj`, which reads memory differently, has created the view, it comes last here too.
     """
     last = getattr(view._edge[0], "operator", None) if is_recorded(view._edge) else None
     name, source, result = None if last is None else last.name, _with_own_bits(base), _with_own_bits(view)

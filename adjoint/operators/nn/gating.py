@@ -96,7 +96,7 @@ class glu:
 
 @internal(numpy.multiply, inplace=True, out=False, function_name="rrelu")
 class rrelu_with_noise:
-    """`input * noise`. `noise` is 1 where the input is positive, and elsewhere the slope drawn for the element."""
+    """`input * noise`. `noise` is 1 where the input is positive, and the slope drawn for the element elsewhere."""
 
     random = True
 

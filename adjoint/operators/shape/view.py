@@ -204,7 +204,7 @@ def reshape_method(input, /, *shape, **names):
 
 
 def reshaped(input, shape):
-    """The tensor with `shape`, a tuple: a view if the strides allow it, otherwise a copy."""
+    """The tensor with the shape `shape`, a tuple, as a view if the strides allow it, otherwise as a copy."""
     array = input._array
     if array.flags.c_contiguous:
         return view_shape(input, shape)
