@@ -269,7 +269,7 @@ def scalar_dtype(value: object) -> dtype:
 
 
 def dtype_of_numbers(kind: type) -> dtype:
-    """Return the type of scalars of a type of numbers in promotion."""
+    """Return the type in promotion of scalars of a Python or NumPy class, such as `int64` for `int`."""
     if issubclass(kind, (builtins.bool, numpy.bool_)):
         return bool
     if issubclass(kind, (builtins.int, numpy.integer)):

@@ -61,7 +61,7 @@ class _Missing(type):
 
 
 def missing(module: str, use: str) -> ModuleNotFoundError:
-    """Return the error which says that `use` needs a missing module."""
+    """Return the error about the missing module that `use` needs."""
     text = f"{use} needs the module {module!r}, which this Python on {sys.platform} does not have"
     return ModuleNotFoundError(text, name=module)
 

@@ -41,7 +41,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> t
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: torch.dtype | None = None, device: Any = None
 ) -> torch.Tensor:
-    """Return the numbers from `start` up to, but excluding, `stop`. There are none if the step has the wrong sign."""
+    """Return the numbers from `start` up to, but excluding, `stop`. The result is empty if the step has the wrong sign."""
     if stop is None:
         start, stop = 0, start
     if step and (stop - start) / step <= 0:

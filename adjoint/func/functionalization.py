@@ -17,7 +17,7 @@ __all__ = ["functionalize"]
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """Transform `func` as if each of its in-place operations created a new tensor instead.
 
-    Operations are not traced, so operations are not replaced. The visible effects are:
+    The function is not traced, so its operations are not replaced. The visible effects are:
 
     - Within `vmap`, a tensor that the function creates may be changed in place by batched values, because it is batched
       from the beginning.

@@ -66,7 +66,7 @@ class ProxyableClassMeta(type):
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
-    """Make calls of a function of the calling module nodes: `torch.fx.wrap("len")`. It is also a decorator."""
+    """Record calls of a function of the calling module as nodes: `torch.fx.wrap("len")`. It is also a decorator."""
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame = frame_of_caller()
     if frame.f_code.co_name != "<module>":

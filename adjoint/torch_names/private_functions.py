@@ -1,4 +1,4 @@
-"""Private functions of `torch` that programs and tests call. They are written on top of the public functions.
+"""Private functions of `torch` that programs and tests call. They call the public functions.
 
 In PyTorch they are operators that it uses itself.
 """

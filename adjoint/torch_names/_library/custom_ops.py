@@ -331,7 +331,7 @@ class CustomOpDef:
         return result
 
     def _as_function(self) -> type[Function]:
-        """Return the operator as a function with a derivative. Its arguments are the form and the flat arguments."""
+        """Return the operator as a function with a derivative. The arguments are a `Form` and the flat arguments."""
         definition = self
 
         def forward(form: Form, *leaves: Any) -> Any:

@@ -86,7 +86,7 @@ def _run(code: CodeType, names: dict[str, Any]) -> None:
 
 
 def _show_only(names: dict[str, Any]) -> None:
-    """Remove the frames before the program with these globals from the error that the interpreter will show."""
+    """Make the interpreter show an error without the frames above the program, which has these globals."""
     show = sys.excepthook
 
     def shown(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
