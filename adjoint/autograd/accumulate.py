@@ -113,7 +113,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
 
 
 def made(array: Any) -> Tensor:
-    """Return a gradient that the engine has computed as a tensor."""
+    """Return, as a tensor, a gradient that the engine has computed."""
     tensor = wrap(array)
     if FLAGS.special and STATE.inference:
         mark_inference(tensor)

@@ -151,7 +151,7 @@ def _compute(run: Run) -> None:
 
 
 def _block(run: Run, rows: int, row_bytes: int, tile_bytes: int) -> int | None:
-    """Return the number of rows of a tile, of `rows` rows in total, or None if the number of threads may determine this number."""
+    """Return the number of rows of a tile, out of `rows` rows, or None if the number of threads may determine it."""
     if not run.tile.sums or rows * row_bytes < PARALLEL_BYTES:
         return None
     return max(1, min(-(-rows // BLOCKS), tile_bytes // row_bytes))

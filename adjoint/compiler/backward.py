@@ -147,7 +147,7 @@ class Gradients:
 def without(program: Program, absent: set[int]) -> tuple[list[Instruction], list[int]]:
     """Return the instructions of a backward that compute more than zeros, and the values of zeros that they read.
 
-    `absent`: the gradients of results that do not arrive. All other gradients that are zeros are added.
+    `absent`: the gradients of results that do not arrive. All other zero gradients are added to this set.
     """
     later, buffers = program.instructions[program.boundary :], Buffers(program).of
     changed = {buffers.get(number) for each in later if each.changes for number in numbers_in(each.operands[:1])}

@@ -81,7 +81,7 @@ def in_one_loop(program: Program, instructions: list[Instruction], lasting: set[
 
 
 class Groups:
-    """The groups of a program. `of`: the positions of the instructions in the group of an instruction, by its position."""
+    """The groups of a program. `of`: for each position of an instruction, the positions of the instructions in its group."""
 
     def __init__(self, program: Program, instructions: list[Instruction], lasting: set[int]) -> None:
         self.program, self.instructions, self.lasting = program, instructions, lasting

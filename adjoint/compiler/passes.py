@@ -46,7 +46,7 @@ class Owners:
         return self.first(number) if fits else None
 
     def first(self, number: int) -> int:
-        """Return the first value with the memory and form of a value. Views between the two are then not needed."""
+        """Return the first value with the memory and form of a value. Views between these values are then not needed."""
         for each in self.made[self.buffers.of[number]].results:
             if each is not None and self.program.memory[each] == self.program.memory[number]:
                 return each if self.buffers.alike(each, number) else number

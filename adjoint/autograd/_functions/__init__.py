@@ -20,7 +20,7 @@ further_names(__name__, {"tensor": tensor, "utils": utils})
 
 
 def maybe_view(tensor: Tensor, size: tuple[int, ...], check_same_size: bool = True) -> Tensor:
-    """Reshape `tensor` to `size`. With `check_same_size`, return a tensor of this size itself.
+    """Reshape `tensor` to `size`. With `check_same_size`, a tensor that has this size is returned itself.
 
     >>> import adjoint as torch
     >>> from adjoint.autograd._functions.utils import maybe_view

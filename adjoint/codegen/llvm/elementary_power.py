@@ -140,8 +140,8 @@ def gcd(x: T, y: T) -> T:
 
     Stein, "Computational problems associated with Racah algebra" (1967).
 
-    The algorithm needs no integer division, for which vectors have no instruction. The smallest integer is a power of
-    two of either sign.
+    The algorithm needs no integer division, for which vectors have no instruction. The smallest integer, which has no
+    positive counterpart, counts as a power of two.
     """
     a, b = _magnitude(x), _magnitude(y)
     a = where(a == 0, b, a)

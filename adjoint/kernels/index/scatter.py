@@ -189,7 +189,7 @@ def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -
 
 
 def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None, of_slices: bool = False) -> bool:
-    """Write or add a few elements or slices of `src` to a contiguous `x` if they match and sums need no wider dtype."""
+    """Write or add a few elements or slices of `src` to a contiguous `x` if shapes match and sums need no wider dtype."""
     if type(src) is not ndarray:
         if reduce is not None:
             return False

@@ -207,7 +207,7 @@ def _kind(x: ndarray, how: str) -> Any:
 def _launched(
     x: ndarray, dim: int, index: ndarray, values: int, count: int, how: str, split: str, copy: bool
 ) -> Callable[[ndarray, ndarray, ndarray, ndarray], bool]:
-    """Return a function of the target, `x`, the index and the source that writes, and returns whether indices are in bounds."""
+    """Return a function of the target, `x`, the index and the source. It writes, and returns whether indices are in bounds."""
     outer, inner, length = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :]), x.shape[dim]
     options = {"ALONG": inner == 1, "SHARED": index.ndim == 1 < x.ndim, "HOW": how, "SPLIT": split, "COPY": copy}
     options["WIDE"] = max(2, HOST.vector_bytes // x.itemsize)
