@@ -32,7 +32,7 @@ _PLAIN = frozenset((int, float, type(None)))
 
 
 def common_dtype(*values: Any) -> numpy.dtype[Any]:
-    """Return the common dtype of arrays and numbers. Numbers have only as much influence as in `dtypes.promote`."""
+    """Return the common dtype of arrays and numbers. Numbers influence the dtype as in `dtypes.promote`."""
     operands = []
     for value in values:
         if isinstance(value, numpy.ndarray):

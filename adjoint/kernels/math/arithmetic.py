@@ -63,7 +63,7 @@ def rounded_number(number: Any, dtype: Any) -> Any:
 
 
 def by_number(ufunc: Any) -> Callable[..., Array]:
-    """Apply `ufunc` to an array and a number. In promotion, the number counts as a number.
+    """Apply `ufunc` to an array and a number. In promotion, the number counts less than an array.
 
     Half types are computed in float32.
     """

@@ -99,7 +99,7 @@ def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: st
 
 @functools.lru_cache(64)
 def _planes(shape: tuple[int, ...], padding: tuple[int, ...], mode: str) -> Any:
-    """Return the number of planes of the padded dimensions and their area, the padded shape, and the sources in a plane."""
+    """Return the number of planes of the padded dimensions, the area of a plane, the padded shape, and the sources in a plane."""
     dims = len(padding) // 2
     leading, lengths = shape[: len(shape) - dims], shape[len(shape) - dims :]
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in reversed(range(dims))]

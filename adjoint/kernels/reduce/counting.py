@@ -194,7 +194,7 @@ _MOST = 2**63 - 1
 
 
 def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> ndarray:
-    """Return how often each integer from 0 to the largest occurs, or the sum of the weights of its occurrences.
+    """Return how often each integer from 0 to the largest integer occurs, or the sum of the weights of its occurrences.
 
     The result is int64 without weights, float32 for float32 weights and float64 for others.
 

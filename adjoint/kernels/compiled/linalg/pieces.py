@@ -1,10 +1,10 @@
 """Products of matrices with tile registers (`codegen.llvm.amx`), which multiply bfloat16 numbers and add in float32.
 
 A float32 number is exactly the sum of three bfloat16 numbers, because 24 bits are three times 8 bits. Six of the nine
-products of such pieces suffice for a product that is as accurate as float32. The other three are smaller than its
-rounding error. The processor multiplies bfloat16 16 times as fast as float32, so this is more than twice as fast. A
-float16 number is the sum of two bfloat16 numbers. The method is that of G. Henry, P. T. P. Tang and A. Heinecke,
-"Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations", ARITH 2019.
+products of such pieces suffice for a product that is as accurate as float32. The other three products are smaller than
+the rounding error of the result. The processor multiplies bfloat16 16 times as fast as float32, so this is more than
+twice as fast. A float16 number is the sum of two bfloat16 numbers. The method is that of G. Henry, P. T. P. Tang and A.
+Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations", ARITH 2019.
 
 Tiles treat numbers below 2**-126 as zero, and pieces of large numbers may overflow. The largest and the smallest
 numbers are therefore checked. If they are close to either limit or are not finite, this method is not used, and float32

@@ -85,7 +85,7 @@ def load_number(place: Pointer[T], W: Static) -> Any:
 
 @loops
 def store_number(place: Pointer[T], x: Any, W: Static) -> None:
-    """Store a number for `load_number`."""
+    """Store a number in the form that `load_number` reads."""
     store(place, x[0])
     store(place + W, x[1])
 
