@@ -151,7 +151,7 @@ class Graph:
         return NodeList(self)
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
-        """Return the nodes of the kind `op` that have this target, or all nodes of the kind."""
+        """Return the nodes of the kind `op` that have this target. Without `target`, return all nodes of the kind."""
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     def output_node(self) -> Node:

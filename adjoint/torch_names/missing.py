@@ -105,8 +105,7 @@ def stand_in(module: str, name: str, everything: bool = False) -> Any:
     Args:
         module: the name of the module.
         name: the name in the module.
-        everything: whether all public names have a stand-in. Otherwise only quantization schemes and classes have a
-        stand-in.
+        everything: whether all public names have a stand-in. By default only quantization schemes and classes have it.
 
     Raises:
         AttributeError: if there is no stand-in. The error says whether PyTorch has the name, and why it is missing
