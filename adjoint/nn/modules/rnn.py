@@ -289,7 +289,7 @@ def _layers(
 ) -> None:
     """Declare the parameters of the constructors of recurrent layers.
 
-    Only `RNN` has the argument `nonlinearity`. It may also be the fourth positional argument.
+    Only `RNN` has the argument `nonlinearity`, which may also be the fourth positional argument.
     """
 
 

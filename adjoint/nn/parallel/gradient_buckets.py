@@ -104,7 +104,7 @@ class Reducer:
         cap_bytes: the size of a bucket. The first bucket is full at `first_bytes`, so that communication starts early.
         find_unused: whether a backward may skip parameters.
         as_views: whether `.grad` is a part of the bucket's memory after a backward.
-        static: whether every backward uses the same parameters, each as often as in the first.
+        static: whether every backward uses the same parameters, each as often as in the first backward.
     """
 
     def __init__(

@@ -168,7 +168,7 @@ class _WeightNorm(Module):
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Represent a weight by its direction and by one length per index of `dim` (Salimans and Kingma, 2016).
 
-    `parametrizations.<name>.original0` contains the lengths, and `original1` the directions.
+    `parametrizations.<name>.original0` contains the lengths, and `original1` contains the directions.
 
     Args:
         dim: the dimension with one length per index; None for one length of the whole weight.

@@ -270,7 +270,7 @@ def register_parametrization(
 
 
 def _check_another(module: Module, tensor_name: str, parametrization: Any) -> None:
-    """Raise an error if one more parametrization changes shape or dtype, in either direction."""
+    """Raise an error if one more parametrization, or its inverse, changes shape or dtype."""
     value = getattr(module, tensor_name)
     new = parametrization(value)
     _require_tensor(new, "A parametrization must return a tensor. Got {}.")
@@ -302,7 +302,7 @@ def _check_another(module: Module, tensor_name: str, parametrization: Any) -> No
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Return whether the named tensor of `module` is parametrized. Without a name, return whether any tensor is."""
+    """Return whether the named tensor of `module` is parametrized. Without a name, return whether any tensor is parametrized."""
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -313,8 +313,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Remove all parametrizations of a tensor. The tensor is then an ordinary parameter or buffer again.
 
     Args:
-        leave_parametrized: whether to keep the value that the parametrizations compute. Otherwise the stored tensor is
-            kept. There must be exactly one.
+        leave_parametrized: whether to keep the value that the parametrizations compute. Otherwise the stored tensor
+            remains. In this case, only one tensor may be stored.
 
     Raises:
         ValueError: if the tensor is not parametrized, or if several tensors are stored for it and `leave_parametrized`

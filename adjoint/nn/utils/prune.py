@@ -362,7 +362,7 @@ def global_unstructured(
     Args:
         parameters: pairs of a module and the name of its parameter.
         pruning_method: an unstructured method, such as `L1Unstructured`. `kwargs` are its arguments.
-        importance_scores: by pair, the values that are compared instead of the parameters.
+        importance_scores: a dictionary of the values to compare instead of the parameters, by pair.
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")

@@ -53,9 +53,9 @@ def lobpcg(
     eigenvectors have derivatives, except for repeated eigenvalues among the `k`.
 
     Args:
-        A: symmetric, of shape `(*, m, m)`, also sparse.
+        A: a symmetric matrix of shape `(*, m, m)`, dense or sparse.
         k: the number of eigenvalues; by default 1, or the number of columns of `X`.
-        B: symmetric and positive definite; by default the identity.
+        B: a symmetric and positive definite matrix; by default the identity.
         X: the first approximation of the eigenvectors; random by default.
         n: the number of columns of `X` if it is random.
         iK: a preconditioner, an approximate inverse of `A`.

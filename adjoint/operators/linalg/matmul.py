@@ -68,7 +68,7 @@ class mm:
         if batch.has(second):
             if batch.has(first) or first.layout is strided:
                 return matmul(batch.first(first), batch.first(second))
-            wide = batch.first(second).transpose(0, 1)  # a sparse matrix times one wide one
+            wide = batch.first(second).transpose(0, 1)  # one product of a sparse and a wide matrix
             return mm(first, wide.flatten(1)).unflatten(1, wide.shape[1:]).transpose(0, 1)
         whole = batch.first(first)  # one tall matrix
         return batch.apply(op, (whole.flatten(0, 1), second)).unflatten(0, whole.shape[:2])

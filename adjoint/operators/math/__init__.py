@@ -1,1 +1,1 @@
-"""Elementwise operators: arithmetic, comparison, powers, special functions; also Fourier transforms."""
+"""Elementwise operators (arithmetic, comparison, powers, special functions), and Fourier transforms."""

@@ -1,4 +1,4 @@
-"""Powers: `pow` and related functions. Powers with a number as exponent, or as base, have separate operators."""
+"""Powers: `pow` and related functions. Separate operators compute powers with a number as exponent or as base."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class as_strided:
         offset = None if storage_offset is None else whole(storage_offset)
         return xp.as_strided_backward(grad, self_geometry, tuple(map(whole, size)), tuple(map(whole, stride)), offset)
 
-    def batch(op, batch, value, size, stride, storage_offset):  # the window of each example on its part of the memory
+    def batch(op, batch, value, size, stride, storage_offset):  # each example has a window on its part of the memory
         first = batch.first(value)
         offset = first.storage_offset() if storage_offset is None else storage_offset
         return first.as_strided((first.shape[0], *size), (first.stride(0), *stride), offset)

@@ -20,7 +20,7 @@ from ...tensor import PLAIN_TYPES, Tensor
 def _arrays(tensors):
     """Return the arrays of tensors.
 
-    Return None if operators must change a tensor: for a transform, a subclass, or a lazy conjugate.
+    Return None for tensors that only operators can change: tensors of transforms, subclasses, and lazy conjugates.
     """
     kinds = set(map(type, tensors))
     kinds.discard(Tensor)
@@ -42,8 +42,8 @@ def _is_watched():
 def _fused_update_(formula, options, lists, rounds_once):
     """Apply the formula of an optimizer in place to lists of parameters, their gradients and their state.
 
-    Return False and change nothing if operators must compute the step: under transforms, for complex parameters, for
-    different shapes or dtypes, and for half precision unless the formula `rounds_once`.
+    Return False and change nothing if operators must compute the step. They must under transforms, for complex
+    parameters, for different shapes or dtypes, and for half precision unless the formula `rounds_once`.
     """
     if _is_watched():
         return False
