@@ -1,4 +1,4 @@
-"""The calls whose arguments in PyTorch's dispatcher differ from the declarations here: by operator, and in the other direction.
+"""The calls whose arguments differ between PyTorch's dispatcher and the declarations here, translated in both directions.
 
 `FORMS` translates the calls of operators. `LEAVES` translates the calls of hand-written functions that are one operator
 in PyTorch. `FUNCTIONS` computes PyTorch's operators without a counterpart here.

@@ -61,7 +61,7 @@ def register_pytree_node(
     """Register `cls` (without subclasses) as a container. `unflatten_fn(*flatten_fn(value))` must equal `value`.
 
     `flatten_fn` returns the items and a context. `flatten_with_keys_fn` returns pairs of a key and an item in place of
-    the items. The other functions are accepted for files of PyTorch.
+    the items. Other keywords are accepted and ignored.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls!r} is already registered as pytree node.")

@@ -210,7 +210,7 @@ def real_part(array: Array, dtype: Any) -> Array:
 
 
 def expanded(source: Array, array: Array) -> Array:
-    """Return `source` in a form that can be written to `array`, which is its real part if necessary, broadcast to the shape.
+    """Return `source`, broadcast to the shape of `array`, to which it will be written. Return its real part if necessary.
 
     Raises:
         RuntimeError: if the shapes do not match.

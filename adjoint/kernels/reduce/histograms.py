@@ -60,7 +60,7 @@ def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:
 def _linspace(low: Any, high: Any, count: int) -> ndarray:
     """Return edges, rounded as in PyTorch's `linspace`.
 
-    The first half is computed from the lowest edge, and the second from the highest.
+    The first half is computed from the lowest edge, and the second half from the highest edge.
     """
     step = (high - low) / low.dtype.type(count)
     places = numpy.arange(count + 1).astype(low.dtype)

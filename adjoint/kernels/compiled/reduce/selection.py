@@ -95,7 +95,7 @@ def first_rows(
 
     They are sorted if `RANKED`, and otherwise in the order of the row.
 
-    `room_for`: the number of candidates that are collected until a key is known that no further candidate may exceed.
+    `room_for`: the maximum number of candidates in memory. Then only the first `k` candidates are kept.
     """
     KEY = key_type(T)
     for piece in range(start, stop):
