@@ -109,7 +109,7 @@ def bce_with_logits_of_floats(input, target, weight=None, pos_weight=None, reduc
 def unreduced_bce_with_logits(input, target, weight=None, pos_weight=None, reduction=0):
     """The cross entropy of the sigmoid of logits.
 
-    `reduction` 1 is the mean and 2 the sum; any other number means no reduction.
+    `reduction` is 1 (mean) or 2 (sum). With any other number, the losses are not reduced.
     """
     if type(reduction) is not int:
         raise TypeError(

@@ -36,7 +36,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     `lengths` or `offsets` give the segments. Both contain integers. The last dimension corresponds to `axis`, and the
     other dimensions are the first dimensions of `data`. Elements after the last segment are not used. With `lengths`,
     such elements are an error unless `unsafe` is true. `initial` is included in every segment. Without `initial`, an
-    empty segment gives 0, NaN, 1, -inf or inf.
+    empty segment gives 0 (sum), NaN (mean), 1 (prod), -inf (max) or inf (min).
 
     >>> import adjoint as torch
     >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 5.0]), "max", lengths=torch.tensor([2, 1]))
