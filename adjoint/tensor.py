@@ -326,7 +326,7 @@ def lazy_bits(tensor: Tensor) -> int:
 
 
 def can_require_grad(array: numpy.ndarray[Any, Any]) -> bool:
-    """Return whether the dtype is differentiable, which floating-point and complex dtypes are."""
+    """Return whether the dtype is a floating-point or complex dtype, and therefore differentiable."""
     kind = dtypes.from_numpy(array.dtype)
     return kind.is_floating_point or kind.is_complex
 

@@ -56,7 +56,7 @@ def warn_of_hooks(extra: Extra | None) -> None:
 
 
 def note_former(leaf: Any, array: Any) -> None:
-    """Store the shape and dtype of a leaf before `array` replaces its array. Earlier graphs send such gradients."""
+    """Store the shape and dtype of a leaf before `array` replaces its array. Gradients from earlier graphs have them."""
     own = leaf._array
     if array.shape != own.shape or array.dtype != own.dtype:
         extra = leaf._own_extra()
