@@ -163,7 +163,7 @@ class BlockMask:
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """Return the percentage of pairs outside all blocks. Blocks that extend beyond the lengths can make it negative."""
+        """Return the percentage of pairs outside all blocks. It is negative if blocks extend far beyond the lengths."""
         blocks = int(self.kv_num_blocks.sum())
         if self.full_kv_num_blocks is not None:
             blocks += int(self.full_kv_num_blocks.sum())

@@ -280,7 +280,8 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     Return the outputs of the last layer, and the final states.
 
     The arguments are `(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`. For
-    packed sequences, they are `(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)`.
+    packed sequences, the arguments are `(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train,
+    bidirectional)`.
 
     Args:
         input: `(L, N, features)`, or `(N, L, features)` with `batch_first`.

@@ -1,6 +1,6 @@
 """The history of views after in-place changes: `CopySlices`, which the base gets, and new edges of other views.
 
-`tape.views` decides when to run these functions. The nodes compute on arrays and, when recorded, on tensors.
+`tape.views` decides when to run these functions. The nodes compute on arrays or, if backward is recorded, on tensors.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards):
 def recurrent_layer_gradients(
     grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs
 ):
-    """The gradients of projected, hidden, cell, weight and bias."""
+    """The gradients of `projected`, `hidden`, `cell`, `weight` and `bias`."""
     return _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards)
 
 

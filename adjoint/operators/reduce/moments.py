@@ -102,7 +102,7 @@ class std_mean:
 
 
 def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
-    """The gradient of the norm of order `ord` over `dim`, or 0 at a norm of 0, which is not differentiable."""
+    """The gradient of the norm of order `ord` over `dim`, or 0 at a norm of 0, where the norm is not differentiable."""
     shape = tuple(self.shape)
     dim = None if names_all(dim) else dim
     grad, norm = xp.kept(grad, shape, dim, keepdim), xp.kept(result, shape, dim, keepdim)
