@@ -41,7 +41,7 @@ def register_multi_grad_hook(
     """Call `fn` in each backward that computes gradients of `tensors`.
 
     With `mode="all"`, `fn` is called when all gradients that this backward computes for `tensors` have arrived. It
-    receives a list, with None for the other tensors. With `mode="any"`, it is called with the first gradient. The
+    receives a list, with None for the other tensors. With `mode="any"`, `fn` is called with the first gradient. The
     result of `fn` is ignored.
 
     Raises:

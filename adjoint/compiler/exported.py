@@ -433,7 +433,7 @@ def shape_of(tensor: Tensor) -> str:
     return f"{tensor.dtype.name}{list(tensor.shape)} with strides {getattr(array, 'strides', None)}"
 
 
-# --- what users call ------------------------------------------------------------------------------------------------------
+# --- public functions -----------------------------------------------------------------------------------------------------
 
 
 def exported(variant: Variant, function: Any) -> ExportedProgram:

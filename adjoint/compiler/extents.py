@@ -430,7 +430,7 @@ class General:
             and all(itertools.starmap(self.same_result, zip(first, second, strict=True)))
         )
 
-    # --- what the user's code has asked ---------------------------------------------------------------------------------
+    # --- conditions of the user's code ----------------------------------------------------------------------------------
 
     def conditions_of_symbols(self) -> Iterator[tuple[Callable[..., Any], list[Any], Any]]:
         """Return the conditions on the numbers that the user's code has computed from sizes."""

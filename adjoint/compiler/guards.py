@@ -293,7 +293,7 @@ class Guards:
             for table in ("_modules", "_parameters", "_buffers"):
                 self.elements(vars(each)[table])
 
-    # --- what expressions ask and change -------------------------------------------------------------------------------
+    # --- reads and changes by expressions ------------------------------------------------------------------------------
 
     def attribute_of_super(self, value: Any, name: str) -> Any:
         """Read an attribute of `super()`. The searched classes must keep their attributes of this name."""

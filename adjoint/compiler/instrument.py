@@ -321,7 +321,7 @@ def without_annotations(node: ast.FunctionDef) -> None:
 
 
 def rewritten(function: FunctionType, observer: Any, rewriter: type[Rewriter] = Rewriter) -> FunctionType:
-    """Return the function with the expressions that `rewriter` selects replaced by calls of `observer`.
+    """Return the function. Calls of `observer` replace the expressions that `rewriter` selects.
 
     Raises:
         NotReadable: if there is no source, or if the source contains a statement that cannot be observed.

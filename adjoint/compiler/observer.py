@@ -141,7 +141,7 @@ class Observer(Guards):
             frame = frame.f_back
         return False
 
-    # --- what expressions ask -------------------------------------------------------------------------------------------
+    # --- reads by expressions -------------------------------------------------------------------------------------------
 
     def truth(self, value: Any) -> Any:
         """Record that the truth of `value` is tested."""

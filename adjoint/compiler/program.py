@@ -180,7 +180,7 @@ class Program:
             text = " = ".join([*["{}._grad"] * len(leaves), "None"])
             self.append("zero_grad", text, [*map(Constant, leaves)], [], keeps=True)
 
-    # --- what is used ---------------------------------------------------------------------------------------------------
+    # --- uses of values -------------------------------------------------------------------------------------------------
 
     def used(self, wanted: set[int]) -> list[bool]:
         """Return for each instruction whether one of the `wanted` values, or an instruction that must run, depends on it."""

@@ -417,7 +417,7 @@ class Tracer(Handler):
         if not (self.drawing or repeated) or self.rehearsing is not None:
             self.stop("random numbers are drawn outside of operators, or in a backward")
 
-    # --- what the engine does -----------------------------------------------------------------------------------------
+    # --- calls of the engine ------------------------------------------------------------------------------------------
 
     def seeds(self, grads: list[Any]) -> None:
         """Record the arrays of ones with which a backward begins."""

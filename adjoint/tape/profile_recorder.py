@@ -145,7 +145,7 @@ class Recorder(Handler):
         self.memory = False
         self.held.clear()
 
-    # --- what runs ----------------------------------------------------------------------------------------------
+    # --- calls --------------------------------------------------------------------------------------------------
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Run the call of an operator as an event."""

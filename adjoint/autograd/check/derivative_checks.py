@@ -402,7 +402,7 @@ def progress(mapping: Mapping, total: int, what: str) -> Iterator[None]:
 def random_gradient(output: Tensor, non_contiguous: bool) -> Tensor:
     """Return a gradient for `output` that requires grad, with uniformly distributed elements from -1 to 1."""
     shape: tuple[int, ...] = output.shape
-    if non_contiguous and output.numel() > 1:  # every second element of twice as many
+    if non_contiguous and output.numel() > 1:  # a view of every second element
         shape = (*shape[:-1], 2 * shape[-1])
     gradient = empty(shape, dtype=output.dtype)
     (view_as_real(gradient) if output.is_complex() else gradient).uniform_(-1, 1)

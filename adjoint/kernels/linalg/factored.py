@@ -181,7 +181,7 @@ def _check_factors(LU: Array, pivots: Array, B: Array, left: bool) -> None:
         )
 
 
-# --- what is found also of singular matrices ------------------------------------------------------------------
+# --- results for singular matrices too ------------------------------------------------------------------------
 
 
 def inv_ex(self: Array, check_errors: bool = False) -> tuple[Array, Array]:

@@ -123,7 +123,7 @@ def _copied(target: Array, source: Array) -> Array:
 def _wanted_order(
     shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, windows: tuple[Window, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the sizes of the memory, slowest dimension first, and the dimension of the memory for each dimension of the result.
+    """Return the sizes in memory, slowest dimension first, and the dimension in memory for each dimension of the result.
 
     Return None if the result already has this order.
     """

@@ -299,7 +299,7 @@ def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
 
 
 def distinct(dims: tuple[int, ...], ndim: int) -> list[int]:
-    """Return dimensions counted from the front. Raise RuntimeError if one occurs twice."""
+    """Return dimensions counted from the front. Raise RuntimeError if a dimension occurs twice."""
     wrapped = [_wrap(dim, ndim) for dim in dims]
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
