@@ -1,4 +1,4 @@
-"""The reader of plans that prints them. It writes straight-line source for the common case of each operator's function.
+"""The reader that prints plans. It writes straight-line source for the common case of each operator's function.
 
 A function first tests whether its arguments are the common case (exact `Tensor`s or plain subclasses on plain arrays, no `out`,
 no unusual mode). If a condition fails, it takes the slow path. The rest of the function consists of the steps of the plan for

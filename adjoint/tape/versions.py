@@ -60,7 +60,7 @@ def counting(tensor: Tensor) -> list[Any] | None:
     counter: Any = shared_counter(tensor)
     if isinstance(counter, list):
         return counter
-    return None if modes.STATE.inference else counter.counter  # the counter of an inference tensor (see `inference_tensors`)
+    return None if modes.STATE.inference else counter.counter  # of an inference tensor (see `inference_tensors`)
 
 
 def about_to_change(tensor: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""The number of vectors in tiles of sums, masks, and transposes of squares of vectors and of rows of any length."""
+"""The sizes of register tiles, masks of vectors, and transposes of squares and of rows of any length."""
 
 from __future__ import annotations
 

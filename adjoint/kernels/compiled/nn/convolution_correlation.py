@@ -1,4 +1,4 @@
-"""The loops of the gradient of a convolution's weight, which are sums over positions of gradients times inputs."""
+"""The loops of the gradient of a convolution's weight, which is a sum over positions of gradients times inputs."""
 
 from __future__ import annotations
 
