@@ -157,7 +157,7 @@ class softshrink:
 
 @operator(kernel=kernels.elu, namespace="functional", inplace=True, tangent="elementwise")
 class elu:
-    """`scale * input` where it is positive, and `scale * alpha * (exp(input_scale * input) - 1)` elsewhere."""
+    """`scale * input` where `input` is positive, and `scale * alpha * (exp(input_scale * input) - 1)` elsewhere."""
 
     def forward(self: Array, alpha: Number = 1.0, scale: Number = 1, input_scale: Number = 1): ...
 

@@ -1,4 +1,4 @@
-"""Batching rules of losses. They compute the losses of the whole batch at once, and reduce them for each example."""
+"""Batching rules of losses. The rules compute all losses of the batch at once, and reduce the losses of each example."""
 
 from __future__ import annotations
 

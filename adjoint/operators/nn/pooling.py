@@ -225,7 +225,7 @@ def _flag(value: Any, function: str, name: str, position: int | None) -> bool:
 
 
 def _one(value: Any, function: str, name: str, position: int | None) -> tuple[int, ...]:
-    """Return `value`, a number or a sequence of one number, as a tuple of one."""
+    """Return `value`, a number or a sequence of one number, as a tuple of one number."""
     values = _sizes(value, 1, function, name, position)
     if len(values) != 1:
         raise RuntimeError(f"{function}() argument '{name}' should contain one int (got {len(values)})")

@@ -32,7 +32,7 @@ def kept(value, shape, dim, keepdim):
 
 @public(namespace=None, on_arrays=kernels.in_dtype_of)
 def in_dtype_of(value, other):
-    """Return `value` in the dtype of `other`. A 32-bit array divided by counts has 64 bits."""
+    """Return `value` in the dtype of `other`. A 32-bit array divided by counts has 64-bit elements."""
     return value
 
 
