@@ -230,7 +230,7 @@ class _Signatures:
 
 
 def _general(label: str) -> str:
-    """Return a label that is the same for all modules of a list. It has no numbers in the path.
+    """Return a label that is the same for all modules of a list. The path in the label has no numbers.
 
     The class keeps its number.
     """

@@ -1,8 +1,8 @@
 """Distinguishes refusals, which are errors of kernels about their arguments, from errors of signal handlers.
 
-The straight-line code of an operator leaves a call that a kernel refuses to the slow path, which finds the user's
-error. An error of a signal handler, such as the handler of an alarm, is not a refusal. It reaches the caller, and the
-call is not repeated. A change of memory is counted even if an interrupt ends it half-way.
+If a kernel refuses a call, the straight-line code of an operator leaves the call to the slow path, which finds the
+user's error. An error of a signal handler, such as the handler of an alarm, is not a refusal. It reaches the caller,
+and the call is not repeated. A change of memory is counted even if an interrupt ends it half-way.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 BLAS computes the updates as products, and compiled loops factor the blocks.
 
 The factor `R`, for which `R.T @ R` is the matrix, is computed row by row, so all vectors run along rows. Read by
-columns, it is the lower factor. A block row is brought up to date with all rows above it by one product. Then its first
-square is factored, and the part to the right of the square is solved in strips of a few vectors, which stay in the
-first-level cache.
+columns, it is the lower factor. One product updates a block row with all rows above it. Then its first square is
+factored, and the part to the right of the square is solved in strips of a few vectors, which stay in the first-level
+cache.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _PIECES = 32
 
 @loops
 def exceeds(x: T, best: T, MAXIMUM: Static) -> boolean:
-    """Return whether an element replaces the best one so far. A NaN replaces everything except another NaN."""
+    """Return whether an element replaces the best element so far. A NaN replaces everything except another NaN."""
     if x.type.kind == "f":
         return (not (x <= best) if MAXIMUM else not (x >= best)) & (best == best)
     return x > best if MAXIMUM else x < best
