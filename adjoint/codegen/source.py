@@ -134,8 +134,8 @@ class Writer:
         """Return the code of an expression, which ends with `return`.
 
         A step overwrites an operand only if the operand has the shape of the result. If the arrays are not `alike`, the
-        operand must also depend on all inputs of the result, because inputs may be broadcast. (Arrays that should be
-        alike but are not raise ValueError.)
+        operand must also depend on all inputs of the result, because inputs may be broadcast. (If arrays that should be
+        alike are not, NumPy raises ValueError.)
         """
         lines: list[str] = []
         known: dict[Any, str] = {}

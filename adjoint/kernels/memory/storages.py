@@ -116,7 +116,7 @@ class UntypedStorage:
         Args:
             filename: the path.
             shared: whether changes are written to the file, which is created or extended if necessary.
-            nbytes: the number of bytes. A file that is not shared must have at least this number.
+            nbytes: the number of bytes. A file that is not shared must have at least as many bytes.
 
         Raises:
             RuntimeError: if the file cannot be opened or is too short.

@@ -118,7 +118,7 @@ def _slices(name: str, x: ndarray, dim: int) -> tuple[ndarray, int]:
 
 
 def _starts(rows: ndarray) -> ndarray:
-    """Return whether each row differs from the one before it."""
+    """Return whether each row differs from the previous row."""
     starts = numpy.empty(len(rows), bool)
     starts[:1] = True
     starts[1:] = (rows[1:] != rows[:-1]).any(1) if rows.ndim > 1 else rows[1:] != rows[:-1]

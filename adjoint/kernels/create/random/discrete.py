@@ -245,10 +245,10 @@ def _with_replacement(stream: Stream, probs: ndarray, num_samples: int) -> ndarr
 def poisson(stream: Stream, rate: ndarray) -> ndarray:
     """Return Poisson numbers of events as a new array.
 
-    `rate` contains the expected numbers, and determines the shape and the type. A rate below 10 multiplies uniform
-    numbers (Knuth, The Art of Computer Programming, volume 2, 3.4.1). A larger rate uses transformed rejection
-    (Hörmann, "The transformed rejection method for generating Poisson random variables", 1993). Both methods consume a
-    random number of words, so numbers are drawn one by one.
+    `rate` contains the expected numbers, and determines the shape and the type. For a rate below 10, uniform numbers
+    are multiplied (Knuth, The Art of Computer Programming, volume 2, 3.4.1). For a larger rate, transformed rejection
+    is used (Hörmann, "The transformed rejection method for generating Poisson random variables", 1993). Both methods
+    consume a random number of words, so numbers are drawn one by one.
 
     Raises:
         NotImplementedError: if `rate` is not floating-point.
