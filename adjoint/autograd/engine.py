@@ -221,7 +221,7 @@ def store(grad: Any, wanted: dict[int, Any]) -> None:
 
 
 def discover(roots: list[Any]) -> tuple[list[Node], dict[int, int]]:
-    """Find the nodes reachable from the roots, the latest first, and the number of edges to each leaf (by `id`) minus one."""
+    """Find the nodes reachable from the roots, the latest first. Count the edges to each leaf (by `id`), minus one."""
     seen: dict[Node, None] = {}  # a dictionary is faster than a set here
     uses: dict[int, int] = {}
     for edge in roots:
@@ -248,7 +248,7 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[int, int]]:
 
 
 def deliver(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> None:
-    """Add `grad`, in the form that the receiver at the end of `edge` requires, to its gradients that have already arrived.
+    """Add `grad`, in the form that the receiver at the end of `edge` requires, to the earlier gradients of the receiver.
 
     For a node with several outputs, gradients are in a list. The engine drops a gradient for a view without history.
     """

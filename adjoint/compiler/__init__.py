@@ -84,7 +84,7 @@ def compile(
             give the same program. A CUDA graph would save nothing, because a call runs one function. Loops are chosen
             by sizes, without measurements. All passes together take milliseconds, so every mode runs all of them.
         options: accepted, but without effect.
-        backend: with a function, or the name of a debugging backend such as "eager", `model` runs unchanged.
+        backend: if it is a function, or the name of a debugging backend such as "eager", `model` runs unchanged.
         disable: whether to return `model` itself.
 
     Raises:

@@ -75,9 +75,9 @@ class Operator:
     Options for the computation:
         `kernel`: the `codegen.kernel.Kernel` of the operator, or an array function as its only form; by default `forward`.
         `promote`: "common" converts operands to their common dtype; "float" also converts integers to the default dtype.
-        `numbers`: numbers may replace tensors (by default with promotion). "first": even the first one. "wide": numbers, and
-        tensors without dimensions, are not rounded to half types.
-        `elementwise`: results have the memory order of the operands, or of the named ones (by default with promotion).
+        `numbers`: numbers may replace tensors (by default with promotion). "first": even the first. "wide": numbers,
+        and tensors without dimensions, are not rounded to half types.
+        `elementwise`: results have the memory order of the operands, or of the named operands (by default with promotion).
         `outputs`, `returns`: the names of several results, and of their tuple. `view`: results are views of the first tensor.
         `check`: a function that raises errors for wrong arguments. `overloaded`: PyTorch's error for wrong operands is
         "invalid combination of arguments". `shape_of_elements`: shapes of results depend on elements ("masks": only of masks).

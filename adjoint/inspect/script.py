@@ -37,8 +37,8 @@ def run_script(path: str, arguments: Sequence[str] = (), trace: bool = False, va
     """Run the script at `path` as `python path` does, and record the graph of its last backward.
 
     With `trace`, the steps of the backward are recorded too. With `values`, small intermediate tensors keep their
-    values. Every backward is drawn before it runs, because it is not known in advance which one is the last. Drawing
-    takes about as long as a backward.
+    values. Every backward is drawn before it runs, because it is not known in advance which backward is the last.
+    Drawing takes about as long as a backward.
     """
     kept = Kept()
     before = sys.argv, sys.path[:]

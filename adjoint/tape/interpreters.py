@@ -33,7 +33,7 @@ class Handler:
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Return the result of the call.
 
-        Most handlers call `proceed()`, which runs the handlers after this one and then the operator.
+        Most handlers call `proceed()`, which runs the handlers after this handler and then the operator.
         """
         raise NotImplementedError
 

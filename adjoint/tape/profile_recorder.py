@@ -218,7 +218,7 @@ class Recorder(Handler):
     # --- memory -------------------------------------------------------------------------------------------------
 
     def hold(self, event: Event, arrays: Any, inputs: Any) -> None:
-        """Add the memory of `arrays` that no input owns to `event`, and observe the release of that memory."""
+        """Add to `event` the memory of `arrays` that no input owns, and observe the release of this memory."""
         known = {id(root_of(_array(item))) for item in _flat(inputs) if _array(item) is not None}
         for array in arrays:
             root = None if array is None else root_of(array)

@@ -94,7 +94,7 @@ def is_tensor_like(value: Any) -> bool:
 
 
 def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:
-    """Return the first argument of each class that is `wanted`. Subclasses come before bases. The order is left to right."""
+    """Return the first argument of each class that is `wanted`. Subclasses come first, otherwise from left to right."""
     found: list[Any] = []
     kinds: list[type] = []
     for value in arguments:

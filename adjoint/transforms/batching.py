@@ -184,7 +184,7 @@ DIMENSIONS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
 def along_dims(op: Operator, batch: Batch, value: Any, *rest: Any, more: int = 0) -> Any:
     """Apply the operator with shifted dimensions.
 
-    Return None if no dimensions are given or the tensor has none.
+    Return None if no dimensions are given or the tensor has no dimensions.
 
     `more` is added to the number of dimensions of `value`. For parameters annotated `Dims`, None and () mean all
     dimensions.
@@ -224,7 +224,7 @@ def expanded(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 def broadcast(op: Operator, batch: Batch, *args: Any) -> Any:
-    """Apply the operator itself, which broadcasts stacks of matrices, with the batch dimension in front of all others."""
+    """Apply the operator itself, which broadcasts stacks of matrices, with the batch dimension in front."""
     rank = max(value._array.ndim for value in args if isinstance(value, Tensor))
     return applied(op, tuple(batch.aligned(value, rank) if isinstance(value, Tensor) else value for value in args))
 

@@ -533,7 +533,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
     Raises:
         RuntimeError: outside a `dual_level`, if the shapes differ, or if the tensor already has a tangent.
-        ValueError: if the dtype of either is neither floating point nor complex.
+        ValueError: if the dtype of the primal or the tangent is neither floating point nor complex.
     """
     current = current_level()
     if current is None or (level is not None and level < 0):

@@ -514,7 +514,7 @@ class Functional(Transform):
         self.end()
 
     def spread(self, value: Any) -> Any:
-        """Expand an unbatched tensor that the function has created along the batch. Return other values unchanged."""
+        """Expand, along the batch, an unbatched tensor that the function has created. Return other values unchanged."""
         given = value
         while type(value) is BatchedTensor and value.bdim is None and not value.requires_grad:
             value = value.value  # a differentiated function has created it

@@ -1,4 +1,4 @@
-"""The memory layout of tangents equals that of their primals, so that views and in-place changes match."""
+"""The memory layout of tangents equals the layout of their primals, so that views and in-place changes match."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Return `func` as a function of a batch along one more dimension of its inputs, computed for the whole batch together.
+    """Return a function that computes `func` for a whole batch at once, along one more dimension of the inputs.
 
     Args:
         func: a function that takes and returns tensors, which may be nested in tuples, lists and dicts.

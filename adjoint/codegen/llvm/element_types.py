@@ -91,7 +91,7 @@ class PointerType:
 
 @dataclass(frozen=True, slots=True)
 class TypeVariable:
-    """A type that the code that compiles a kernel specifies by name."""
+    """A type with a name. The code that compiles a kernel chooses the type."""
 
     name: str
 

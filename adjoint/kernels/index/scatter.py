@@ -518,7 +518,7 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
 def index_reduce(
     x: ndarray, dim: int, index: ndarray, source: ndarray, reduce: str, include_self: bool = True
 ) -> ndarray:
-    """Return a copy of `x` with the slices that `index` selects combined with slices of `source` (see `scatter_reduce`).
+    """Return a copy of `x`. The slices that `index` selects are combined with slices of `source` (see `scatter_reduce`).
 
     Raises:
         RuntimeError: if types or shapes do not match.

@@ -54,7 +54,7 @@ def fft_c2c(self: Array, dim: tuple[int, ...], normalization: int, forward: bool
 
 
 def fft_r2c(self: Array, dim: tuple[int, ...], normalization: int, onesided: bool) -> Array:
-    """Return the transform of real numbers. `onesided`: whether to omit the half of the last of `dim` that symmetry implies."""
+    """Return the transform of real numbers. `onesided`: whether to omit the redundant half of the last dimension in `dim`."""
 
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
         half = _along(array, axes[-1], True, normalization, onesided)
@@ -65,7 +65,7 @@ def fft_r2c(self: Array, dim: tuple[int, ...], normalization: int, onesided: boo
 
 
 def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size: int) -> Array:
-    """Return the inverse of the onesided transform, with `last_dim_size` elements in the last of `dim`."""
+    """Return the inverse of the onesided transform, with `last_dim_size` elements in the last dimension of `dim`."""
 
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
         for axis in axes[:-1]:

@@ -343,7 +343,7 @@ def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:
 
 
 def mapped(function: Callable[..., Any], *arrays: Array) -> Array:
-    """Return the results of a Python function of the elements, as Python numbers, of arrays with one shape."""
+    """Apply a Python function to the elements of arrays with one shape, as Python numbers. Return the results."""
     values = [function(*numbers) for numbers in zip(*(to_python(array.reshape(-1)) for array in arrays), strict=True)]
     for value in values:
         if not isinstance(value, (int, float, complex)):

@@ -227,7 +227,7 @@ def itself(array: SparseArray) -> SparseArray:
 
 
 def copy(self: Any, other: Any, non_blocking: bool = False) -> Any:
-    """Return the elements of `other` in the dtype of `self`, which replace the elements of `self`."""
+    """Return the elements of `other`, in the dtype of `self`, to replace the elements of `self`."""
     if not (isinstance(self, SparseArray) and isinstance(other, SparseArray)):
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! "

@@ -1,4 +1,4 @@
-"""Copy the elements for which a mask is true to consecutive memory, and copy them back."""
+"""Copy the elements that a mask selects to consecutive memory, and copy them back."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def search(
 ) -> None:  # fmt: skip
     """Find the positions of values in sequences of `length`.
 
-    Each row of `count` values has a separate sequence, or all rows share one (`shared`).
+    Each row of `count` values has a separate sequence, or all rows share one sequence (`shared`).
 
     The steps that halve the remaining range are the same for all values. The last values are searched again together
     with the values before them if they do not fill a vector.

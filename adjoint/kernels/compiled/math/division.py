@@ -1,6 +1,6 @@
 """Quotients and remainders of integers.
 
-A single divisor is replaced by its reciprocal with a correction, and many divisors are used in float64.
+A single divisor is replaced by its reciprocal with a correction, and quotients by many divisors are computed in float64.
 
 Processors divide integers one at a time, in 10 to 40 steps each. For a number of at most 51 bits, the product with a
 reciprocal in float64 is a quotient that is wrong by at most one. The integer part of the quotient of two such numbers

@@ -85,7 +85,7 @@ def pack_rows(
 
 @loops
 def multiply_packed(sums: Pointer[f32], a: Pointer[i32], b: Pointer[f32], first: Int, panel: Int, depth: Int) -> None:
-    """Add the product of a panel of weights and the rows that `pack_rows` has packed to a tile of sums."""
+    """Add to a tile of sums the product of a panel of weights and the rows that `pack_rows` has packed."""
     steps = (depth + (STEP - 1)) // STEP
     panel_weights = cast_pointer(b, i32) + panel * steps * (12 * SQUARE)
     multiply_rows_of_pieces(sums, a + first // TILE * steps * (6 * SQUARE), panel_weights, steps)

@@ -47,7 +47,7 @@ def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarra
     """Fill `out`, which has any real type, with 1 with probability `p` and 0 otherwise, and return `out`.
 
     `p` is a number or a floating-point array that broadcasts to the shape of `out`. A float64 array or a number is
-    compared with 53 random bits, and an array of another type with 24.
+    compared with 53 random bits, and an array of another type with 24 random bits.
 
     Raises:
         RuntimeError: if a probability is not within [0, 1].
