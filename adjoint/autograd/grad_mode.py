@@ -278,7 +278,7 @@ class enforce_grad_layout_policy(_Switch):
 
 
 class _force_original_view_tracking(_Switch):
-    """Choose whether the repeated operations of a view regenerate the view after an in-place change of its base.
+    """Choose whether the operations that created a view are repeated after an in-place change of its base.
 
     If this setting is off, or was off when the view was created, one `as_strided` regenerates the view.
     """

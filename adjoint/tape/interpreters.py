@@ -105,7 +105,7 @@ class Transform:
     whether it was called while operators were recorded. `arguments`: the tensors that the function received. If
     `refuses_captured` is set, the function may change its arguments in place, but no other tensor that existed before.
     `notes_creation`: whether this or an outer transform records which tensors the function has created.
-    `is_asked`: whether operators report to this or an outer transform which tensors they change and create.
+    `is_asked`: whether operators report changed and created tensors to this or an outer transform.
     `records`: whether it differentiates by a graph. `recorded_batches`: the batching interpreters outside of the
     innermost such transform. Tensors that the function creates may get a history within these interpreters.
     """

@@ -80,7 +80,7 @@ class Batch:
         return tensor.reshape((tensor.shape[0], prod(tensor.shape[1:])))
 
     def unmerged(self, tensor: Tensor) -> Tensor:
-        """Split the first dimension, into which the batch dimension was merged, into two."""
+        """Split the first dimension into two. The batch dimension has been merged into it."""
         return tensor.reshape((self.size, tensor.numel() // self.size if self.size else 0))
 
     @staticmethod
