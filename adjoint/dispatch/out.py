@@ -294,7 +294,7 @@ def check_partial_overlap(target: Tensor, others: list[Any], disjoint: bool = Fa
     """
     array = target._array
     for other in others:
-        if not isinstance(other, numpy.ndarray) or not other.size or not (disjoint or other is not array):
+        if not isinstance(other, numpy.ndarray) or not (disjoint if other is array else other.size):
             continue
         if other is not array and not numpy.may_share_memory(array, other):
             continue

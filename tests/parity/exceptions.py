@@ -100,7 +100,6 @@ KNOWN: dict[str, Difference] = {
     **{
         case: Difference("composed of other operators here, whose nodes have other names and views")
         for case in (
-            "stft view",
             "stft graph",
             "stft method",
             "istft graph",

@@ -374,6 +374,11 @@ def rrelu_mean(self: Array, negative_slope: float) -> Array:
     return row_major(leaky_relu(self, negative_slope))
 
 
+def rrelu_with_noise(self: Array, noise: Array) -> Array:
+    """Return the product in row-major order, as in PyTorch."""
+    return numpy.asarray(numpy.multiply(self, noise, order="C"))
+
+
 def rrelu_noise(self: Array, slopes: Array) -> Array:
     """Return 1 where `x` is positive, and the next number of `slopes` elsewhere."""
     if self.dtype.char not in "fd" and self.dtype != BFLOAT16:

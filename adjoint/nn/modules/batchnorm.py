@@ -36,6 +36,7 @@ class _NormBase(Affine):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
+        self._create_affine(num_features, affine, bias, device, dtype)
         if track_running_stats:
             self.register_buffer("running_mean", torch.zeros(num_features, device=device, dtype=dtype))
             self.register_buffer("running_var", torch.ones(num_features, device=device, dtype=dtype))
@@ -43,7 +44,7 @@ class _NormBase(Affine):
         else:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 self.register_buffer(name, None)
-        self._create_affine(num_features, affine, bias, device, dtype)
+        self.reset_parameters()
 
     def reset_running_stats(self) -> None:
         """Set the running mean to zeros, the running variance to ones and the count of batches to 0."""

@@ -32,7 +32,6 @@ class Affine(Module):
         for name, present in (("weight", affine), ("bias", affine and bias)):
             value = Parameter(torch.empty(shape, device=device, dtype=dtype)) if present else None
             self.register_parameter(name, value)
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         if self.weight is not None:
@@ -66,6 +65,7 @@ class LayerNorm(Affine):
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self._create_affine(self.normalized_shape, elementwise_affine, bias, device, dtype)
+        self.reset_parameters()
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         held = self._parameters
@@ -150,6 +150,7 @@ class GroupNorm(Affine):
         self.eps = eps
         self.affine = affine
         self._create_affine(num_channels, affine, bias, device, dtype)
+        self.reset_parameters()
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -94,7 +94,7 @@ class glu:
         return xp.glu_backward(grad, self, dim)
 
 
-@internal(numpy.multiply, inplace=True, out=False, function_name="rrelu")
+@internal(kernels.rrelu_with_noise, inplace=True, out=False, function_name="rrelu")
 class rrelu_with_noise:
     """`input * noise`. `noise` is 1 where the input is positive, and the slope drawn for the element elsewhere."""
 
