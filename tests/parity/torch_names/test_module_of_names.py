@@ -1,6 +1,6 @@
 """The modules of classes and functions are PyTorch's, and every public path to PyTorch's object leads to ours.
 
-`missing_places.txt` lists the missing places, with the reasons: `python -m tests.parity.test_module_of_names` writes it
+`missing_places.txt` lists the missing places, with the reasons: `python -m tests.parity.torch_names.test_module_of_names` writes it
 again.
 """
 
@@ -120,7 +120,7 @@ def lines():
 @pytest.mark.thorough
 def test_all_paths_lead_to_ours_but_those_listed():
     # In a new process: imports of other tests give PyTorch's modules more names.
-    program = "from tests.parity.test_module_of_names import lines; print(*lines(), sep='\\n')"
+    program = "from tests.parity.torch_names.test_module_of_names import lines; print(*lines(), sep='\\n')"
     command = [sys.executable, "-W", "ignore", "-c", program]
     found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=LIST.parents[2]).stdout
     assert found == LIST.read_text(encoding="utf-8"), "see the first lines of this file"
