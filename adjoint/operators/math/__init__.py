@@ -1,1 +1,1 @@
-"""Elementwise operators (arithmetic, comparison, powers, special functions), and Fourier transforms."""
+"""Elementwise operators and Fourier transforms: arithmetic, comparison, powers, special functions."""
