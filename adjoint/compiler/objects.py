@@ -17,7 +17,16 @@ from numpy import ndarray
 
 from .._runtime.platform import ctypes
 from ..codegen.acceleration import LOOPS
-from ..codegen.llvm.built_in import FALSE, NONE, TRUE, built_in, function_of_python, new_float, new_reference
+from ..codegen.llvm.built_in import (
+    FALSE,
+    NONE,
+    TRUE,
+    built_in,
+    error_raised,
+    function_of_python,
+    new_float,
+    new_reference,
+)
 from ..codegen.llvm.compilation import Module
 from ..codegen.llvm.element_types import PointerType
 from ..codegen.llvm.host import HOST
@@ -170,7 +179,6 @@ def all_unchanged(own: Int, objects: Pointer[i64], given: Int) -> i64:
 item_of = function_of_python("PyDict_GetItemWithError", i64, i64, i64)
 next_item = function_of_python("PyDict_Next", i32, i64, *[PointerType(i64)] * 3)
 size_of = function_of_python("PyObject_Size", i64, i64)
-error_raised = function_of_python("PyErr_Occurred", i64)
 
 
 def keeping(ways: Sequence[tuple[int, int, int, int]]) -> Callable[[], bool] | None:

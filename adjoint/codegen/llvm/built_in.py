@@ -69,3 +69,6 @@ float_of = function_of_python("PyFloat_AsDouble", f64, i64)
 
 new_float = function_of_python("PyFloat_FromDouble", i64, f64)
 """Create a Python number."""
+
+error_raised = function_of_python("PyErr_Occurred", i64)
+"""Return 0 if no error has been raised."""

@@ -29,7 +29,7 @@ from ..acceleration import LOOPS
 from ..observed_kernels import KERNELS
 from ..plans import Memory, Plan
 from .atomics import call_address
-from .built_in import NONE, built_in, float_of, function_of_python, new_reference
+from .built_in import NONE, built_in, error_raised, float_of, function_of_python, new_reference
 from .language import Int, Pointer, Static, address, as_integer, as_pointer, f64, i64, local, loops
 from .launch import PARALLEL_BYTES, launch
 
@@ -67,7 +67,6 @@ LONGEST = 64
 REFUSED = id(NotImplemented)
 
 integer_of = function_of_python("PyLong_AsLongLong", i64, i64)
-raised = function_of_python("PyErr_Occurred", i64)
 forget = function_of_python("PyErr_Clear", None)
 
 
@@ -89,7 +88,7 @@ def run_table(own: Int, objects: Pointer[i64], given: Int) -> i64:
             as_pointer(as_integer(table + (ARRAYS_AT + k)), f64)[0] = float_of(objects[k])
         else:
             table[ARRAYS_AT + k] = integer_of(objects[k])
-    if given > arrays and raised() != 0:
+    if given > arrays and error_raised() != 0:
         forget()
         return new_reference(REFUSED)
     call_address(told[0], table, i64(0), told[4])

@@ -12,7 +12,7 @@ from ..._runtime.platform import ctypes
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, address
 from ..costs import CALLS
 from ..observed_kernels import KERNELS
-from .built_in import address_of, built_in
+from .built_in import built_in, define_functions_of_python
 from .element_types import NumberType, PointerType, Static, VectorType, f64, i64
 from .functions import Frame, LoopKernel
 from .host import HOST, MachineCode
@@ -119,17 +119,16 @@ def quick_code(types: tuple[str, ...], result: str | None) -> MachineCode:
 
     Pointers may be given as arrays. The function raises an error if another argument is not a number.
     """
-    for symbol, name_in_python in _OF_PYTHON.items():
-        HOST.define(symbol, address_of(name_in_python))
+    define_functions_of_python(*_DECLARED)
     name = "_".join(["quick", *types, result or "none"])
     lines = [
         f"define ptr @{name}(ptr %own, ptr %objects, i64 %given) {{",
-        "  %n = call i64 @adjoint_integer_of(ptr %own)",
+        f"  %n = call i64 @{_INTEGER}(ptr %own)",
     ]
     lines += ["  %function = inttoptr i64 %n to ptr"]
     values = []
     for i, text in enumerate(types):
-        wide, convert = ("double", "float_of") if text in ("float", "double") else ("i64", "integer_of")
+        wide, convert = ("double", "PyFloat_AsDouble") if text in ("float", "double") else ("i64", _INTEGER)
         narrow = {"ptr": "inttoptr", "float": "fptrunc", "i64": "bitcast", "double": "bitcast"}.get(text, "trunc")
         lines += [f"  %p{i} = getelementptr ptr, ptr %objects, i64 {i}", f"  %o{i} = load ptr, ptr %p{i}"]
         if text == "ptr":
@@ -137,38 +136,37 @@ def quick_code(types: tuple[str, ...], result: str | None) -> MachineCode:
                 f"  %c{i}p = getelementptr i8, ptr %o{i}, i64 {AFTER_HEAD - 8}", f"  %c{i} = load ptr, ptr %c{i}p",
                 f"  %is{i} = icmp eq ptr %c{i}, inttoptr (i64 {id(int)} to ptr)",
                 f"  br i1 %is{i}, label %number{i}, label %array{i}", f"number{i}:",
-                f"  %a{i} = call i64 @adjoint_integer_of(ptr %o{i})", f"  br label %known{i}", f"array{i}:",
+                f"  %a{i} = call i64 @{_INTEGER}(ptr %o{i})", f"  br label %known{i}", f"array{i}:",
                 f"  %d{i}p = getelementptr i8, ptr %o{i}, i64 {AFTER_HEAD}", f"  %d{i} = load i64, ptr %d{i}p",
                 f"  br label %known{i}", f"known{i}:", f"  %n{i} = phi i64 [%a{i}, %number{i}], [%d{i}, %array{i}]",
             ]  # fmt: skip
         else:
-            lines.append(f"  %n{i} = call {wide} @adjoint_{convert}(ptr %o{i})")
+            lines.append(f"  %n{i} = call {wide} @{convert}(ptr %o{i})")
         lines.append(f"  %v{i} = {narrow} {wide} %n{i} to {text}")
         values.append(f"{text} %v{i}")
-    lines += ["  %error = call ptr @adjoint_raised()", "  %fits = icmp eq ptr %error, null"]
+    lines += ["  %error = call ptr @PyErr_Occurred()", "  %fits = icmp eq ptr %error, null"]
     lines += ["  br i1 %fits, label %run, label %fail", "fail:", "  ret ptr null", "run:"]
     if result is None:
-        made = f"new_reference(ptr inttoptr (i64 {id(None)} to ptr))"
-        lines += [f"  call void %function({', '.join(values)})", f"  %made = call ptr @adjoint_{made}"]
+        lines += [f"  call void %function({', '.join(values)})"]
+        lines += [f"  %made = call ptr @Py_NewRef(ptr inttoptr (i64 {id(None)} to ptr))"]
     else:
         lines += [f"  %value = call {result} %function({', '.join(values)})"]
-        lines += [f"  %made = call ptr @adjoint_new_{result}({result} %value)"]
-    return HOST.compile(name, "\n".join([*_DECLARED, *lines, "  ret ptr %made", "}", ""]), plain=True)
+        lines += [f"  %made = call ptr @{_NUMBER_OF[result]}({result} %value)"]
+    return HOST.compile(name, "\n".join([*_DECLARED.values(), *lines, "  ret ptr %made", "}", ""]), plain=True)
 
 
 RETURNED = (None, i64, f64)
 """The types that a function of Python's C interface can return."""
 
-_OF_PYTHON = {
-    "adjoint_integer_of": "PyLong_AsUnsignedLongLongMask", "adjoint_float_of": "PyFloat_AsDouble",
-    "adjoint_raised": "PyErr_Occurred", "adjoint_new_reference": "Py_NewRef", "adjoint_new_i64": "PyLong_FromLongLong",
-    "adjoint_new_double": "PyFloat_FromDouble",
+_INTEGER = "PyLong_AsUnsignedLongLongMask"
+_NUMBER_OF = {"i64": "PyLong_FromLongLong", "double": "PyFloat_FromDouble"}
+_DECLARED = {
+    name: f"declare {result} @{name}({parameter})"
+    for name, result, parameter in (
+        (_INTEGER, "i64", "ptr"), ("PyFloat_AsDouble", "double", "ptr"), ("PyErr_Occurred", "ptr", ""),
+        ("Py_NewRef", "ptr", "ptr"), *((name, "ptr", type_) for type_, name in _NUMBER_OF.items()),
+    )
 }  # fmt: skip
-_DECLARED = [
-    "declare i64 @adjoint_integer_of(ptr)", "declare double @adjoint_float_of(ptr)", "declare ptr @adjoint_raised()",
-    "declare ptr @adjoint_new_reference(ptr)", "declare ptr @adjoint_new_i64(i64)",
-    "declare ptr @adjoint_new_double(double)",
-]  # fmt: skip
 
 
 def split_text(name: str, types: tuple[Any, ...]) -> str:
