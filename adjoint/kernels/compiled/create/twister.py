@@ -153,7 +153,10 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
 
 def run_for(kernel: Any, out: ndarray, *arguments: Any) -> Any:
     """Run the kernel for an array of float32 or float64, with further arguments."""
-    function = _compiled(kernel, out.itemsize)
+    return _run(_compiled(kernel, out.itemsize), out, *arguments)
+
+
+def _run(function: Any, out: ndarray, *arguments: Any) -> Any:
     return function.quick(out, *arguments) if out.size < FEW else function.call(address(out), *arguments)
 
 
@@ -202,7 +205,5 @@ def permutation(out: ndarray, stream: Stream) -> Any:
 
 def integers(out: ndarray, stream: Stream, first: int, size: int) -> Any:
     """Fill a contiguous int64 array with integers that start at `first` and have `size` possible values (fewer than 2**32)."""
-    function = _draw()
-    run = function.quick if out.size < FEW else function.call
-    run(address(out), stream.state_address, out.size, first, size)
+    _run(_draw(), out, stream.state_address, out.size, first, size)
     return out
