@@ -141,7 +141,7 @@ def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
 
 
 def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str]:
-    """Return the arguments of the kernel call.
+    """Return the arguments of the kernel call. Lists of dimensions become tuples, which NumPy's functions require.
 
     `dtypes_of_numpy`: whether a parameter that is a dtype has become NumPy's dtype.
     """
@@ -150,6 +150,8 @@ def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str
         value = public_name(name) if op.kinds[name] == VALUE else f"{name}_array"
         if op.types.get(name) == "Dtype" and not dtypes_of_numpy:
             value += f" and {value}.numpy"
+        if op.types.get(name) == "Dims":
+            value = f"(tuple({value}) if type({value}) is list else {value})"
         passed.append(f"{name}={value}" if name in op.keyword_only else value)
     return passed
 

@@ -71,8 +71,6 @@ def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | No
 
 def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """Return the sum over `dim`. Integers and bool are summed in int64 unless `dtype` is given."""
-    if dim.__class__ is list:
-        dim = tuple(dim)
     if (
         dtype is None
         and x.dtype.char in _NATIVE_SUMS
@@ -240,8 +238,6 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     Raises:
         RuntimeError: if `dtype` (or, without it, the type of `x`) is not floating-point or complex.
     """
-    if dim.__class__ is list:
-        dim = tuple(dim)
     size = x.size
     if (
         dtype is None
@@ -381,8 +377,6 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
     if x.dtype.kind == "c":
         normalize_dims(dim, x.ndim)
         raise refuse(f"{name}_values_cpu", x)
-    if dim.__class__ is list:
-        dim = tuple(dim)
     if x.size < MOVED and not LOOPS.every_size and (dim or dim is None or dim == 0):
         try:
             result = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
@@ -575,8 +569,6 @@ def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
 
 
 def _all_or_any(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
-    if dim.__class__ is list:
-        dim = tuple(dim)
     if dim != ():
         found = _compiled(x, "all" if ufunc is numpy.logical_and else "any", dim, keepdim, None)
         if found is not NotImplemented:

@@ -18,7 +18,7 @@ from ...codegen.plans import NUMPY, Plan, planned
 from ...codegen.rows import RowProgram, row_program
 from ...codegen.tracing import row, xp
 from ..index.places import require_in_bounds
-from ..runtime.floating import is_inexact, refuse, widen
+from ..runtime.floating import FLOAT32, is_inexact, refuse, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
 from .reduction import count_nonzero, prod
@@ -28,7 +28,6 @@ Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
-_FLOAT32 = numpy.dtype(numpy.float32)
 _FLOAT64 = numpy.dtype(numpy.float64)
 _COMPLEX128 = numpy.dtype(numpy.complex128)
 
@@ -93,7 +92,7 @@ def cumprod(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
 def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: int, wanted: Any) -> ndarray:
     dim = normalize_dim(dim, x.ndim)
     if wanted is None and x.dtype.kind == "f" and x.ndim and x.size < SUMMED:
-        if x.dtype is _FLOAT32 and LOOPS.enabled:  # the bits are the same, and the sums are rounded as they are stored
+        if x.dtype is FLOAT32 and LOOPS.enabled:  # the bits are the same, and the sums are rounded as they are stored
             return asarray(program.run((x,), dim))
         scanned: ndarray = ufunc.accumulate(row_major(x), dim, _FLOAT64)
         return scanned if x.dtype is _FLOAT64 else scanned.astype(x.dtype)
