@@ -25,8 +25,6 @@ from ..runtime.scalar import TWO, scalar_array, typed
 
 Array = numpy.ndarray[Any, Any]
 
-_FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
-
 
 def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel:
     """Return a kernel of `function`, a function of arrays of one dtype.
@@ -349,7 +347,15 @@ def _between_arrays(self: Array, end: Array, weight: Array) -> Any:
 hypot = in_float32(of_kinds(numpy.hypot, "fV", "hypot_cpu"))
 atan2 = in_float32(of_kinds(numpy.arctan2, "fV", "atan2_cpu"))
 copysign = in_float32(of_kinds(numpy.copysign, "fV", "copysign_cpu"))
-nextafter = accelerated("math.neighbours.nextafter", elements=LARGE)(of_kinds(numpy.nextafter, "fV", "nextafter_cpu"))
+_nextafter = of_kinds(numpy.nextafter, "fV", "nextafter_cpu")
+
+
+@accelerated("math.neighbours.nextafter", elements=LARGE)
+def nextafter(self: Array, other: Array) -> Array:
+    """Return the next number after `self` in the direction of `other`."""
+    result: Array = _nextafter(self, other)
+    return result
+
 
 _LCM, _ABSOLUTE = of_any_size(numpy.lcm), of_any_size(numpy.absolute)
 
