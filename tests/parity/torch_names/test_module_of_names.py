@@ -1,7 +1,7 @@
 """The modules of classes and functions are PyTorch's, and every public path to PyTorch's object leads to ours.
 
-`missing_places.txt` lists the missing places, with the reasons: `python -m tests.parity.torch_names.test_module_of_names` writes it
-again.
+`missing_places.txt` lists the missing places, with the reasons. `python -m tests.parity.torch_names.test_module_of_names`
+writes it again.
 """
 
 from __future__ import annotations
