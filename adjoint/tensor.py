@@ -37,7 +37,7 @@ LEAF: Any = True
 """The `_edge` of a leaf that requires grad. The gradient goes to the tensor's own `.grad`."""
 
 PLAIN_TYPES = WeakClasses()
-"""Tensor classes that operators treat as `Tensor`: all subclasses except those of this package with another meaning."""
+"""Tensor classes that operators treat as `Tensor`: all subclasses, except this package's subclasses with another meaning."""
 
 
 class Tensor(Interchange, TensorMethods):

@@ -73,7 +73,7 @@ def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
 
 
 NOTING: dict[int, bool] = {}
-"""The threads, by number, in which a function transform records the created tensors. Usually there are none.
+"""The threads, by number, in which a function transform records the created tensors. Usually the dictionary is empty.
 
 
 In such a thread, code that creates a tensor calls `note_creation`. For a tensor on the memory of another tensor, it

@@ -4,7 +4,7 @@ Threads that import modules in different orders could wait for each other. The i
 partly initialized module. Therefore only one thread at a time imports late, and other threads wait until it has
 finished.
 
-Attributes are computed without a lock. Two threads may both compute one, and both get the first result.
+Attributes are computed without a lock. Two threads may compute the same attribute, and both get the first result.
 """
 
 from __future__ import annotations

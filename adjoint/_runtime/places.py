@@ -3,7 +3,8 @@
 PyTorch divides its objects among more modules than this package has files, and exports many of them from several
 modules. A line `FILE > MODULE: NAMES` of the table lists names that a file defines and that PyTorch defines in another
 module. Their `__module__`, pickles and checkpoints name that module. A line `FILE = MODULE: NAMES` lists names that
-another module exports too. `OTHER=NAME` is an object with the name OTHER there, and `NAME=` is the file itself.
+another module exports too. `OTHER=NAME` is an object that has the name OTHER in that module, and `NAME=` is the file
+itself.
 
 Nothing is imported early. Names are resolved, and modules without a file are created, on first use.
 `scripts/write_places.py` writes the table from PyTorch.

@@ -20,10 +20,10 @@ MOST_CALLS = 16384
 sequence_numbers = count()
 
 watchers: OrderedDict[int, bool] = OrderedDict()
-"""The observers of the calls of all modules. Usually there is none.
+"""The observers of the calls of all modules. Usually the dictionary is empty.
 
-They are the ids of global hooks, `NOTES` while calls are recorded, and `TABLES_SHOWN` after a program has requested the tables
-of those hooks.
+The keys are the ids of global hooks, `NOTES` while calls are recorded, and `TABLES_SHOWN` after a program has requested
+the tables of those hooks.
 """
 
 NOTES, TABLES_SHOWN = -1, -2

@@ -44,7 +44,7 @@ def _is_kind(dtype: torch.dtype, kind: str) -> bool:
 
 
 def isdtype(dtype: torch.dtype, kind: torch.dtype | str | tuple[torch.dtype | str, ...]) -> bool:
-    """Return whether `dtype` equals a dtype, belongs to a kind ("integral", "real floating", ...), or to one of several kinds."""
+    """Return whether `dtype` equals `kind`, or belongs to a kind ("integral", ...) or to one of several kinds."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     return any(_is_kind(dtype, each) if isinstance(each, str) else dtype is each for each in kinds)
 

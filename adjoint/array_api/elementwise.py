@@ -128,7 +128,7 @@ def floor_divide(x1: Operand, x2: Operand, /) -> torch.Tensor:
 
 
 def remainder(x1: Operand, x2: Operand, /) -> torch.Tensor:
-    """Return the remainders of floored divisions. They have the signs of the divisors, even if they are zero."""
+    """Return the remainders of floored divisions. A remainder has the sign of its divisor, even if the remainder is zero."""
     first, second = as_common(x1, x2)
     result = torch.remainder(first, second)
     return (
@@ -149,7 +149,8 @@ def round(x: torch.Tensor, /) -> torch.Tensor:
 def sign(x: torch.Tensor, /) -> torch.Tensor:
     """The signs.
 
-    NaN gives NaN. The sign of a complex number, even if it is infinite, has absolute value one and the same direction.
+    NaN gives NaN. The sign of a complex number, even of an infinite number, has absolute value one and the direction of
+    the number.
     """
     if not x.dtype.is_complex:
         return torch.where(torch.isnan(x), x, torch.sgn(x)) if x.dtype.is_floating_point else torch.sgn(x)

@@ -35,7 +35,7 @@ def broadcast_to(x: torch.Tensor, /, shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def concat(arrays: Sequence[torch.Tensor], /, *, axis: int | None = 0) -> torch.Tensor:
-    """The tensors joined along an axis. If the axis is None, they are flattened first."""
+    """The tensors joined along an axis. If the axis is None, the tensors are flattened first."""
     tensors = as_common(*arrays)
     if axis is None:
         return torch.cat([each.flatten() for each in tensors])

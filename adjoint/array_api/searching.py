@@ -33,7 +33,10 @@ def searchsorted(
 
 
 def isin(x1: torch.Tensor | Scalar, x2: torch.Tensor | Scalar, /, *, invert: bool = False) -> torch.Tensor:
-    """Whether elements of `x1` are among the elements of `x2`. With `invert`, whether they are not."""
+    """Whether elements of `x1` are among the elements of `x2`.
+
+    With `invert`, whether elements of `x1` are not among the elements of `x2`.
+    """
     return torch.isin(*as_common(x1, x2), invert=invert)
 
 

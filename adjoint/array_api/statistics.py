@@ -104,14 +104,14 @@ def argmin(x: torch.Tensor, /, *, axis: int | None = None, keepdims: bool = Fals
 def cumulative_sum(
     x: torch.Tensor, /, *, axis: int | None = None, dtype: torch.dtype | None = None, include_initial: bool = False
 ) -> torch.Tensor:
-    """The cumulative sums. With `include_initial` they start with zero."""
+    """The cumulative sums. With `include_initial`, the sums start with zero."""
     return _running(torch.cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(
     x: torch.Tensor, /, *, axis: int | None = None, dtype: torch.dtype | None = None, include_initial: bool = False
 ) -> torch.Tensor:
-    """The cumulative products. With `include_initial` they start with one."""
+    """The cumulative products. With `include_initial`, the products start with one."""
     return _running(torch.cumprod, x, axis, dtype, 1 if include_initial else None)
 
 

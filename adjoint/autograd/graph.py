@@ -199,7 +199,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 def region_activation_memory_budget(budget: float) -> AbstractContextManager[None]:
     """Mark a region of code that is being compiled.
 
-    Outside of a compiler, this raises RuntimeError, and therefore always here.
+    Raise RuntimeError in any case, because no such region exists here.
     """
     raise RuntimeError(
         "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has no "

@@ -179,7 +179,7 @@ def current_node() -> Node | None:
 
 
 def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
-    """Return the nodes that run without requested gradients. Return None if these are all nodes."""
+    """Return the nodes that run without requested gradients. Return None if all nodes run without requested gradients."""
     plain: Container[Node] | None = None
     capture = task.capture
     if capture is not None and not all_are_needed(task.order, task.uses, capture):
@@ -213,7 +213,7 @@ def all_are_needed(order: list[Node], uses: dict[int, int], capture: Capture) ->
 
 
 def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ...]]:
-    """Find the nodes on a path to a captured edge. Only these nodes run. Return them, with their edges on such paths."""
+    """Find the nodes on a path to a captured edge. Only these nodes run. Return the nodes, with their edges on such paths."""
     needed: dict[Node, tuple[Any, ...]] = {}
     leaves, outputs = capture.leaves, capture.outputs
 

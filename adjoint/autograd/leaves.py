@@ -19,7 +19,7 @@ from .validate_grad import validate_grad
 def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> bool:
     """If a leaf has only post-accumulation hooks, accumulate its gradient and run these hooks.
 
-    Return whether the leaf was of this kind.
+    Return whether the leaf has only such hooks.
 
     The gradient has no other reference, so its array becomes `.grad`.
     """
@@ -36,7 +36,10 @@ def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) ->
 
 
 def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Finish `leaf`, whose gradients are complete. Run its hooks, then accumulate or capture. `grad`: None if all were None."""
+    """Finish `leaf`, whose gradients are complete.
+
+    Run its hooks, then accumulate or capture. `grad` is None if all gradients were None.
+    """
     try:
         take_to_leaf(leaf, grad, task)
     except Exception:

@@ -11,43 +11,47 @@ CALL = 1 << 15
 """The cost of a call of compiled code on several threads, as the number of elements that NumPy adds in the same time."""
 
 THREADED = CALL
-"""For operations that NumPy computes equally fast: sums of two arrays, copies of rows, conversions, and random bits."""
+"""The threshold for operations that NumPy computes equally fast: sums of two arrays, copies of rows, conversions, and
+random bits."""
 
 SUMMED = CALL // 2
-"""For sums of all kinds, in which NumPy computes several additions at once."""
+"""The threshold for sums of all kinds, in which NumPy computes several additions at once."""
 
 LARGE = CALL // 4
-"""For arithmetic that has no separate threshold."""
+"""The threshold for arithmetic that has no separate threshold."""
 
 MOVED = CALL // 8
-"""For operations that move one element at a time (reordering, padding, indexing), and for NumPy's slow sums and matrices."""
+"""The threshold for operations that move one element at a time (reordering, padding, indexing), and for NumPy's slow
+sums and matrix products."""
 
 ELEMENTARY = CALL // 8
-"""For elementary functions."""
+"""The threshold for elementary functions."""
 
 SCANNED = CALL // 16
-"""For running sums and extreme values, and for the elimination of small matrices."""
+"""The threshold for running sums and extreme values, and for the elimination of small matrices."""
 
 CONVERTED = CALL // 32
-"""For 16-bit numbers, each of which NumPy converts separately."""
+"""The threshold for 16-bit numbers, each of which NumPy converts separately."""
 
 SORTED = CALL // 32
-"""For operations that NumPy computes in many passes: sorting, searching, counting, normal random numbers, optimizers."""
+"""The threshold for operations that NumPy computes in many passes: sorting, searching, counting, normal random numbers,
+optimizers."""
 
 PIECEWISE = CALL // 512
-"""For functions that NumPy computes piece by piece, and for interpolation of images."""
+"""The threshold for functions that NumPy computes piece by piece, and for interpolation of images."""
 
 STEPS = CALL // 128
-"""For sequences of operations with elementary functions, for which NumPy makes several calls, and for rows of a table."""
+"""The threshold for sequences of operations with elementary functions, for which NumPy makes several calls, and for
+rows of a table."""
 
 REJECTED = CALL // 512
-"""For random numbers that are drawn until one number is accepted."""
+"""The threshold for random numbers that are drawn until one number is accepted."""
 
 JOINED = CALL * 4
-"""For whole rows that NumPy copies at the speed of memory: joined arrays and indexed rows."""
+"""The threshold for whole rows that NumPy copies at the speed of memory: joined arrays and indexed rows."""
 
 COMPARED = CALL * 32
-"""For the maximum of all elements, which NumPy finds with vector instructions."""
+"""The threshold for the maximum of all elements, which NumPy finds with vector instructions."""
 
 CALLS = 1000
 """The number of calls that repay the compilation of a form that small arrays do not require.

@@ -32,7 +32,8 @@ COSTLY_OPERATIONS = set(
 """The operations that take a long time for one element and have compiled forms."""
 
 PIECEWISE_OPERATIONS: dict[str, int] = {}
-"""The operations that NumPy computes piece by piece in many calls. The numbers tell how many other calls one call counts as.
+"""The operations that NumPy computes piece by piece in many calls. The number of an operation is the number of ordinary
+calls that one call of it counts as.
 
 They are declared and not measured, so that a program computes the same bits each time.
 """

@@ -114,7 +114,7 @@ ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 """Operations that compute one value for a row of elements."""
 
 ROW_SCANS = frozenset(("row_cumsum", "row_cumprod", "row_cummax", "row_cummin", "row_logcumsumexp"))
-"""Operations that compute a value for each element from the row up to this element or from this element on."""
+"""Operations that compute a value for each element from the part of the row up to, or from, this element."""
 
 ROW_OPERATIONS = ROW_REDUCTIONS | ROW_SCANS | {"row_put", "row_index", "column_sum", "part_sum", "part_total"}
 """The operations that only row programs (`rows`) contain."""

@@ -1,7 +1,7 @@
 """Observe compiled kernels while they run, for the profiler and for inspection.
 
 A compiled kernel is called through attributes of its `CompiledFunction`. While an observer is active, these attributes
-hold functions that report to it. Otherwise they hold the ctypes functions, so observation costs nothing.
+hold functions that report to it. Otherwise the attributes hold the ctypes functions, so observation costs nothing.
 """
 
 from __future__ import annotations

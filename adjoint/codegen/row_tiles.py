@@ -30,7 +30,7 @@ Row programs have few operations, which the interpreter lock delays more than me
 """
 
 SCANNED_ROWS = 512
-"""The number of rows whose running extremes are computed in one call.
+"""The number of rows whose running extreme values are computed in one call.
 
 NumPy does not release the interpreter lock for fewer rows.
 """

@@ -145,7 +145,7 @@ class Gradients:
 
 
 def without(program: Program, absent: set[int]) -> tuple[list[Instruction], list[int]]:
-    """Return the instructions of a backward that compute more than zeros, and the values of zeros that they read.
+    """Return the instructions of a backward whose results are not all zeros, and the values of zeros that they read.
 
     `absent`: the gradients of results that do not arrive. All other zero gradients are added to this set.
     """

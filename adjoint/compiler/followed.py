@@ -1,6 +1,7 @@
 """Functions of this package that a capture follows in their own way.
 
-They call functions of the user, or change objects that the function has not made. A program calls some of them again.
+They call functions of the user, or change objects that the function has not made. A program calls some of these
+functions again.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class CompiledFunction:
     `variants`: the programs. `reason`: why no more calls are captured, or None. `units`: the object that then runs the
     function, and compiles the functions and modules that it calls. `refused`: the number of calls that could not be
     captured. A few such calls run in Python without removing the existing programs. `quiet`: whether to suppress
-    warnings. `dynamic`: whether numbers among the arguments are inputs of programs. If None, these are the numbers that
-    have changed. `seen` stores their first values.
+    warnings. `dynamic`: whether numbers among the arguments are inputs of programs. If `dynamic` is None, the numbers
+    that have changed are inputs. `seen` stores their first values.
     """
 
     variants: list[Variant]

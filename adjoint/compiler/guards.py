@@ -38,7 +38,8 @@ from .symbols import Symbol, plain, symbols_in, unwrapped
 from .tracer import Tracer
 
 AFTER_OTHERS = ("no own method", "method", "groups", "parameters")
-"""The kinds of guards that may be added after functions of the user have run unobserved: such functions change no methods."""
+"""The kinds of guards that may be added after functions of the user have run unobserved, because such functions change
+no methods."""
 
 
 def same(place: str, expected: str, items: tuple[Any, ...]) -> tuple[str, Any]:
@@ -85,8 +86,8 @@ class Guards:
     def after_others(self) -> None:
         """Record that functions of the user have run unobserved.
 
-        In this call and in later calls, they may change objects that were read before. Therefore, no earlier value may
-        be used afterwards.
+        In this call and in later calls, these functions may change objects that were read before. Therefore, no earlier
+        value may be used afterwards.
         """
         self.unobserved = len(self.tracer.program.instructions)
 
@@ -102,7 +103,7 @@ class Guards:
             self.stop("a value is used after a step that calls functions of the user, which may change it")
 
     def operated(self, name: str, *operands: Any) -> Any:
-        """Record that an operator, whose method has this name, is applied to the operands. Return the first."""
+        """Record that an operator, whose method has this name, is applied to the operands. Return the first operand."""
         for operand in operands:
             if isinstance(operand, Tensor):
                 kind = type(operand)

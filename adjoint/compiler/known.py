@@ -150,7 +150,7 @@ WITH_NUMBERS = frozenset(
     __truediv__ __rtruediv__ __pow__ __rpow__
     """.split()
 )
-"""Operators that read numbers as the program does, from a place that each call reads again."""
+"""Operators that read each number from the same place in every call, as the program does."""
 
 WITHOUT_ERRORS = frozenset(
     """

@@ -117,8 +117,8 @@ def in_arena(sizes: dict[int, int], uses: list[set[int]]) -> tuple[dict[int, Spa
 
 
 HEAD = 4
-"""The number of words before the blocks: the number of blocks, the size of the arena, the offset of the sizes of arrays in
-bytes, and whether to release the interpreter lock."""
+"""The number of words before the blocks. The words are the number of blocks, the size of the arena, the offset of the
+sizes of arrays in bytes, and whether to release the interpreter lock."""
 
 ELEMENTS = 1 << 14
 """Runs of at least this many elements, about ten microseconds, release the interpreter lock."""

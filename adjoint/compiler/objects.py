@@ -110,7 +110,8 @@ def all_same(own: Int, objects: Pointer[i64], given: Int) -> i64:
 
 
 OF_CLASS, EMPTY, WITH_ITEM, WITH_KEYS, WITH_VALUES = range(5)
-"""The ways in which an object is kept: its class; its size of 0; an item, or the lack of one; its keys or values in order."""
+"""The kinds of conditions on an object: its class, its size of 0, an item or a missing item, its keys in order, its
+values in order."""
 
 FORMS = {
     "type({0}) is {1}": OF_CLASS,
@@ -278,7 +279,7 @@ def elements_of(tensor: Int, ARRAY: Static) -> Int:
 
 @loops(noalias=False, explicit=True, plain=True)
 def count_steps(own: Int, objects: Pointer[i64], given: Int, T: Static, ARRAY: Static) -> i64:
-    """Add 1 to equal step counts, and return the new count. Return None if they are not equal."""
+    """Add 1 to equal step counts, and return the new count. Return None if the step counts are not equal."""
     first = as_pointer(elements_of(objects[0], ARRAY), T)[0]
     for k in range(given):
         if as_pointer(elements_of(objects[k], ARRAY), T)[0] != first:

@@ -122,7 +122,7 @@ class Sized:
     # --- a run on copies ------------------------------------------------------------------------------------------------
 
     def at(self, given: dict[int, Any]) -> tuple[Folded, Trial] | None:
-        """Return the forms of values for these inputs, and the run that has shown them.
+        """Return the forms of values for these inputs, and the run that has determined the forms.
 
         Return None if the program does not fit the sizes.
         """

@@ -49,8 +49,8 @@ class Tracer(Handler):
     `windows`: the symbols that were passed to a function as plain numbers, with the range of the instructions that this
     function has appended. `differences`: why earlier programs are not the same program at other sizes. `leaves`: the tensors
     that the function has created and that require grad. `aliases`: outside tensors with the array of another tensor.
-    `rehearsing`: the number of values before a user's function in a backward that runs only for the capture, and must
-    have no effects. Otherwise None. `failed`: the number of operators that have raised errors.
+    `rehearsing`: the number of values before a user's function in a backward that runs only for the capture and must have no
+    effects, or None. `failed`: the number of operators that have raised errors.
     `elements`: the roots of symbols for elements of tensors.
     """
 
@@ -395,7 +395,10 @@ class Tracer(Handler):
         return result
 
     def constant(self, array: Any, leaf: Tensor | None = None) -> None:
-        """Record a new array whose elements follow from numbers. The program creates it again. `leaf`: its tensor if a leaf."""
+        """Record a new array whose elements are computed from numbers.
+
+        The program creates it again. `leaf`: the tensor of the array, if the tensor is a leaf.
+        """
         if self.reason is None and id(array) not in self.values:
             if type(array) is not ndarray:
                 self.stop("a new tensor is not dense")

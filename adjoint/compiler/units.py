@@ -49,8 +49,8 @@ class Calls(Rewriter):
 class Units:
     """A function or a module whose calls are compiled one by one.
 
-    `original`: the rewritten Python function. `owner`: the module or object whose method it is. `compiled`: a function
-    that creates the compiled form of a called object.
+    `original`: the rewritten Python function. `owner`: the module or the object to which the method belongs.
+    `compiled`: a function that creates the compiled form of a called object.
     """
 
     rewritten: Any = None

@@ -80,9 +80,9 @@ class Operator:
         `elementwise`: results have the memory order of the operands, or of the named operands (by default with promotion).
         `outputs`, `returns`: the names of several results, and of their tuple. `view`: results are views of the first tensor.
         `check`: a function that raises errors for wrong arguments. `overloaded`: PyTorch's error for wrong operands is
-        "invalid combination of arguments". `shape_of_elements`: shapes of results depend on elements ("masks": only of masks).
-        `sparse`: the kernel for sparse layouts (see `sparse_layouts`); "result" if it makes sparse tensors from dense ones.
-        `narrow`: how it accepts dtypes that kernels do not compute with (see `narrow`).
+        "invalid combination of arguments". `shape_of_elements`: shapes of results depend on elements ("masks": only on
+        elements of masks). `sparse`: the kernel for sparse layouts (see `sparse_layouts`); "result" if it makes sparse
+        tensors from dense ones. `narrow`: how it accepts dtypes that kernels do not compute with (see `narrow`).
 
     Options for writing results:
         `inplace`: it has an in-place variant. "disjoint": no operand may share memory with the changed tensor. "uniform": all
@@ -90,7 +90,7 @@ class Operator:
         the first. "resizes": the first tensor gets the shape of the result.
         `out`: it accepts `out=` (by default unless it is a view). "disjoint": `out` may not share memory with the inputs.
         "underived": it is recorded without a derivative. "decides": the dtype of `out` is the default of `dtype`.
-        `same_out`: the error if `out=` has another dtype than the result.
+        `same_out`: the error if the dtype of `out=` differs from the dtype of the result.
 
     Options for derivatives and batching:
         `node`: the name of its nodes, and of the nodes of its in-place variant if it differs: "TBackward0, TBackward1".

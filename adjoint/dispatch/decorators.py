@@ -178,8 +178,8 @@ def public(
 
     `forms`: the forms of the call, or a function that returns them, for errors about arguments that match no form.
 
-    With `numpy_names`, NumPy's parameter names are accepted too. The function accepts all of them. The method accepts
-    only the names of dimensions.
+    With `numpy_names`, NumPy's parameter names are accepted too. The function accepts all of these names. The method
+    accepts only the names of dimensions.
     """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:

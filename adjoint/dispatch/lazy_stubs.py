@@ -3,7 +3,7 @@
 The code of an operator is generated at its first call. The function object starts with a stub, which generates the
 code, installs it (`__code__`) and continues. Public functions, including hand-written functions, start with a stub that
 tests whether any function is overridden (`adjoint.tape.torch_function`). If a function is overridden, wrappers are
-installed on all of them. Otherwise the function's own code permanently replaces the stub.
+installed on all public functions. Otherwise the function's own code permanently replaces the stub.
 """
 
 from __future__ import annotations

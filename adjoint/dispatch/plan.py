@@ -27,9 +27,10 @@ class Call:
     `way`: how `op` is called. `in_place`: whether it changes its first argument. `given`: the checked arguments in the order of
     the declaration. `args`: the same, with tensors in place of numbers that are operands. `stepwise`: whether a handler
     requires that the steps run one by one. `cache`: the mapping that is queried for the results of the kernel, or None.
-    `arrays`: the arguments of the kernel. `results`: the arrays that the kernel returns. `several`: whether they are a tuple or
-    list. `outputs`: the tensors made from them. `edges`: one edge for each differentiable input. `recording`: whether the call
-    is recorded. `out`: the destination of the results. `returned`: the result of the call if it is not the outputs.
+    `arrays`: the arguments of the kernel. `results`: the arrays that the kernel returns. `several`: whether the results
+    are a tuple or a list. `outputs`: the tensors made from the results. `edges`: one edge for each differentiable
+    input. `recording`: whether the call is recorded. `out`: the destination of the results. `returned`: the result of
+    the call if it is not the outputs.
     """
 
     __slots__ = tuple(

@@ -83,7 +83,10 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], names: dict[str, Any]) -
 
 
 def _too_many(schema: FunctionSchema, positions: int, positional: int, count: int) -> RuntimeError:
-    """Return the error for too many arguments. `positions`: the permitted number. `positional`, `count`: the given numbers."""
+    """Return the error for too many arguments.
+
+    `positions`: the permitted number of positional arguments. `positional`, `count`: the given numbers.
+    """
     if positions < len(schema.arguments):
         return RuntimeError(
             f"{schema.name}() takes {positions} positional argument(s) but {positional} was/were given.  Declaration: {schema}"

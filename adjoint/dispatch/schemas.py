@@ -152,7 +152,8 @@ def _value(text: str) -> Any:
 def abridged(signatures: list[str]) -> list[str]:
     """Return the lines of the file.
 
-    Of an overload with `out=` or an in-place overload, only the name is listed if another overload determines the rest.
+    If another overload determines the rest of an overload with `out=` or of an in-place overload, only the name of the
+    overload is listed.
 
     If a name equals the name in the previous line, it is omitted, and the line begins with the point before the
     overload. A result that is a tensor is omitted too.

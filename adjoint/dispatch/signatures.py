@@ -89,7 +89,7 @@ def with_number(op: Operator) -> tuple[str, ...]:
 def number_either_way(op: Operator, *, out: bool = False) -> tuple[str, ...]:
     """Return the forms of a function of two operands, either of which may be a number.
 
-    `out`: whether the first has `out=`.
+    `out`: whether the form of the first operator has `out=`.
     """
     of_tensors, by_number = with_number(op)
     return of_tensors, form(op, words={"self": "Number"}, out=out), by_number

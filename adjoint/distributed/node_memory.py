@@ -198,7 +198,7 @@ def buffer_steps(group: ProcessGroup, count: int, dtype: numpy.dtype[Any], made:
 
 
 def all_reduce_buffer(group: ProcessGroup, buffer: SharedBuffer, op: ReduceOp) -> Iterator[Any]:
-    """Reduce the elements of a buffer. No rank needs to move them."""
+    """Reduce the elements of a buffer. The elements are already in the shared memory, so no rank copies them."""
     combine = combination(buffer.own.dtype, op)
     rank, count, size = group.rank(), group.size(), buffer.own.size
     yield group.comm.Ibarrier()

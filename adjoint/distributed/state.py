@@ -41,7 +41,7 @@ STATE = _State()
 
 
 def wait_for_saving() -> None:
-    """Wait until the current checkpoint has been written. Its future contains the error, if there was one."""
+    """Wait until the current checkpoint has been written. If an error occurred, the future of the checkpoint contains it."""
     if STATE.saving is not None:
         STATE.saving.exception()
         STATE.saving = None

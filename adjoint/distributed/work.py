@@ -42,7 +42,7 @@ LONGEST_NAP = 1e-3
 _yield: Callable[[], Any] = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
 _clock = time.perf_counter
 WAITING: list[Work] = []
-"""The works for which this process waits."""
+"""The `Work` objects for which this process waits."""
 
 
 class Several:
@@ -71,9 +71,9 @@ class Receipt:
 class Work:
     """A started collective or message. Calls with `async_op=True` return it.
 
-    MPI pairs the collectives of a communicator by their order. The works of a group run one by one (`in_order`): each
-    starts its first request when the previous work is complete. Messages are paired by senders and tags, and do not
-    wait.
+    MPI pairs the collectives of a communicator by their order. The `Work` objects of a group run one by one
+    (`in_order`): each starts its first request when the previous object is complete. Messages are paired by senders and
+    tags, and do not wait.
     """
 
     __slots__ = (

@@ -1,7 +1,7 @@
 """Kullback-Leibler divergences. `kl_divergence(p, q)` is the expectation of `log p(x) - log q(x)` under p.
 
 Each pair of classes has a registered function. `kl_divergence` calls the function for the nearest classes. If q's
-density needs only a few moments of p, the divergence is minus p's entropy minus q's expected `log_prob`. One such
+density needs only a few moments of p, the divergence is minus p's entropy minus q's expected `log_prob`. Such a
 function serves all classes of p.
 
 >>> import adjoint as torch

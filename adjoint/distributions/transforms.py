@@ -159,7 +159,7 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose last batch dimensions belong to the event. `log_abs_det_jacobian` sums over them."""
+    """A transform whose last batch dimensions belong to the event. `log_abs_det_jacobian` sums over these dimensions."""
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)

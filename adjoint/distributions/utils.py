@@ -159,8 +159,7 @@ class ProbsOrLogits:
     def _choose(self, probs: Any, logits: Any) -> Any:
         """Return the parameter that was given.
 
-        Raises:
-            ValueError: unless exactly one is given.
+        Raises: ValueError: unless exactly one of `probs` and `logits` is given.
         """
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")

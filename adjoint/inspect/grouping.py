@@ -232,7 +232,7 @@ class _Signatures:
 def _general(label: str) -> str:
     """Return a label that is the same for all modules of a list. The path in the label has no numbers.
 
-    The class keeps its number.
+    The number in the name of the class remains.
     """
     return re.sub(r"\d+(?![^(]*\)$)", "#", label)
 

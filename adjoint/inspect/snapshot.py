@@ -41,7 +41,7 @@ MOST_VALUES = 6000
 NAMED_FORMULAS = 60
 """In a graph with at most this many nodes, formulas contain the names of tensors.
 
-In a larger graph they contain the names of parameters.
+In a larger graph, formulas contain the names of parameters.
 """
 
 

@@ -221,7 +221,10 @@ def mean(
 def median(
     input: Any, dim: int = -1, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
-    """The median along `dim` of the elements that `mask` selects (the lower of two). It is NaN if there are none."""
+    """The median along `dim` of the elements that `mask` selects (the lower of two).
+
+    If no elements are selected, the median is NaN.
+    """
     data, mask = _given(input, mask)
     dims = _dims(dim, data.dim())
     data = data if dtype is None else data.to(dtype)

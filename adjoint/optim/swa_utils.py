@@ -101,7 +101,7 @@ class AveragedModel(torch.nn.Module):
         avg_fn: a function `avg_fn(average, current, number)` that returns the new average of each parameter. None
             computes the mean.
         multi_avg_fn: a function that does the same for lists of tensors, in place.
-        use_buffers: whether to average the buffers too. Otherwise they are copied.
+        use_buffers: whether to average the buffers too. Otherwise the buffers are copied.
 
     >>> import adjoint as torch
     >>> model = torch.nn.Linear(2, 2)

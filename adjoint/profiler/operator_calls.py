@@ -33,7 +33,7 @@ class Observer(Protocol):
     def place(self) -> frozenset[str]:
         """Return the names of the enclosing parts of the program.
 
-        A node stores these names. The report of the node contains them.
+        A node stores these names. The report of the node contains the names.
         """
 
 

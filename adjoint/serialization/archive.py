@@ -30,7 +30,7 @@ _LONG_SIGNATURE = b"PK\x06\x06"
 _LONG_END = struct.Struct("<40xQQ")
 """The fields that are read from the preceding record in large archives: the same size and offset."""
 _LONGEST_END = 56 + 20 + _END_LENGTH
-"""The length of both records, and of the record between them that gives the position of the first."""
+"""The length of both records, and of the record between them, which gives the position of the first record."""
 _CHUNK = 1 << 20
 _ENCRYPTED = 0x1
 

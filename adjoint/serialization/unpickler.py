@@ -210,7 +210,7 @@ class Unpickler:
     def _count_copies(self, values: Iterable[Any]) -> None:
         """Count the bytes that a constructor may copy.
 
-        A file contains the bytes for each copy, unless it names one value many times.
+        The file contains the bytes of each copied value, unless it refers to one value many times.
         """
         self._left_to_copy -= sum(len(value) for value in values if isinstance(value, _COPIED))
         if self._left_to_copy < 0:

@@ -23,7 +23,7 @@ class InferenceVersions:
         self.counter = counter
 
     def counted(self) -> list[Any]:
-        """Return the counter of in-place changes. Raise RuntimeError if there is none."""
+        """Return the counter of in-place changes. Raise RuntimeError if the tensor has no counter."""
         if self.counter is None:
             raise RuntimeError("Inference tensors do not track version counter.")
         return self.counter

@@ -59,7 +59,7 @@ class Interpreter(Handler):
         modes.set_interpreters(self.outside)
 
     def resumed(self) -> AbstractContextManager[None]:
-        """A context in which this interpreter, which has been left, is on the stack again."""
+        """A context that puts this interpreter back on the stack after the interpreter has been left."""
         return nullcontext()
 
     def wraps(self, tensor: Tensor) -> bool:
@@ -177,7 +177,7 @@ class _Owners(Handler):
 
 
 class _Stepwise(Handler):
-    """A handler that requires that calls run the steps of their plans.
+    """A handler under which calls run the steps of their plans.
 
     These steps check the modes of a thread: functions that observe changes, and view replay.
     """

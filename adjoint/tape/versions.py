@@ -45,7 +45,7 @@ def detach_in_place(tensor: Tensor) -> None:
 
 
 def shared_counter(tensor: Tensor) -> list[Any]:
-    """Return the version counter of `tensor` for sharing. Create it if there is none."""
+    """Return the version counter of `tensor` for sharing. Create the counter if it does not exist."""
     counter = tensor._counter
     if counter is None:
         with _counter_lock:

@@ -1,6 +1,6 @@
 """Private functions of `torch` that programs and tests call. They call the public functions.
 
-In PyTorch they are operators that it uses itself.
+In PyTorch, the functions are operators that PyTorch itself uses.
 """
 
 from __future__ import annotations

@@ -309,7 +309,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Return the outputs of the `forward` of a `Function` for the whole batch.
 
-        Its own `backward` differentiates them outside.
+        The function's own `backward` differentiates the outputs outside.
         """
         from .mapped_function import mapped
 

@@ -20,7 +20,7 @@ further_names(__name__, {"tensor": tensor, "utils": utils})
 
 
 def maybe_view(tensor: Tensor, size: tuple[int, ...], check_same_size: bool = True) -> Tensor:
-    """Reshape `tensor` to `size`. With `check_same_size`, a tensor that has this size is returned itself.
+    """Reshape `tensor` to `size`. With `check_same_size`, a tensor that has this size is returned unchanged.
 
     >>> import adjoint as torch
     >>> from adjoint.autograd._functions.utils import maybe_view
@@ -81,7 +81,7 @@ class Type(Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, dest_type: Any) -> Tensor:
-        """As `tensor.type(dest_type)`."""
+        """Return the result of `tensor.type(dest_type)`."""
         ctx.input_type = tensor.dtype
         return tensor.type(dest_type)
 

@@ -26,10 +26,11 @@ class CompiledFunction:
 
     The function is called with numbers and addresses, runs without the interpreter lock, and checks no arguments.
 
-    `parameters`: the types of its parameters. `call`: the function that runs it. `quick`: the function that runs it for little
-    work, which also takes arrays in place of addresses; after many calls, a built-in function that keeps the interpreter lock.
-    `split`: the function that calls it for pieces of a range, once `workers` has needed such a function. Code that runs
-    kernels reads these attributes at each call. While a profiler observes kernels, they hold other functions.
+    `parameters`: the types of its parameters. `call`: the function that runs it. `quick`: the function that runs it for
+    little work. It also accepts arrays in place of addresses. After many calls, a built-in function that keeps the
+    interpreter lock replaces it. `split`: the function that calls it for pieces of a range, once `workers` has needed
+    such a function. Code that runs kernels reads these attributes at each call. While a profiler observes kernels, they
+    hold other functions.
     """
 
     __slots__ = ("call", "code", "kernel", "parameters", "quick", "split")
@@ -174,8 +175,9 @@ def split_text(name: str, types: tuple[Any, ...]) -> str:
 
     The range follows parameters of these types.
 
-    The function takes the address of the shared memory of the threads, which contains the address of `run_rows`; the
-    arguments of the kernel; and then the first row, the number of rows, the bytes per row, and the number of threads.
+    The arguments of the function are the address of the shared memory of the threads (which contains the address of
+    `run_rows`), the arguments of the kernel, the first row, the number of rows, the bytes per row, and the number of
+    threads.
     """
     texts = [llvm_type(type_) for type_ in types]
     parameters = "".join(f"{text} %a{i}, " for i, text in enumerate(texts))

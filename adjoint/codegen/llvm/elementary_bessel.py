@@ -2,9 +2,9 @@
 
 All functions compute in float64, and float32 results are rounded. The same source also computes NumPy arrays
 (`codegen.elementary.on_arrays`). `special_coefficients` contains the smooth functions that are approximated by
-polynomials here, and their sources. Errors over dense samples of float64, in units of the last place, relative to the
-amplitude for oscillating functions: 8; bessel_y1 20. The error of the Airy function grows with its exponent or its
-angle, because these are rounded.
+polynomials here, and their sources. Errors over dense samples of float64, in units of the last place (for oscillating
+functions relative to the amplitude): 20 for bessel_y1, and 8 for the other functions. The error of the Airy function
+grows with its exponent or its angle, because these are rounded.
 """
 
 from __future__ import annotations
@@ -228,4 +228,4 @@ FUNCTIONS = {
         scaled_modified_bessel_k1, i0, i0e, i1, i1e, airy_ai,
     )
 }  # fmt: skip
-"""By operation."""
+"""The functions by operation."""

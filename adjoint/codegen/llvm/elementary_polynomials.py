@@ -54,7 +54,7 @@ def _hermite_he(x: T, k: T, value: T, before: T) -> T:
 
 @loops
 def _laguerre(x: T, k: T, value: T, before: T) -> T:
-    """Round the float32 polynomial once, like PyTorch on the processors for which it is compiled."""
+    """Round the float32 polynomial once, as PyTorch does on processors with fused multiplication and addition."""
     factor, rest = k + k + (T(1) - x), -(k * before)
     return (fma(factor, value, rest) if is_float32(x) else factor * value + rest) / (k + 1)
 

@@ -52,7 +52,7 @@ _WORD = 0xFFFFFFFF
 
 @loops
 def _reduced_large(x: f64) -> tuple[i64, f64, f64]:
-    """Return the quarter turns (modulo 4) of one number from 2 ** 20 up, and the remainder in two parts.
+    """Return the quarter turns (modulo 4) of a number that is at least 2 ** 20, and the remainder in two parts.
 
     The result is not valid for other numbers.
 

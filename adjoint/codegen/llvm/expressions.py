@@ -61,7 +61,7 @@ COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(fu
 """The operations that take many instructions."""
 
 LONGEST = elementary_bessel.FUNCTIONS.keys() | {"lower_incomplete_gamma", "upper_incomplete_gamma"}
-"""Functions whose code is long in float32, too.
+"""Functions whose float32 code is long too.
 
 Their vectors have only as many elements as float64 vectors, which halves the code.
 """

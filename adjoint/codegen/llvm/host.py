@@ -180,10 +180,9 @@ class Host:
     def _code_generation(self, request: Request) -> Iterator[None]:
         """Set the options with which machine code is generated from the result of `_optimized`.
 
-        The loop indices of plain kernels are not changed. The search for better indices (loop strength reduction) takes
-        LLVM a third to two fifths of its time, and most loops do not become faster. LLVM's option affects the whole
-        process. Code that another library compiles at the same time may be slightly slower. An unknown LLVM option
-        would terminate the process.
+        The loop indices of plain kernels are not changed. Loop strength reduction takes a third to two fifths of LLVM's
+        time, and does not make most loops faster. LLVM's option affects the whole process. Code that another library
+        compiles at the same time may be slightly slower. An unknown LLVM option would terminate the process.
         """
         if not request.plain or request.strength_reduced or self.llvm.llvm_version_info[0] > NEWEST_LLVM:
             yield

@@ -28,7 +28,7 @@ from .values import Value, constant, size_of
 DENSE, REPEATED, SPACED, PAIRED = "dense", "repeated", "spaced", "paired"
 
 ALIGNED_FROM = 8
-"""The number of vectors per row from which a loop writes to aligned addresses, which costs one more vector."""
+"""A loop over rows with at least this number of vectors writes to aligned addresses. This costs one more vector."""
 
 
 def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: bool) -> list[int]:
@@ -113,7 +113,7 @@ def _as_truth(lowering: Lowering, value: Value) -> Value:
 
 
 def operand_of(nodes: Sequence[Node], type_: Any, mode: str) -> Operand:
-    """Return the operand for a node whose numbers have this type in memory, or for the nodes of two parts."""
+    """Return the operand for a node, or for the two nodes of a complex number. The numbers have this type in memory."""
     truth = nodes[0].kind == BOOL
     return Operand(u8 if truth else type_, truth, mode, len(nodes))
 

@@ -20,7 +20,8 @@ STREAMED_BYTES = 1 << 24
 """The minimum size, in bytes, of results that are written without the cache.
 
 On two processors of an EPYC with a cache of 32 MB, a copy of 16 MB takes 580 microseconds through the cache and 230
-without it. A copy of 16 MB there and back takes 2,400 and 1,200. A copy of 4 MB there and back takes 170 and 290.
+without it. A copy of 16 MB there and back takes 2,400 microseconds through the cache and 1,200 without it. A copy of 4
+MB there and back takes 170 microseconds through the cache and 290 without it.
 """
 
 LINES_UNREAD = {"znver5": 1 << 25}

@@ -54,9 +54,9 @@ AWAKE = 48
 STOP = 64
 """The value is 1 if workers must leave."""
 TAKEN, ASLEEP, LOCK, THREAD, MOVED, PROCESSORS, LINE = 80, 88, 89, 90, 91, 96, 32
-"""For each thread: the ticket of its part from which pieces were last taken, with the next piece; whether the thread sleeps; the
-lock that it waits for while it sleeps; its number in the operating system; whether it may use all of its processors again; and
-these processors."""
+"""The data of each thread: the ticket of the part from which pieces were last taken, together with the next piece;
+whether the thread sleeps; the lock for which it waits while it sleeps; its number in the operating system; whether it
+may use all of its processors again; and these processors."""
 MOST_THREADS = 64
 WORDS = TAKEN + LINE * MOST_THREADS
 
@@ -313,7 +313,7 @@ def splitter(function: CompiledFunction) -> Any:
 
     The function takes the arguments that `split_text` of `compilation` describes.
 
-    A kernel whose only argument is a table needs no separate function for this.
+    If a table is the only argument of a kernel, the kernel itself is used, and no separate function is needed.
     """
     place = PointerType(i64)
     if takes_table(function.parameters):

@@ -81,8 +81,8 @@ def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple
 def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_target: bool) -> None:
     """Save an input, or a sequence of inputs. `changed` is the tensor that an in-place operation is about to change.
 
-    If `changed` is saved as the target of the operation, a copy is saved. As another operand, `changed` is not copied,
-    because backward will report the change, and the tensor itself will refer to the node.
+    If `changed` is saved as the target of the operation, a copy is saved. If `changed` is another operand, it is not
+    copied: backward will report the change, and the tensor itself will refer to the node.
     """
     if isinstance(tensor, (list, tuple)):
         setattr(node, f"saved_{item}", list(tensor))

@@ -307,7 +307,8 @@ def may_share_memory(op: Operator, target: str) -> list[str]:
 def shared_operands(op: Operator, target: str, same: bool) -> list[str]:
     """Return the conditions under which an operand may share memory with `target`, as far as version counters show it.
 
-    `same`: whether this includes operands with the same elements. Otherwise each element is read before it is written.
+    `same`: whether the conditions cover operands with the same elements as `target`. Otherwise each element is read
+    before it is written.
     """
     conditions = []
     for name in op.tensors[1:]:

@@ -45,7 +45,7 @@ TWIST = 624
 """The number of words that one twist of the state produces."""
 
 BULK = 2048
-"""The number of words from which the call that fills 32-bit memory is faster, although it starts more slowly."""
+"""The least number of words for which the call that fills 32-bit memory is faster, although it starts more slowly."""
 
 
 class Stream:

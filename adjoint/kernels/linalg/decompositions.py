@@ -54,7 +54,7 @@ def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
 def _exactly_singular(array: Array) -> Array:
     """Return the matrices in which LAPACK's elimination finds a zero pivot.
 
-    If no determinant is 0, return the matrices whose determinant is not finite.
+    If no determinant is 0, return the matrices with elements that are not finite.
     """
     singular = numpy.asarray(numpy.linalg.slogdet(array)[0] == 0)
     return singular if singular.any() else numpy.asarray(~numpy.isfinite(array).all((-2, -1)))
@@ -250,7 +250,7 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
 
 
 def orthogonal(self: Array, mode: str) -> Any:
-    """Return `numpy.linalg.qr`."""
+    """Compute `numpy.linalg.qr`, by LAPACK or by NumPy."""
     found = by_lapack("qr", self, mode)
     return of_stack(lambda part: numpy.linalg.qr(part, mode), self) if found is NotImplemented else found  # type: ignore[call-overload]
 

@@ -78,7 +78,7 @@ def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
 
 
 _GROWTH = 64
-"""The maximum size of the product of two operands, relative to the largest operand, for which BLAS computes it."""
+"""BLAS computes the product of two operands if the product is at most this many times as large as the largest operand."""
 
 
 def trilinear(

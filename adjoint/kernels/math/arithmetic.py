@@ -361,7 +361,7 @@ _LCM, _ABSOLUTE = of_any_size(numpy.lcm), of_any_size(numpy.absolute)
 
 
 def _lcm(self: Array, other: Array) -> Array:
-    """Return `numpy.lcm` without the sign that results from an overflow."""
+    """Compute `numpy.lcm` without the sign that results from an overflow."""
     result: Array = _ABSOLUTE(_LCM(self, other))
     return result
 

@@ -35,7 +35,7 @@ except ImportError:  # pragma: no cover
     _LOOPS = SimpleNamespace(fft=_whole, ifft=_loop(numpy.fft.ifft, "forward"), rfft_n_even=_half, rfft_n_odd=_half)
 
 _SPLIT = 1 << 14
-"""The number of elements of a line from which splitting it saves time."""
+"""Lines with at least this many elements are split to save time."""
 
 _MULTIPLY = of_any_size(numpy.multiply)
 

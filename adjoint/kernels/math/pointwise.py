@@ -222,7 +222,7 @@ def _sign_of_floats(self: Array) -> Any:
 
 
 def _signs_of_small(self: Array) -> Array:
-    """Return `numpy.sign` of a few floats, but 0 for NaN."""
+    """Compute `numpy.sign` of a few floats, but return 0 for NaN."""
     signs: Array = numpy.sign(self)
     if self.size and signs.item(signs.argmax()) != 1.0:  # the first nan counts as the largest
         return numpy.where(signs == signs, signs, ZERO[self.dtype])

@@ -118,7 +118,7 @@ def attention_gradients(
 
 
 AT_ONCE = 1 << 16
-"""Up to this number of scores are held at once. If there are more, only the scores of one head of keys are held."""
+"""Up to this number of scores are held at once. If there are more scores, only the scores of one head of keys are held."""
 
 
 def _parts(

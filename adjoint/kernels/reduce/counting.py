@@ -1,6 +1,6 @@
 """Distinct values, histograms, positions in sorted sequences, and sums of segments.
 
-Segments are consecutive elements. Their lengths or their offsets define them.
+Segments are consecutive elements. Lengths or offsets define the segments.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def searchsorted(
 _PLACES = RepeatedForm("index.searching.places", elements=SORTED)
 
 FEW_ROWS = 64
-"""The number of rows from which all rows are searched at once instead of one by one with NumPy."""
+"""The least number of rows that are searched at once, instead of one by one with NumPy."""
 
 
 def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right: bool = False) -> ndarray:

@@ -196,7 +196,7 @@ def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: 
 def reduced(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool) -> ndarray:
     """Return `ufunc.reduce(x, dims, keepdims=keepdim)`. Large arrays are reduced in two passes, so that float32 remains accurate.
 
-    NumPy reduces short rows, and columns of short rows, one element at a time. These loops avoid both.
+    NumPy reduces short rows, and columns of short rows, one element at a time. The loops here avoid both cases.
     """
     if x.size < THREADED:
         return asarray(ufunc.reduce(x, dims, None, None, keepdim))  # type: ignore[call-arg]

@@ -107,7 +107,7 @@ def _order(x: ndarray, descending: bool, k: int | None = None) -> ndarray:
 
 
 def take_last(x: ndarray, indices: ndarray) -> ndarray:
-    """Return `numpy.take_along_axis` along the last dimension, faster for small arrays."""
+    """Compute `numpy.take_along_axis` along the last dimension. This is faster than NumPy for small arrays."""
     if x.size >= MOVED and not x.flags.c_contiguous:  # `take` would copy the array
         return numpy.take_along_axis(x, indices, -1)
     positions = few_positions(x.shape, x.ndim - 1, indices)

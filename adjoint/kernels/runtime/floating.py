@@ -23,7 +23,7 @@ HALVES = (FLOAT16, BFLOAT16)
 _FLOATS = frozenset((BFLOAT16, *(held for kind, held in dtypes.NARROW.items() if kind.is_floating_point)))
 
 UNBUFFERED_LENGTH = 192
-"""The number of elements of a row from which the loop may start again for each row."""
+"""The least length of a row for which the loop may start again at each row."""
 
 
 def compute_dtype(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:

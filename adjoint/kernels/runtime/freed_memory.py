@@ -1,9 +1,9 @@
 """Keep freed memory in the process, for the next arrays.
 
 The system takes more time for fresh pages than many kernels take to fill them. The GNU C library returns large blocks
-to the system immediately, until a program has freed a block of 32 MB. From then on it keeps blocks of up to this size,
-and up to twice this size in total. Programs with smaller arrays never reach this state, and need fresh pages in each
-step.
+to the system immediately, until a program has freed a block of 32 MB. From then on, the library keeps freed blocks of
+up to this size, and up to twice this size in total. Programs with smaller arrays never reach this state, and need fresh
+pages in each step.
 """
 
 from __future__ import annotations

@@ -14,7 +14,10 @@ INT64 = numpy.dtype(numpy.int64)
 
 
 def gives_positions(*results: int) -> Callable[[_Kernel], _Kernel]:
-    """Declare that the results with these indices are positions or counts. Without indices, the only result is."""
+    """Declare that the results with these indices are positions or counts.
+
+    Without indices, declare that the only result consists of positions or counts.
+    """
 
     def declare(kernel: _Kernel) -> _Kernel:
         if numpy.dtype(numpy.intp) == INT64:

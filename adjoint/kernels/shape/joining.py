@@ -61,7 +61,7 @@ def cat(arrays: list[Array], dim: int) -> Array:
 
 
 def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
-    """Return `numpy.concatenate`, computed by compiled loops. An error is raised if shapes do not match."""
+    """Compute `numpy.concatenate` with compiled loops. An error is raised if shapes do not match."""
     first = arrays[0]
     axis = dim + first.ndim if dim < 0 else dim
     alike = all(array.dtype == first.dtype and array.ndim == first.ndim for array in arrays)

@@ -71,8 +71,8 @@ def sub_(self: Array, other: SparseArray, *, alpha: Any = 1) -> Array:
 def _merged(first: Coordinates, second: Coordinates, shape: tuple[int, ...]) -> SparseArray:
     """Merge two lists of elements as PyTorch does: take the smaller of the two next coordinates each time.
 
-    Elements are added if their coordinates are equal when they meet. In a list that is not sorted, an element waits for
-    the greater elements before it.
+    Elements are added if their coordinates are equal when they are compared. In a list that is not sorted, an element
+    waits for the greater elements before it.
     """
     count = first.indices.shape[1]
     indices = numpy.concatenate((first.indices, second.indices), axis=1)

@@ -23,7 +23,7 @@ def coo(indices: Array, values: Array, shape: tuple[int, ...], coalesced: bool =
 def keys(indices: Array, shape: tuple[int, ...]) -> Array:
     """Return a number for each column of coordinates, such that the numbers have the row-major order of the columns.
 
-    If the shape is too large, they are ranks.
+    If the product of the sizes is too large, the numbers are ranks.
     """
     if math.prod(shape) < _LARGEST:
         numbers = numpy.zeros(indices.shape[1], numpy.int64)

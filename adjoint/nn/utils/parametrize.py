@@ -312,9 +312,9 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
     """Remove all parametrizations of a tensor. The tensor is then an ordinary parameter or buffer again.
 
-    Args:
-        leave_parametrized: whether to keep the value that the parametrizations compute. Otherwise the stored tensor
-            remains. In this case, only one tensor may be stored.
+    Store the tensors from which the parametrizations compute `value`, by calling `right_inverse` of the
+            parametrizations in reversed order. Otherwise the stored tensor remains. In this case, only one tensor may
+            be stored.
 
     Raises:
         ValueError: if the tensor is not parametrized, or if several tensors are stored for it and `leave_parametrized`

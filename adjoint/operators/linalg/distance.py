@@ -141,7 +141,7 @@ class trilinear:
         return xp.trilinear(i1.conj(), i2.conj(), grad, expand1, expand2, sumdim, expand3)
 
     def batch(op, batch, first, second, third, *dims):
-        """Add the batch dimension to the dimensions by which shared arguments are expanded."""
+        """Add the batch dimension to the `expand` dimensions of arguments that the whole batch shares."""
         values = (first, second, third)
         *expands, summed = ([dim + 1 for dim in each] for each in dims[:4])
         shared = [each if batch.has(value) else [0, *each] for value, each in zip(values, expands, strict=True)]

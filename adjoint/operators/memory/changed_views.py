@@ -60,8 +60,8 @@ def rebase(view: Tensor, node: Node, depth: int) -> None:
 class CopySlices(Node):
     """The history of a base after an operation (node `function`) has changed one of its views in place.
 
-    A backward that does not retain the graph releases `function`. The tensors that `function` has saved remain, because
-    the saved result of the operation may lead to that node directly. `function_class` remains too.
+    A backward that does not retain the graph releases `function`. The tensors that `function` has saved stay
+    referenced, because the saved result of the operation may lead to that node directly. `function_class` remains too.
     """
 
     __slots__ = ("base", "bits", "function", "function_class", "other_kind", "view")

@@ -50,7 +50,7 @@ def _registration(op: CustomOpDef, given: Any) -> None:
 
 
 def _faked(op: CustomOpDef, given: Any) -> Any:
-    """Return the results of the function that `register_fake` registered. Raise an error if there is none."""
+    """Return the results of the function that `register_fake` registered. Raise an error if no function is registered."""
     return _called(op, tree.tree_map(lambda each: each.to("meta") if isinstance(each, Tensor) else each, given))
 
 

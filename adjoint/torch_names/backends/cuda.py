@@ -69,7 +69,7 @@ def is_flash_attention_available() -> bool:
 
 
 def preferred_linalg_library(backend: Any = None) -> str:
-    """Return the linear algebra library of a GPU. None exists."""
+    """Return the linear algebra library of a GPU. No such library exists."""
     return "default"
 
 

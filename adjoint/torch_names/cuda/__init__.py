@@ -96,7 +96,7 @@ get_device_capability = current_stream = default_stream = get_rng_state = initia
 
 
 def __getattr__(name: str) -> Any:
-    """Return the typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`. No object is an instance of them."""
+    """Return the typed constructors, as in `isinstance(x, torch.cuda.FloatTensor)`. These classes have no instances."""
     if name in ("amp", "nvtx"):
         return import_late(f"adjoint.cuda.{name}")
     if name in ("AcceleratorError", "OutOfMemoryError"):

@@ -21,7 +21,7 @@ _NO_FILES = "there is no TorchScript; save the `state_dict` with `torch.save`"
 
 
 class TracerWarning(Warning):
-    """PyTorch's warning during tracing. It is never given here."""
+    """PyTorch's warning during tracing. It is never issued here."""
 
     @staticmethod
     def ignore_lib_warnings() -> None:

@@ -161,7 +161,7 @@ def _run(function: Any, out: ndarray, *arguments: Any) -> Any:
 
 
 FEW = 1 << 10
-"""The number of numbers from which the interpreter lock is released."""
+"""The least number of random numbers for which the interpreter lock is released."""
 
 
 @cache

@@ -125,7 +125,7 @@ def gather_elements(
     Each `group` of runs reads from the same `length * step` elements of `x`.
 
     `step`: the distance from one index to the next. `ALONG`: whether a run extends along the indexed dimension instead
-    of across it. If an index is out of bounds, `wrong` is set to 1. No element is read there.
+    of across it. If an index is out of bounds, `wrong` is set to 1. Nothing is read at that index.
     """
     i = start
     while i < stop:

@@ -27,7 +27,7 @@ _FOUND, _AHEAD = 1 << 10, 8
 """The number of indices among which a thread first looks for its own indices, and the prefetch distance in rows."""
 
 _PARTS = 64
-"""The number of columns from which threads share the columns."""
+"""The least number of columns that threads share."""
 
 
 @loops
@@ -259,7 +259,7 @@ def add_columns(
 ) -> None:  # fmt: skip
     """Sum some columns over the rows of a run.
 
-    The columns are this number of vectors, or the `left` columns of an incomplete vector.
+    There are `VECTORS` vectors of columns, or one incomplete vector with `left` columns.
     """
     total = local(vector(T, W), VECTORS)
     for V in unrolled(VECTORS):

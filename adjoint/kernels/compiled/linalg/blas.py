@@ -76,7 +76,7 @@ class Blas:
         return found
 
     def renew(self) -> None:
-        """Restore the threads of OpenBLAS in a forked child process, in which no code that disabled them is running."""
+        """Restore the threads of OpenBLAS in a forked child process. The code that disabled them does not run in the child."""
         if self._words[CALLS]:
             self.function("openblas_set_num_threads")(self._words[THREADS])
         self._words[:] = [0] * WORDS
@@ -157,7 +157,7 @@ def add_to_rows(result: Pointer[T], bias: Pointer[T], width: Int, start: Int, st
 
 
 def add_bias(result: Array, bias: Array) -> Any:
-    """Return `kernels.linalg.matmul.add_bias`."""
+    """Compute `kernels.linalg.matmul.add_bias`."""
     kind = _TYPES.get(result.dtype.char)
     if kind is None or not result.flags.c_contiguous or bias.strides != (bias.itemsize,):
         return NotImplemented

@@ -136,7 +136,7 @@ def pivots_of(a: Array) -> Any:
 
 
 def qr(a: Array, mode: str) -> Any:
-    """Return `numpy.linalg.qr`, column-major."""
+    """Compute `numpy.linalg.qr` with results in column-major order."""
     work, batch = _turned(a), a.shape[:-2]
     columns, rows = work.shape[1:]
     least = min(rows, columns)
@@ -159,7 +159,7 @@ def qr(a: Array, mode: str) -> Any:
 
 
 def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """Return `numpy.linalg.svd`, column-major."""
+    """Compute `numpy.linalg.svd` with results in column-major order."""
     work, batch = _turned(a), a.shape[:-2]
     columns, rows = work.shape[1:]
     least, most = min(rows, columns), max(rows, columns)

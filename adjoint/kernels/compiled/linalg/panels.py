@@ -27,7 +27,7 @@ BLOCK_ROWS = 256
 """The number of rows of the first factor that are copied together."""
 
 FEW_PANELS = 7
-"""The maximum number of panels for which rows are read in place."""
+"""Rows are read in place if there are at most this many panels."""
 
 STRIPS = 4
 """The number of tiles whose rows are copied together, because the rows of one tile fill only a part of a cache line."""

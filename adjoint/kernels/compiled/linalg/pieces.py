@@ -3,7 +3,7 @@
 A float32 number is exactly the sum of three bfloat16 numbers, because 24 bits are three times 8 bits. Six of the nine
 products of such pieces suffice for a product that is as accurate as float32. The other three products are smaller than
 the rounding error of the result. The processor multiplies bfloat16 16 times as fast as float32, so this is more than
-twice as fast. A float16 number is the sum of two bfloat16 numbers. The method is that of G. Henry, P. T. P. Tang and A.
+twice as fast. A float16 number is the sum of two bfloat16 numbers. The method is due to G. Henry, P. T. P. Tang and A.
 Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations", ARITH 2019.
 
 Tiles treat numbers below 2**-126 as zero, and pieces of large numbers may overflow. The largest and the smallest
@@ -37,7 +37,7 @@ DEEP = 512
 """The maximum number of products in one sum."""
 
 KEPT_A, KEPT_B = 1 << 15, 3 << 16
-"""The number of elements of the factors whose pieces are kept, which is small enough for the second-level cache."""
+"""The maximum number of elements of each factor whose pieces are kept. They fit in the second-level cache."""
 
 SPACE = 6 * (KEPT_A + KEPT_B) + 64
 """The number of bytes that a thread needs for the pieces."""
@@ -46,7 +46,8 @@ SIZES = [1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[TILE] * 8, *[0] * 8]
 """The sizes for `configure_tiles`. All tiles are full."""
 
 LARGEST, SMALLEST, SMALLEST_FACTOR = 370, 152, 24
-"""Bounds of the sum of two exponents and of one (each biased by 127), for which sums are finite and losses negligible."""
+"""Bounds of the sum of the exponents of two factors, and of the exponent of one factor. Each exponent is biased by 127.
+Within these bounds, sums are finite and losses are negligible."""
 
 
 @loops

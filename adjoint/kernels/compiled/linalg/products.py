@@ -31,7 +31,7 @@ _RESULTS = {char: numpy.dtype("d" if char == "d" else "f") for char in _TYPES}
 _Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 _PARALLEL = 1 << 18
-"""The number of multiplications from which threads share a product."""
+"""The least number of multiplications of a product that threads share."""
 
 _UNIT = 16
 """The sizes of parts are multiples of this number of rows and columns, which BLAS computes together."""
@@ -49,8 +49,8 @@ The number of rows in a part is limited so that this number of bytes stays in th
 """
 
 _BY_VECTORS, _BY_PIECES, _TAKEN_APART, _WRITTEN = 13, {1: 1, 2: 4, 3: 6}, 450, 250
-"""The picoseconds that a product of two numbers takes with vectors and with one, two or three pieces, that the conversion of a
-number to pieces takes, and that tiles take in addition to write a number."""
+"""Times in picoseconds: the product of two numbers with vectors, and with one, two or three pieces; the conversion of a
+number to pieces; the additional time that tiles need to write a number."""
 
 ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 """The names of CBLAS for matrices that are stored row by row, and for factors that are used unchanged or transposed."""

@@ -14,7 +14,7 @@ from ....codegen.llvm.kernels import *
 _EXACT = 1 << 51
 
 _WEIGHT = 8
-"""The number of bytes that can be moved in the time that one number takes, not counting its memory."""
+"""The number of bytes that can be moved while one number is divided, in addition to the bytes of the number."""
 
 
 @loops

@@ -138,7 +138,7 @@ def read_lines(
 
     Real parts are written `first` elements after the start of a number.
 
-    Lines in rows are `step` numbers apart. Otherwise they are side by side, and the next numbers of the lines follow
+    Lines in rows are `step` numbers apart. Lines in columns are side by side, and the next numbers of the lines follow
     `step` numbers later.
     """
     if ROWS:

@@ -19,7 +19,7 @@ def next_after(out: Pointer[T], x: Pointer[T], y: Pointer[T], start: Int, stop: 
 
 
 def nextafter(self: ndarray, other: ndarray) -> Any:
-    """Return `numpy.nextafter`. Return NotImplemented if there is no loop for the dtype."""
+    """Compute `numpy.nextafter`. Return NotImplemented if there is no loop for the dtype."""
     if self.dtype.char not in "fd" or self.dtype != other.dtype or self.shape != other.shape or not self.size:
         return NotImplemented
     if not self.flags.c_contiguous or not other.flags.c_contiguous:

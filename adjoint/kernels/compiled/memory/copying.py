@@ -17,7 +17,7 @@ _BLOCK = 64
 """The number of rows of a transposed matrix that are written side by side."""
 
 _LARGE = 1 << 18
-"""The number of bytes from which threads copy whole rows faster than one call of NumPy."""
+"""The least number of bytes of whole rows that threads copy faster than one call of NumPy."""
 
 Axis = tuple[int, int, int]
 """A dimension of two arrays, with its size and its steps in the target and in the source, in elements."""

@@ -30,7 +30,7 @@ def attention(
     causal: bool,
     scale: float,
 ) -> Any:
-    """Return `kernels.nn.attention.attention`."""
+    """Compute `kernels.nn.attention.attention`."""
     q, k, v = [_rows_of_numbers(widen(each)) for each in (query, key, value)]
     plan = _planned(q, k, v, mask, kept, causal)
     if plan is None:
@@ -47,7 +47,7 @@ def attention_gradients(
     grad: Array, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float, out: Array, statistics: Array,
 ) -> Any:  # fmt: skip
-    """Return `kernels.nn.attention.attention_gradients`."""
+    """Compute `kernels.nn.attention.attention_gradients`."""
     q, k, v, out, grad = [_rows_of_numbers(widen(each)) for each in (query, key, value, out, grad)]
     plan = _planned(q, k, v, mask, kept, causal)
     if plan is None:

@@ -18,7 +18,7 @@ from .convolution_plan import CorrelationPlan, ProductPlan, Work
 Sizes = tuple[int, ...]
 
 _FRESH = 1 << 15
-"""The number of bytes from which memory is allocated for each call instead of being kept with the thread."""
+"""Memory of at least this number of bytes is allocated for each call instead of being kept with the thread."""
 
 
 @functools.lru_cache(256)

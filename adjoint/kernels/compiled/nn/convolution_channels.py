@@ -12,7 +12,7 @@ ROWS = 4
 """The number of rows of the result that are computed together."""
 
 _EACH_TAP, _BESIDES, _BESIDES_PACKED = 1.5, 3, 16
-"""The time that a vector takes for each tap and in addition to taps, here and if rows are packed first.
+"""The times of a vector: for each tap, for all other work here, and for all other work if rows are packed first.
 
 The unit is the time for a tap with packed rows.
 """

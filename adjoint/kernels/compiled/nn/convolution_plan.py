@@ -41,7 +41,7 @@ _PLANNED_PRODUCTS = 1 << 18
 """The number of multiplications below which layouts are not compared, because a comparison would take longer."""
 
 _FOR_EACH_THREAD = ((4, 1.0), (2, 1.05), (1, 1.15))
-"""The maximum number of blocks per thread, and the factor by which they take longer because threads wait for one another."""
+"""The maximum number of blocks per thread, and the factor by which blocks take longer because threads wait for one another."""
 
 _PACKING = 6
 """The time to pack a vector, in products of vectors."""
@@ -168,8 +168,8 @@ class Arrays:
     def _spatial(self, array: ndarray, sizes: Sizes, steps: Table) -> tuple[ndarray, Table]:
         """Return an array with contiguous rows (and planes that are read in place), and its strides for kernels.
 
-        They are the strides of samples, channels, planes and rows, in elements. For a row-major array, they are
-        `steps`.
+        They are the strides of samples, channels, planes and rows, in elements. If the array is row-major, the strides
+        are `steps`.
         """
         if array.flags.c_contiguous:
             return array, steps

@@ -296,7 +296,7 @@ def _taken(*arrays: Array) -> bool:
 
 
 def sampled(images: Array, grid: Array, sampling: Sampling) -> Any:
-    """Return `kernels.nn.grid_sampling.grid_sampler`."""
+    """Compute `kernels.nn.grid_sampling.grid_sampler`."""
     if not _taken(images, grid):
         return NotImplemented
     images, grid = contiguous(images), contiguous(grid)
@@ -306,7 +306,7 @@ def sampled(images: Array, grid: Array, sampling: Sampling) -> Any:
 
 
 def gradients(grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Any) -> Any:
-    """Return `kernels.nn.grid_sampling.grid_sampler_gradients`."""
+    """Compute `kernels.nn.grid_sampling.grid_sampler_gradients`."""
     if not _taken(input, grid, grad):
         return NotImplemented
     grad, input, grid = map(contiguous, (grad, input, grid))

@@ -12,7 +12,7 @@ _TILE = 512
 _BLOCK = 1 << 10
 """The number of positions whose losses are added up together.
 
-It is the same for all threads, so that sums do not depend on them.
+The number is the same for all threads, so that sums do not depend on the threads.
 """
 
 _FAR = 64

@@ -129,7 +129,7 @@ _TEXTS = {
     "as_number": "C(1) if {} else C(0)",
     "square": "{0} * {0}",
 }
-"""How the language of kernels writes operations that have no symbol and another name."""
+"""The notation of the language of kernels for operations that have no symbol and a different name there."""
 
 
 def _lines(cells: Sequence[Cell], before: Sequence[Node]) -> tuple[list[str], list[str]]:

@@ -16,7 +16,7 @@ from ....codegen.expression import ELEMENT, PART, ROW
 from ...nn.normalization import channel_norm_backward_rows, channel_norm_rows
 
 SHORTEST_PLANE = 16
-"""The minimum size of planes of a channel that are traversed one by one."""
+"""The minimum size of a channel's planes for which the planes are traversed one by one."""
 
 
 def normalized(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int | None, eps: float) -> Any:

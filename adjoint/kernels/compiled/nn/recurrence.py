@@ -27,7 +27,7 @@ def recurrent_layer(
     projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool,
     keeps: bool = True,
 ) -> Any:  # fmt: skip
-    """Return `kernels.nn.recurrence.recurrent_layer`."""
+    """Compute `kernels.nn.recurrence.recurrent_layer`."""
     if not _taken(projected, hidden, cell, weight, bias, mode):
         return NotImplemented
     kind = projected.dtype
@@ -62,7 +62,7 @@ def through_time(
     gates: Array, grad: Array | None, grad_hidden: Array | None, grad_cell: Array | None, more: Array, output: Array,
     hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,
 ) -> Any:  # fmt: skip
-    """Return `kernels.nn.recurrence.through_time`."""
+    """Compute `kernels.nn.recurrence.through_time`."""
     if not _taken(gates, hidden, cell, weight, None, mode) or not gates.flags.c_contiguous:
         return NotImplemented
     kind = gates.dtype

@@ -171,7 +171,7 @@ class _Plan(NamedTuple):
     walk: list[int]
     """The dimensions ordered by their strides, the largest first."""
     glued: int
-    """The number of rows of columns that are joined to one row."""
+    """The number of rows of columns that are joined into one row."""
 
     def run(self, x: ndarray, center: ndarray | None = None) -> ndarray:
         """Return the reduction of an array as a row-major array, in the type of the computation."""

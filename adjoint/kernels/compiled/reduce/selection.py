@@ -60,7 +60,7 @@ def key_at(keys: Any, n: Int, place: Int, W: Static) -> Any:
 def keep_first(keys: Any, places: Pointer[u32], n: Int, k: Int, W: Static) -> Any:
     """Move the first `k` of `n` keys in sorted order, with their positions, to the front, and return the last of them.
 
-    They keep their order. Among equal keys, the first keys are kept.
+    The keys keep their order. Among equal keys, the first keys are kept.
     """
     last = key_at(keys, n, k - 1, W)
     less = i64(0)

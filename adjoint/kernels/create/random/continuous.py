@@ -98,7 +98,9 @@ def check_deviations(std: ndarray) -> None:
 
 
 def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarray:
-    """Return normally distributed numbers with the given means and standard deviations. At least one of them is an array.
+    """Return normally distributed numbers with the given means and standard deviations.
+
+    At least one of `mean` and `std` is an array.
 
     The result is a new array of the common shape. It has the type of `mean` if `mean` is an array, and otherwise the
     type of `std`.

@@ -1,7 +1,7 @@
 """Distributions drawn by rejection of normal and uniform numbers: `standard_gamma`, `sample_dirichlet`, `binomial`.
 
 All of them consume a random number of words, so numbers are drawn one by one, in float64. PyTorch rounds some intermediate
-results to the type of its parameters. They are rounded here too, so that the numbers are equal.
+results to the type of its parameters. This module rounds these results too, so that the numbers are equal.
 
 The algorithms are written in the language of kernels (`kernels.compiled.create.rejection`). Without compiled code they
 run in Python.
@@ -59,7 +59,7 @@ def _require_single_or_double(name: str, array: ndarray) -> None:
 def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
     """Return numbers from gamma distributions with the given concentrations and rate 1, in a new array of their shape and type.
 
-    The method is that of Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. A number with a
+    The method is from Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. A number with a
     concentration below 1 is drawn with a concentration that is larger by 1, and multiplied by a power of a uniform
     number. No number is less than the smallest normal floating-point number.
 
@@ -102,9 +102,9 @@ def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
 def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
     """Return the number of successes among `count` trials that succeed with probability `prob`.
 
-    The result is a new array of their common shape and type. If 10 or more successes are expected, the method is that
-    of Hörmann, "The generation of binomial random variates", 1993 (the algorithm BTRS). Otherwise, geometric waiting
-    times are added up.
+    The result is a new array of their common shape and type. If 10 or more successes are expected, the method is the
+    algorithm BTRS of Hörmann, "The generation of binomial random variates", 1993. Otherwise, geometric waiting times
+    are added up.
 
     Raises:
         RuntimeError: if the types differ.

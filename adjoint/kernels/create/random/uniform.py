@@ -71,7 +71,9 @@ def is_filled_at_once(out: ndarray) -> bool:
 
 
 def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
-    """Return a new array of numbers that are uniformly distributed over [0, 1). For a complex type, both parts are.
+    """Return a new array of numbers that are uniformly distributed over [0, 1).
+
+    For a complex type, both the real and the imaginary part are uniformly distributed.
 
     Raises:
         NotImplementedError: if `dtype` is neither floating-point nor complex.
@@ -151,10 +153,10 @@ def _interval(stream: Stream, n: int, from_: float, to: float, dtype: "numpy.dty
 
 
 WIDE_RANGE = 2**28
-"""The number of possible values from which each number is made from 64 bits, so that remainders are more uniform."""
+"""If there are at least this many possible values, each number is made from 64 bits, so that remainders are more uniform."""
 
 MANY = 300
-"""The number of elements from which shuffling with array operations is faster than shuffling one by one."""
+"""The least number of elements for which shuffling with array operations is faster than shuffling one by one."""
 
 UNSIGNED = tuple(numpy.dtype(name) for name in ("uint16", "uint32", "uint64"))
 
@@ -336,8 +338,8 @@ def _remainder(words: ndarray, size: int) -> ndarray:
 def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
     """Return the integers below `n` in random order as a new array of shape (n,).
 
-    The shuffle is that of Fisher and Yates in Durstenfeld's form, from front to back (Algorithm 235, Communications of
-    the ACM, 1964).
+    The shuffle is the algorithm of Fisher and Yates in Durstenfeld's form, from front to back (Algorithm 235,
+    Communications of the ACM, 1964).
 
     Raises:
         RuntimeError: if `n` is negative or `dtype` cannot hold n - 1.
