@@ -51,7 +51,8 @@ class Dense:
         except (MemoryError, OverflowError, ValueError) as error:
             if op.promote or "broadcast" in str(error):
                 broadcast_shapes(*(array.shape for array in given_arrays(op, arrays)))
-            raise in_words_of_pytorch(error) or RuntimeError(str(error)) from None
+            kept = error if isinstance(error, OverflowError) else RuntimeError(str(error))
+            raise in_words_of_pytorch(error) or kept from None
         except TypeError as error:
             if "ufunc" not in str(error):
                 raise

@@ -109,10 +109,14 @@ def _tensor_for_number(number: Any, array: Any) -> Tensor:
 
 
 def wrapped_integer(number: Any, kind: Any) -> Any:
-    """Return an integer beyond the range of `kind`, modulo its size, like a cast in C."""
-    if isinstance(number, int) and number.bit_length() <= 64:
-        return numpy.asarray(number & ((1 << 64) - 1), dtype=numpy.uint64).astype(kind.numpy)
-    raise RuntimeError("value cannot be converted to type without overflow")
+    """Return an integer of up to 64 bits that `kind` cannot represent as NumPy would cast it: modulo its size, or rounded.
+
+    Raises:
+        OverflowError: if the integer has more bits.
+    """
+    if isinstance(number, int) and -(1 << 63) <= number < 1 << 64:
+        return numpy.asarray(number, dtype=numpy.int64 if number < 0 else numpy.uint64).astype(kind.numpy)
+    raise OverflowError("int too big to convert")
 
 
 def of_its_own_dtype(number: Any) -> Tensor:
@@ -123,7 +127,7 @@ def of_its_own_dtype(number: Any) -> Tensor:
 def _make(number: Any, kind: Any, table: dict[Any, Tensor]) -> Any:
     try:
         array = NUMPY.constant(number, kind)
-    except OverflowError:
+    except (OverflowError, TypeError):
         return number
     if (
         kind in _HALVES and float(array) != number

@@ -12,6 +12,7 @@ from numpy import ndarray
 from ...codegen import compiled_ufuncs
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import CONVERTED
+from ...kernels.runtime.floating import unwarned
 from ...kernels.runtime.layout import laid_out
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...tensor import as_array
@@ -74,7 +75,8 @@ class Round(Step):
 
     def run(self, call: Call) -> None:
         """Convert the result."""
-        call.results[0] = call.results[0].astype(self.plan.rounded.numpy, copy=False)
+        with unwarned():
+            call.results[0] = call.results[0].astype(self.plan.rounded.numpy, copy=False)
 
     def lines(self, leave: str) -> list[str]:
         """Convert the result if promotion requires it. With `out`, `WriteOut` does this."""
@@ -259,7 +261,8 @@ def computing_source(op: Operator) -> str:
 
 def rounding_lines(op: Operator) -> list[str]:
     """Return the lines that round the result if numbers have been used without rounding."""
-    return guard(["rounded is not None"], "array = array.astype(rounded)") if op.wide_numbers else []
+    rounding = ("with unwarned():", "    array = array.astype(rounded)")
+    return guard(["rounded is not None"], *rounding) if op.wide_numbers else []
 
 
 def layout_lines(op: Operator, result: str) -> list[str]:
