@@ -58,7 +58,8 @@ class Check(Step):
         lines = guard(unusual_types(op), leave)
         if numbers:  # two `Tensor`s pass in one test
             lines = guard([f"type({public_name(name)}) is not Tensor" for name in op.tensors], *numbers, *lines)
-        return [*lines, *([] if self.plan.inference else guard(unusual_inputs(op), leave))]
+        inputs = [] if self.plan.inference else unusual_inputs(op)
+        return [*lines, *guard([*inputs, *unusual_values(op)], leave)]
 
     def __str__(self) -> str:
         refused = ["wrong arguments"] if self.op.check is not None else []
@@ -223,6 +224,18 @@ def unusual_types(op: Operator) -> list[str]:
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         unusual.append(f"({given}type({public}) is not Tensor and type({public}) not in PLAIN)")
+    return unusual
+
+
+def unusual_values(op: Operator) -> list[str]:
+    """Return the conditions on flags and fractions that require the slow path, because a kernel may accept wrong types."""
+    unusual = []
+    for name, kind in op.types.items():
+        value = public_name(name)
+        if kind == "Bool":
+            unusual.append(f"({value} is not False and {value} is not True)")
+        elif kind == "Float":
+            unusual.append(f"(type({value}) not in NUMBERS and {value} is not None)")
     return unusual
 
 
