@@ -13,19 +13,31 @@ __all__ = [
     "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "lr_scheduler",
+    "swa_utils",
+    "swap_in_optimizer_params_and_state",
 ]
 
 # Imported when they are first used.
 __getattr__ = late_names(
-    __name__, {"Adafactor": "matrices", "Muon": "matrices", "SparseAdam": "sparse_adam", "swa_utils": "swa_utils"}
+    __name__,
+    {
+        "Adafactor": "matrices",
+        "Muon": "matrices",
+        "SparseAdam": "sparse_adam",
+        "swa_utils": "swa_utils",
+        "swap_in_optimizer_params_and_state": "_stateless",
+    },
 )

@@ -63,6 +63,7 @@ class Declared(Optimizer):
         super().__init__(params, {name: given[name] for name in self._options})
         if given.get("fused"):
             _check_fused(given)
+            self._step_supports_amp_scaling = True
 
     # Methods that a subclass defines
 
@@ -98,6 +99,8 @@ class Declared(Optimizer):
             _require_fusible(params)
             if self._takes_sparse and any(grad.is_sparse for grad in grads):
                 raise RuntimeError(f"`_fused_{type(self).__name__.lower()}` does not support sparse gradients")
+            if self._skips(params, grads, group):
+                return
         elif group.get("capturable") and not torch.compiler.is_compiling():
             devices = _get_capturable_supported_devices(self._xla_captures[bool(group["foreach"])])
             names = self._captured[bool(group["foreach"])]
@@ -113,6 +116,22 @@ class Declared(Optimizer):
                     self._record(options, *real)
                 else:
                     self._update(torch.Tensor, options, *real)
+
+    def _skips(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> bool:
+        """Divide the gradients by `self.grad_scale`. Return True, without a division, if `self.found_inf` is 1.
+
+        A gradient scaler may set these attributes of fused optimizers.
+        """
+        if getattr(self, "found_inf", None) == 1:
+            for param in params:
+                if self._counts_steps and not self.state[param]:
+                    self._start(self.state[param], param, group)
+            return True
+        scale = getattr(self, "grad_scale", None)
+        if scale is not None:
+            for grad in grads:
+                grad.div_(scale)
+        return False
 
     def _record(self, options: Any, param: torch.Tensor, grad: torch.Tensor, *state: torch.Tensor) -> None:
         changed = [tensor.clone() for tensor in (param, *state)]

@@ -107,7 +107,7 @@ class Adagrad(Declared):
         super().__init__(params, locals())
         for group in self.param_groups:
             for param in group["params"]:
-                first: Any = group["initial_accumulator_value"]
+                first: Any = initial_accumulator_value
                 if param.is_complex():
                     first = complex(first, first)
                 self.state[param].update(

@@ -82,7 +82,7 @@ class SparseAdam(Optimizer):
 
 def _update(group: dict[str, Any], param: torch.Tensor, grad: Any, state: dict[str, Any]) -> None:
     """Change the moments and the parameter at the elements that the gradient stores."""
-    grad = (-grad if group["maximize"] else grad).coalesce()
+    grad = (-grad if group.get("maximize") else grad).coalesce()
     places, values, size = grad.indices(), grad.values(), grad.shape
     if not values.numel():
         return

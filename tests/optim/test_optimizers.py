@@ -426,3 +426,48 @@ def test_sparse_adam_names_complex_parameters():
         ValueError, match=r"Complex params at indices \[\[0, 1\]\]: SparseAdam does not support complex"
     ):
         optim.SparseAdam([torch.ones(2), torch.ones(2, dtype=torch.complex64)])
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD", "Adagrad"])
+def test_a_fused_optimizer_obeys_the_attributes_that_a_gradient_scaler_sets(name):
+    w, plain = parameter(1.0, -2.0), parameter(1.0, -2.0)
+    optimizer, reference = getattr(optim, name)([w], lr=0.1, fused=True), getattr(optim, name)([plain], lr=0.1)
+    assert optimizer._step_supports_amp_scaling
+    assert not hasattr(reference, "_step_supports_amp_scaling")
+    w.grad, plain.grad = torch.tensor([4.0, 8.0]), torch.tensor([1.0, 2.0])
+    optimizer.grad_scale, optimizer.found_inf = torch.tensor(4.0), torch.tensor(1.0)
+    optimizer.step()
+    assert w.tolist() == [1.0, -2.0]
+    assert w.grad.tolist() == [4.0, 8.0]
+    assert optimizer.state[w].get("step", torch.tensor(0.0)) == 0
+    optimizer.found_inf = torch.tensor(0.0)
+    optimizer.step()
+    reference.step()
+    assert torch.equal(w, plain)
+    assert torch.equal(w.grad, plain.grad)
+    assert str(optimizer.state[w]) == str(reference.state[plain])
+
+
+def test_sparse_adam_loads_a_state_without_the_later_option_maximize():
+    table = torch.nn.Embedding(3, 1, sparse=True)
+    optimizer = optim.SparseAdam(table.parameters())
+    state = optimizer.state_dict()
+    del state["param_groups"][0]["maximize"]
+    optimizer.load_state_dict(state)
+    before = table.weight[1].item()
+    table(torch.tensor([1])).sum().backward()
+    optimizer.step()
+    assert table.weight[1].item() < before
+
+
+def test_adagrad_starts_all_groups_at_the_value_of_the_constructor():
+    w, v = parameter(1.0), parameter(1.0)
+    groups = [{"params": [w], "initial_accumulator_value": 0.5}, {"params": [v]}]
+    optimizer = optim.Adagrad(groups, initial_accumulator_value=0.25)
+    assert [optimizer.state[each]["sum"].item() for each in (w, v)] == [0.25, 0.25]
+
+
+def test_a_star_import_gives_all_public_names():
+    names: dict[str, object] = {}
+    exec("from adjoint.optim import *", names)
+    assert {"Adafactor", "Muon", "SparseAdam", "swa_utils", "swap_in_optimizer_params_and_state"} <= names.keys()
