@@ -198,7 +198,8 @@ class Operator:
         self.defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
         self.defaults.update(self.forward.__kwdefaults__ or {})
         annotations = self.forward.__annotations__
-        kinds = {name: annotations.get(name, VALUE) for name in self.names}
+        flags = {name: "Bool" for name, value in self.defaults.items() if type(value) is bool}
+        kinds = {name: annotations.get(name, flags.get(name, VALUE)) for name in self.names}
         self.draws = "generator" in self.names  # the operator draws random numbers
         self.random = self.draws or "random" in self.declaration.__dict__
         self.types = {name: kind for name, kind in kinds.items() if kind not in (*TENSORS, VALUE)}
