@@ -14,9 +14,7 @@ from .expression import (
     COLUMN,
     CONSTANT,
     INTEGER,
-    ROW,
     ROW_LENGTH,
-    ROW_SCANS,
     SCALAR,
     Expression,
     Node,
@@ -49,12 +47,6 @@ class CompiledRows:
         self.expression = lowered(expression, char, decomposed=False)
         self.inputs = list(inputs)
         self.nodes = {node.value: node for node in self.expression.nodes() if node.operation == "input"}
-        operations = {node.operation for node in self.expression.nodes()}
-        self.of_arrays = not operations.isdisjoint(ROW_SCANS - {"row_cumsum", "row_cumprod"}) or any(
-            node.kind == INTEGER and node.extent == ROW and node.operation != "input"
-            for node in self.expression.nodes()
-        )
-        """Whether the program contains a scan or computed positions in rows, which are implemented for NumPy arrays only."""
         found: dict[Node, None] = {}
         for node in self.expression.nodes():
             if node.kind != SCALAR:
@@ -78,7 +70,7 @@ class CompiledRows:
         `parts`: the part of the layout that describes parts of rows (see `row_loops`). The geometry contains the length
         of a stretch.
         """
-        if self.of_arrays or LOOPS.has_given_up(self.name) or compute.kind != "f":
+        if LOOPS.has_given_up(self.name) or compute.kind != "f":
             return None
         LOOPS.load("calls", "row_loops")
         from .llvm.calls import NativeCall

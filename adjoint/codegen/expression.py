@@ -24,18 +24,11 @@ These are the operations of row programs. x is the argument, and j < n is a posi
     row_max x, row_min  row      the greatest or smallest element, or NaN if an element is NaN
     row_take x, i       row      x at the position i (integer, row), which the caller has checked
     row_put v, i        element  v (row) at the position i (integer, row), which the caller has checked, and 0 elsewhere
-    row_index           column   j, an integer
-    row_cumsum x        element  x[0] + ... + x[j], accumulated in float64 or complex128 and rounded for each j
-    row_cumprod x       element  x[0] * ... * x[j], likewise
-    row_cummax x        element  the greatest of x[0], ..., x[j], or NaN from the first NaN on
-    row_cummin x        element  the smallest, likewise
-    row_logcumsumexp x  element  log(exp(x[0]) + ... + exp(x[j])) without overflow, in float64, rounded for each j
     column_sum x        column   the sum over all rows, as exact as row_sum; only outputs may depend on it
     part_sum x          part     the sum of a part of the row, as exact as row_sum
     part_total v        row      the sum of v (part) over the parts of the row
 
-The `value` of a scan (`row_cum...`, `row_logcumsumexp`) is True if it runs from the end of the row: over x[j], ..., x[n
-- 1]. The parameter `row_length` is n. A compiler may compute elementwise operations in any loop over the elements. A
+The parameter `row_length` is n. A compiler may compute elementwise operations in any loop over the elements. A
 row is traversed once for each reduction in the longest chain of dependent reductions, and once more for outputs that
 depend on the last reduction.
 """
@@ -104,19 +97,14 @@ OPERATIONS: dict[str, Operation] = {
     "element": Operation(1, NUMBER),
     "where": Operation(3, "same"),
     **_table(1, "same", "row_sum row_max row_min column_sum part_sum part_total"),
-    **_table(1, "same", "row_cumsum row_cumprod row_cummax row_cummin row_logcumsumexp"),
     **_table(2, "first", "row_take row_put"),
-    "row_index": Operation(0, INTEGER),
 }
 """The operations that an interpreter of expressions must support. Elementary functions (`elementary`) are added to them."""
 
 ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 """Operations that compute one value for a row of elements."""
 
-ROW_SCANS = frozenset(("row_cumsum", "row_cumprod", "row_cummax", "row_cummin", "row_logcumsumexp"))
-"""Operations that compute a value for each element from the part of the row up to, or from, this element."""
-
-ROW_OPERATIONS = ROW_REDUCTIONS | ROW_SCANS | {"row_put", "row_index", "column_sum", "part_sum", "part_total"}
+ROW_OPERATIONS = ROW_REDUCTIONS | {"row_put", "column_sum", "part_sum", "part_total"}
 """The operations that only row programs (`rows`) contain."""
 
 ROW_LENGTH = "row_length"
@@ -170,7 +158,7 @@ def extent_of(operation: str, operands: tuple[Node, ...]) -> str:
         return ROW
     if operation == "part_sum":
         return PART
-    if operation in ("row_index", "column_sum"):
+    if operation == "column_sum":
         return COLUMN
     extents = {item.extent for item in operands if item.kind != SCALAR}
     if PART in extents:

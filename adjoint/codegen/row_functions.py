@@ -11,8 +11,6 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from .expression import ROW_SCANS
-
 BLOCK = 64
 """The number of rows that are added one by one before the sums of blocks are added."""
 
@@ -20,8 +18,6 @@ _ONES: dict[str, ndarray] = {char: numpy.ones((8192, 1), char) for char in "fd"}
 _add: Any = numpy.add.reduce
 _maximum: Any = numpy.maximum.reduce
 _minimum: Any = numpy.minimum.reduce
-_FLOAT64 = numpy.dtype(numpy.float64)
-_COMPLEX128 = numpy.dtype(numpy.complex128)
 
 
 def row_sum(x: ndarray) -> Any:
@@ -53,11 +49,6 @@ def row_put(value: ndarray, index: ndarray, length: int) -> ndarray:
     return out
 
 
-def row_index(x: ndarray, length: int) -> ndarray:
-    """Return the positions in the rows of `x`."""
-    return numpy.arange(length).reshape(1, -1, *(1,) * (x.ndim - 2))
-
-
 def column_sum(x: ndarray) -> Any:
     """Return the sum over the rows."""
     if x.ndim == 3:
@@ -70,42 +61,11 @@ def column_sum(x: ndarray) -> Any:
     return _add(x, 0, None, None, True)
 
 
-def _scan(ufunc: numpy.ufunc, widened: bool) -> Callable[[ndarray], ndarray]:
-    """Return the function that accumulates each row, in float64 or complex128 if `widened`."""
-
-    def scan(x: ndarray) -> ndarray:
-        carried = {"f": _FLOAT64, "c": _COMPLEX128}.get(x.dtype.kind, x.dtype) if widened else x.dtype
-        if x.ndim < 3 or x.shape[2] == 1:
-            wide = x if carried is x.dtype else x.astype(carried)
-            found = ufunc.accumulate(wide, 1, None, None if wide is x else wide)
-            return found.astype(x.dtype, copy=False)
-        out = numpy.empty(x.shape, x.dtype)
-        total = x[:, 0].astype(carried)
-        out[:, 0] = total
-        for place in range(1, x.shape[1]):  # side by side
-            ufunc(total, x[:, place], out=total)
-            out[:, place] = total
-        return out
-
-    return scan
-
-
-def _reversed(scan: Callable[[ndarray], ndarray]) -> Callable[[ndarray], ndarray]:
-    return lambda x: scan(x[:, ::-1])[:, ::-1].copy()  # no negative strides: formulas keep the order of their operands
-
-
 ROW_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "row_sum": row_sum,
     "row_max": row_max,
     "row_min": row_min,
     "row_take": row_take,
     "row_put": row_put,
-    "row_index": row_index,
     "column_sum": column_sum,
-    "row_cumsum": _scan(numpy.add, True),
-    "row_cumprod": _scan(numpy.multiply, True),
-    "row_cummax": _scan(numpy.maximum, False),
-    "row_cummin": _scan(numpy.minimum, False),
-    "row_logcumsumexp": _scan(numpy.logaddexp, True),
 }
-ROW_FUNCTIONS |= {f"{name}_reversed": _reversed(ROW_FUNCTIONS[name]) for name in ROW_SCANS}

@@ -12,9 +12,9 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import OFF, WARNINGS, off_for_rows, restore, widen
-from ..kernels.runtime.parallel import PARALLEL_BYTES, TILE_BYTES, get_num_threads, parallel_rows
-from .expression import BOOL, COLUMN, ELEMENT, INPUT, INTEGER, ROW_SCANS, Expression, is_absent
+from ..kernels.runtime.floating import WARNINGS, off_for_rows, restore, widen
+from ..kernels.runtime.parallel import PARALLEL_BYTES, TILE_BYTES, parallel_rows
+from .expression import BOOL, COLUMN, ELEMENT, INPUT, INTEGER, Expression, is_absent
 
 Dtype = numpy.dtype[Any]
 Geometry = tuple[int, int, int]
@@ -29,17 +29,8 @@ ROWS_BYTES = 1 << 21
 Row programs have few operations, which the interpreter lock delays more than memory does.
 """
 
-SCANNED_ROWS = 512
-"""The number of rows whose running extreme values are computed in one call.
-
-NumPy does not release the interpreter lock for fewer rows.
-"""
-
 STRIP = 256
 """The number of columns in one tile if a block of adjacent rows is too large for the cache."""
-
-SCANNED_STRIP = 4096
-"""The same number for scans, which make one call for each position in a row."""
 
 BLOCKS = 16
 """The minimum number of blocks in which sums over rows are computed.
@@ -65,7 +56,6 @@ class Tile:
         self.extents = [node.extent for node in expression.outputs]
         self.sums = [number for number, node in outputs if node.extent == COLUMN and not is_absent(node)]
         self.walked = _walked(expression)
-        self.scans = frozenset(node.operation for node in expression.nodes()) & ROW_SCANS
 
 
 def _walked(expression: Expression) -> int:
@@ -99,8 +89,7 @@ def run_rows(
     """Compute all tiles of the inputs, which are given with their extents, and add up their sums over rows."""
     _, length, inner = geometry
     run = Run(tile, geometry, inputs, scalars, outs, inner == 1 and 1 < length <= SHORT, {})
-    # Scans have separate loops, which convert to the type of the running result.
-    token = WARNINGS[OFF if tile.scans else off_for_rows(length if inner == 1 else inner)]
+    token = WARNINGS[off_for_rows(length if inner == 1 else inner)]
     try:
         _compute(run)
     finally:
@@ -116,25 +105,18 @@ def run_rows(
 def _compute(run: Run) -> None:
     outer, length, inner = run.geometry
     column_bytes = max(1, length * run.tile.dtype.itemsize * run.tile.walked)
-    scans = run.tile.scans
     if inner == 1 or column_bytes * inner <= TILE_BYTES:
         row_bytes = column_bytes * inner
-        if inner == 1 and not scans.isdisjoint(("row_cummax", "row_cummin")):
-            row_bytes = min(row_bytes, TILE_BYTES // SCANNED_ROWS)
 
         def rows(start: int, stop: int) -> None:
             where = slice(start, stop)
             _work(run, start, where, where)
 
-        tile_bytes = TILE_BYTES if scans else ROWS_BYTES
-        block = _block(run, outer, row_bytes, tile_bytes)
-        parallel_rows(rows, outer, row_bytes, tile_rows=block, tile_bytes=tile_bytes)
+        block = _block(run, outer, row_bytes, ROWS_BYTES)
+        parallel_rows(rows, outer, row_bytes, tile_rows=block, tile_bytes=ROWS_BYTES)
         return
     # One block would exceed the cache, so use tiles of columns that are wide enough for vector loops.
-    width = STRIP
-    if scans and not run.tile.sums:
-        width = max(STRIP, min(SCANNED_STRIP, inner if outer > 1 else -(-inner // get_num_threads())))
-    width = min(width, inner)
+    width = min(STRIP, inner)
     strips = -(-inner // width)
 
     def columns(start: int, stop: int) -> None:

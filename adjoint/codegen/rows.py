@@ -14,7 +14,7 @@ A row lies along one dimension of the arrays. The function has a parameter for e
 for each element (`Array`), row (`PerRow`), part of a row (`PerPart`) or position in a row (`PerColumn`), or a position
 in the row for each row (`RowIndex`, integers). The other parameters are scalars. The results of the function become the
 outputs, each with its extent. An output is `None` if it is not requested. `expression` describes `row.sum(x)`,
-`row.cumsum(x)`, `column.sum(x)` and the other functions of `row` and `column`.
+`column.sum(x)` and the other functions of `row` and `column`.
 
 A program is data: `variants` are its expressions, one for each path of its control flow, and `choose` selects the
 variant for given arguments. An interpreter treats the arrays as (outer, length, inner), with the row along the middle

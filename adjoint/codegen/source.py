@@ -193,8 +193,7 @@ class Writer:
         if node.operation in ("real", "imag"):
             return f"positive({names[0]}.{node.operation})"
         if is_of_rows(node):
-            more = {"row_put": [ROW_LENGTH], "row_index": [self.first, ROW_LENGTH]}.get(node.operation, [])
-            return f"{node.operation}{'_reversed' if node.value else ''}({', '.join([*names, *more])})"
+            return f"{node.operation}({', '.join([*names, *[ROW_LENGTH] * (node.operation == 'row_put')])})"
         if node.operation == "where" and self.masking:
             is_zero = node.operands[1].operation == CONSTANT and node.operands[1].value == 0
             return f"zero_where({names[2]}, {names[0]})" if is_zero else f"choose({', '.join(names)})"

@@ -25,7 +25,6 @@ from .expression import (
     REAL,
     ROW,
     ROW_LENGTH,
-    ROW_SCANS,
     SCALAR,
     Choice,
     Expression,
@@ -151,7 +150,7 @@ def _install_operators() -> None:
 _install_operators()
 
 
-_OF_ELEMENTS = ROW_SCANS | {"row_sum", "row_max", "row_min", "column_sum"}
+_OF_ELEMENTS = {"row_sum", "row_max", "row_min", "column_sum"}
 
 _FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -306,11 +305,6 @@ class Row:
         return Symbol(x.trace.graph.node(PARAMETER, (), SCALAR, ROW_LENGTH), x.trace)
 
     @staticmethod
-    def index(x: Any) -> Any:
-        """Return the position of each element in its row, which is an integer. `x` is any value of the program."""
-        return Symbol(x.trace.graph.node("row_index", (), INTEGER), x.trace)
-
-    @staticmethod
     def mean(x: Any) -> Any:
         """Return the sum of the row divided by its length."""
         return row.sum(x) / row.length(x)
@@ -329,14 +323,7 @@ class Row:
         operation = f"row_{name}"
         if operation not in OPERATIONS:
             raise AttributeError(f"row programs know no row.{name}")
-        if operation in ROW_SCANS:
-            return lambda x, reverse=False: _scan(operation, x, reverse)
         return lambda x: apply(operation, x)
-
-
-def _scan(operation: str, x: Any, reverse: bool) -> Symbol:
-    node = apply(operation, x).node
-    return Symbol(x.trace.graph.node(operation, node.operands, node.kind, reverse or None, ELEMENT), x.trace)
 
 
 class Column:

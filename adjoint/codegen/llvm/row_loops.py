@@ -51,7 +51,6 @@ def row_program(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> Non
             totals = PLAN.places(P)
             runs = PLAN.places(P)
             PLAN.reset(P, totals)
-            PLAN.begin_pass(current)
             if PLAN.parted:
                 parts, stretches, distance, period = layout[4], layout[5], layout[6], layout[7]
                 for number in range(parts):
@@ -85,18 +84,16 @@ def walk(
     W = PLAN.width
     position = i64(0)
     advance = W if PLAN.along else 1
-    last = (length - 1) // advance * advance
     while position < length:
         PLAN.reset(P, runs)
         limit = minimum(length, position + RUN * advance)
         while position < limit:
-            place = last - position if PLAN.reverse else position
-            left = length - place if PLAN.along else lanes_left
-            index = first + place * step
+            left = length - position if PLAN.along else lanes_left
+            index = first + position * step
             if left >= W:
-                PLAN.step(P, known, index, place, W, sums, runs)
+                PLAN.step(P, known, index, position, W, sums, runs)
             else:
-                PLAN.step(P, known, index, place, left, sums, runs)
+                PLAN.step(P, known, index, position, left, sums, runs)
             position += advance
         PLAN.merge(P, totals, runs)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..._runtime.first_use import computed_once
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, PART, ROW, ROW_LENGTH, SCALAR, Expression, Node
-from .builtin_functions import as_integer, cast_pointer, lanes, reduce_add, shuffle
+from .builtin_functions import as_integer, cast_pointer, lanes, reduce_add
 from .calls import ARRAYS_AT, elements_at
 from .element_types import PointerType, VectorType, boolean, f64, i64
 from .expressions import COSTLY, ExpressionWriter
@@ -27,7 +27,7 @@ from .lowering import Lowering
 from .pointwise_loops import DENSE, Operand, read_operand, write_operand
 from .row_accumulators import Places, Sum, accumulator
 from .streaming import ask_ahead
-from .values import CompilationError, Value, constant, llvm_type
+from .values import CompilationError, Value, constant
 from .vectors import turn
 
 ALONG, ACROSS, TURNED, PARTED = "along", "across", "turned", "parted"
@@ -36,9 +36,6 @@ SHORT, SHORTEST = 80, 16
 """The maximum length of rows that are transposed: for float32 programs with three passes, and for all others."""
 
 REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take", "part_sum", "part_total"))
-
-_SCANS: dict[str, tuple[type[ast.operator], int]] = {"row_cumsum": (ast.Add, 0), "row_cumprod": (ast.Mult, 1)}
-"""Running sums and products, with their initial values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +64,14 @@ class RowPlan:
         self.inputs, self.outputs, self.scalars = list(inputs), list(outputs), list(scalars)
         self.mode = mode
         self.along, self.turned, self.parted = mode in (ALONG, PARTED), mode == TURNED, mode == PARTED
-        self.width = max(1, HOST.vector_bytes * 8 // type_.bits)
+        self.width = 2 * max(1, HOST.vector_bytes * 8 // type_.bits)  # two registers hide the latency of sums
         self.levels = _levels(expression)
         self.passes = 1 + max(self.levels[node] for node in expression.nodes())
-        scans = {bool(node.value) for node in expression.nodes() if node.operation in _SCANS}
-        if len(scans) > 1:
-            raise CompilationError("a row is walked in one direction")
-        self.reverse = scans == {True}
-        if not scans:  # two registers hide the latency of sums; running sums already use two of float64
-            self.width *= 2
         self.vector = VectorType(type_, self.width)
         for name in (
             "begin",
             "sums",
             "begin_row",
-            "begin_pass",
             "begin_part",
             "end_part",
             "places",
@@ -296,42 +286,6 @@ class RowPlan:
         for item, place, other in zip(self.accumulators[number], places, others, strict=True):
             item.merge(lowering, place, other)
 
-    def _begin_pass(self, lowering: Lowering, known: Any) -> None:
-        """Set the initial values of running sums."""
-        for node in self.expression.nodes():
-            if node.operation in _SCANS:
-                wide = f64 if self.along else VectorType(f64, self.width)
-                carried = known.get((node, "carried")) or Value(PointerType(wide), lowering.allocate(wide))
-                known[node, "carried"] = carried
-                lowering.emit(f"store {constant(_SCANS[node.operation][1], wide)}, ptr {carried.name}")
-
-    def _scanned(self, lowering: Lowering, node: Node, value: Value, known: Any, left: Value) -> Value:
-        """Compute a running sum or product, which is accumulated in float64."""
-        operation, identity = _SCANS[node.operation]
-        wide = VectorType(f64, self.width)
-        carried = known[node, "carried"]
-        start = constant(identity, wide)
-        total = lowering.convert(value, wide)
-        before = lowering.value(f"load {llvm_type(carried.type.target)}, ptr {carried.name}", carried.type.target)
-        if self.along:
-            if left != self.width:
-                total = lowering.select(self._counted(lowering, left), total, start)
-            distance = 1
-            while distance < self.width:
-                if self.reverse:  # the lanes after, then the initial value
-                    order = list(range(distance, distance + self.width))
-                else:  # the initial value, then the lanes before
-                    order = [lane - distance if lane >= distance else self.width + lane for lane in range(self.width)]
-                total = lowering.binary(operation, total, shuffle.lower(lowering, total, start, order))
-                distance *= 2
-            total = lowering.binary(operation, total, lowering.broadcast(before, self.width))
-            edge = 0 if self.reverse else self.width - 1
-            after = lowering.value(f"extractelement {total}, i64 {edge}", f64)
-        else:
-            after = total = lowering.binary(operation, before, total)
-        lowering.emit(f"store {after}, ptr {carried.name}")
-        return lowering.convert(total, self.vector)
-
     def _counted(self, lowering: Lowering, left: Value) -> Value:
         """Return the lanes that hold elements of the row."""
         numbers = lanes.lower(lowering, i64, self.width)
@@ -403,11 +357,6 @@ class RowPlan:
         if node in self.kept and self._is_kept_before(node, number):
             place = self._place(lowering, values, len(self.inputs) + self.kept[node], index)
             return lowering.call(read_operand, [Operand(self.element, False, DENSE), self.width, place, 0, left], {})
-        if node.operation in _SCANS:
-            operand = lowering.as_type(value(node.operands[0]), self.vector)
-            return self._scanned(lowering, node, operand, values, left)
-        if node.operation == "row_index":
-            return self._positions(lowering, position)
         if node.operation == "row_put":
             here = self._is_at(lowering, position, value(node.operands[1]))
             return lowering.select(

@@ -15,12 +15,11 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import MOVED, SCANNED, SUMMED
 from ...codegen.plans import NUMPY, Plan, planned
-from ...codegen.rows import RowProgram, row_program
-from ...codegen.tracing import row, xp
 from ..index.places import require_in_bounds
-from ..runtime.floating import FLOAT32, is_inexact, refuse, widen
+from ..runtime.floating import FLOAT32, is_floating, is_inexact, refuse, unwarned, widen
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
+from .parts import of_parts
 from .reduction import count_nonzero, prod
 
 Array = numpy.ndarray[Any, Any]
@@ -32,117 +31,68 @@ _FLOAT64 = numpy.dtype(numpy.float64)
 _COMPLEX128 = numpy.dtype(numpy.complex128)
 
 
-@planned("reduce.running.integer_sum", least=SCANNED)
-def _integer_sum(x: ndarray, dim: int) -> Plan:
-    return NUMPY
-
-
-@planned("reduce.running.complex_scan", least=SCANNED)
-def _scan_of_pairs(x: ndarray, dim: int, product: bool, reverse: bool) -> Plan:
-    return NUMPY
-
-
-@planned("reduce.running.extremum", least=SCANNED)
-def _extremum(x: ndarray, dim: int, maximum: bool) -> Plan:
-    return NUMPY
-
-
-@planned("reduce.running.logcumsumexp", least=SCANNED)
-def _logcumsumexp(x: ndarray, dim: int) -> Plan:
+@planned("reduce.running.scan")
+def _compiled(x: ndarray, dim: int, name: str, reverse: bool) -> Plan:
+    """Return the running results of `name` (and, for "max" and "min", their positions), computed by compiled loops."""
     return NUMPY
 
 
 # --- sums and products ----------------------------------------------------------------------------------------
 
 
-@row_program()
-def cumsum_rows(x: Array) -> Any:
-    """Return the sum of each element and all before it."""
-    return row.cumsum(x)
-
-
-@row_program()
-def cumprod_rows(x: Array) -> Any:
-    """Return the product of each element and all before it."""
-    return row.cumprod(x)
-
-
-@row_program()
-def reversed_cumsum_rows(x: Array) -> Any:
-    """Return the sum of each element and all after it."""
-    return row.cumsum(x, reverse=True)
-
-
-@row_program()
-def cumprod_backward_rows(grad: Array, x: Array, result: Array) -> Any:
-    """Return the gradient of the elements from the gradient of the running products, if no element is zero."""
-    return row.cumsum(grad * result.conj(), reverse=True) / x.conj()
-
-
 def cumsum(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
     """Return the running sums along `dim`. Integers and bool are summed in int64."""
-    return _scan(numpy.add, cumsum_rows, "cumsum", x, dim, dtype)
+    return _scan(numpy.add, "sum", x, dim, dtype)
 
 
 def cumprod(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
     """Return the running products along `dim`. Integers and bool are multiplied in int64."""
-    return _scan(numpy.multiply, cumprod_rows, "cumprod", x, dim, dtype)
-
-
-def _scan(ufunc: numpy.ufunc, program: RowProgram, name: str, x: ndarray, dim: int, wanted: Any) -> ndarray:
-    dim = normalize_dim(dim, x.ndim)
-    if wanted is None and x.dtype.kind == "f" and x.ndim and x.size < SUMMED:
-        if x.dtype is FLOAT32 and LOOPS.enabled:  # the bits are the same, and the sums are rounded as they are stored
-            return asarray(program.run((x,), dim))
-        scanned: ndarray = ufunc.accumulate(row_major(x), dim, _FLOAT64)
-        return scanned if x.dtype is _FLOAT64 else scanned.astype(x.dtype)
-    dtype: Dtype = wanted if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
-    if dtype.kind == "b":
-        raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
-    if ufunc is numpy.add and dtype == _INT64 and x.dtype.kind in "biu" and x.ndim:
-        found: ndarray = _integer_sum(x, dim)
-        if found is not NotImplemented:
-            return found
-    if x.dtype != dtype:
-        x = x.astype(dtype)
-    if x.ndim == 0:
-        return x.copy()
-    if dtype.kind == "c":
-        found = _complex_scan(x, dim, ufunc is numpy.multiply, False)
-        if found is not NotImplemented:
-            return found
-    if x.size >= SUMMED:
-        return asarray(program.run((x,), dim))
-    carried = _COMPLEX128 if dtype.kind == "c" else dtype if dtype.kind in "iu" else _FLOAT64
-    scanned = ufunc.accumulate(row_major(x), dim, carried)
-    return scanned if carried is dtype else scanned.astype(dtype)
-
-
-def _complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
-    """Return running sums or products of complex numbers, computed by compiled loops.
-
-    Along columns, sums are computed for each part.
-    """
-    found = _scan_of_pairs(x, dim, product, reverse)
-    if found is NotImplemented and not product and x.size >= SUMMED and LOOPS.enabled:
-        parts = row_major(x)[..., None].view(x.real.dtype)
-        summed = (reversed_cumsum_rows if reverse else cumsum_rows).run((parts,), dim)
-        return summed.view(x.dtype)[..., 0]
-    return found
+    return _scan(numpy.multiply, "prod", x, dim, dtype)
 
 
 def reversed_cumsum(x: Array, dim: int) -> Array:
     """Return the sums of each element and all later elements along `dim`."""
+    return _scan(numpy.add, "sum", x, dim, None, reverse=True) if x.ndim else x
+
+
+def _scan(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int, wanted: Any, reverse: bool = False) -> ndarray:
+    dim = normalize_dim(dim, x.ndim)
+    dtype: Dtype = wanted if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
+    if dtype.kind == "b":
+        raise NotImplementedError(f"\"cum{name}_out_cpu\" not implemented for 'Bool'")
+    integers = dtype == _INT64 and x.dtype.kind in "biu"
+    if x.dtype != dtype and not integers:
+        x = x.astype(dtype)
     if x.ndim == 0:
-        return x
-    if x.dtype.kind == "c":
-        found = _complex_scan(x, normalize_dim(dim, x.ndim), False, True)
+        return x.astype(dtype)
+    if integers or is_inexact(dtype):
+        # The results of float32 numbers are rounded as they are stored, so the bits are NumPy's.
+        least = 0 if dtype is FLOAT32 else SUMMED if is_floating(dtype) else SCANNED
+        found: ndarray = _by_loops(x, dim, name, least, reverse)
         if found is not NotImplemented:
-            return asarray(found)
-    if x.size < SUMMED:
-        return row_major(numpy.flip(cumsum(numpy.flip(x, dim), dim), dim))
-    result: Array = reversed_cumsum_rows.run((x,), dim)
-    return result
+            return found
+    if not reverse:
+        return _accumulated(ufunc, x, dim, dtype)
+    return row_major(numpy.flip(_accumulated(ufunc, numpy.flip(x, dim), dim, dtype), dim))
+
+
+def _accumulated(ufunc: numpy.ufunc, x: ndarray, dim: int, dtype: Dtype) -> ndarray:
+    """Return the running results, computed by NumPy."""
+    carried = _COMPLEX128 if dtype.kind == "c" else dtype if dtype.kind in "iu" else _FLOAT64
+
+    def scanned(part: ndarray) -> ndarray:
+        with unwarned():
+            found = ufunc.accumulate(row_major(widen(part)), dim, carried)
+            if ufunc is not numpy.multiply:
+                found += 0  # a sum of negative zeros is 0
+            return found.astype(dtype, copy=False)
+
+    return of_parts(scanned, x, (dim,))
+
+
+def _by_loops(x: ndarray, dim: int, name: str, least: int, reverse: bool = False) -> Any:
+    """Return the running results of at least `least` elements, or NotImplemented if NumPy must compute them."""
+    return _compiled(x, dim, name, reverse) if LOOPS.takes(x.size, least) else NotImplemented
 
 
 def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
@@ -154,8 +104,8 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
     if x.size <= 1:
         return numpy.asarray(grad)
     if not (x == 0).any():
-        gradient: Array = cumprod_backward_rows.run((numpy.asarray(grad), x, result), dim)
-        return gradient
+        products = _MULTIPLY(widen(numpy.asarray(grad)), widen(result).conj())
+        return asarray(_DIVIDE(reversed_cumsum(products, dim), widen(x).conj())).astype(x.dtype, copy=False)
     g, a = (numpy.moveaxis(widen(numpy.asarray(value)), dim, 0) for value in (grad, x))
     summed = numpy.empty_like(g * a)
     before: Any = numpy.ones_like(a[:1])[0] if len(a) else None
@@ -166,6 +116,9 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
     return row_major(numpy.moveaxis(summed, 0, dim))
 
 
+_MULTIPLY, _DIVIDE = of_any_size(numpy.multiply), of_any_size(numpy.divide)
+
+
 def others_product(x: Array, dim: int) -> Array:
     """Return, for each element, the product of the other elements along `dim`.
 
@@ -173,7 +126,7 @@ def others_product(x: Array, dim: int) -> Array:
     of all elements divided by the element, as PyTorch does.
     """
     if LOOPS.takes(x.size, MOVED) and x.dtype.char in "fd" and count_nonzero(x) == x.size:
-        return asarray(of_any_size(numpy.divide)(prod(x, dim, True), x))
+        return asarray(_DIVIDE(prod(x, dim, True), x))
     before, after = numpy.ones_like(x), numpy.ones_like(x)
     along = numpy.moveaxis(x, dim, 0)
     numpy.cumprod(along[:-1], axis=0, out=numpy.moveaxis(before, dim, 0)[1:])
@@ -184,27 +137,13 @@ def others_product(x: Array, dim: int) -> Array:
 # --- extrema --------------------------------------------------------------------------------------------------
 
 
-@row_program()
-def cummax_rows(x: Array) -> Any:
-    """Return the greatest element so far, and the index of its last occurrence."""
-    greatest = row.cummax(x)
-    return greatest, row.cummax(xp.where((x == greatest) | xp.isnan(x), row.index(x), 0))
-
-
-@row_program()
-def cummin_rows(x: Array) -> Any:
-    """Return the smallest element so far, and the index of its last occurrence."""
-    smallest = row.cummin(x)
-    return smallest, row.cummax(xp.where((x == smallest) | xp.isnan(x), row.index(x), 0))
-
-
 def cummax(x: ndarray, dim: int) -> Pair:
     """Return the largest element so far along `dim`, and its last index. From the first NaN on, the result is NaN.
 
     Raises:
         NotImplementedError: for complex numbers.
     """
-    return _running_extremum(cummax_rows, "cummax", x, dim)
+    return _running_extremum(numpy.maximum, "max", x, dim)
 
 
 def cummin(x: ndarray, dim: int) -> Pair:
@@ -213,28 +152,26 @@ def cummin(x: ndarray, dim: int) -> Pair:
     Raises:
         NotImplementedError: for complex numbers.
     """
-    return _running_extremum(cummin_rows, "cummin", x, dim)
+    return _running_extremum(numpy.minimum, "min", x, dim)
 
 
-def _running_extremum(program: RowProgram, name: str, x: ndarray, dim: int) -> Pair:
+def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pair:
     dim = normalize_dim(dim, x.ndim)
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c":
-        raise refuse(f"{name}_cpu", x)
-    found: Pair = _extremum(x, dim, name == "cummax")
-    if found is NotImplemented:
-        found = program.run((x,), dim)
-    return found
+        raise refuse(f"cum{name}_cpu", x)
+    found: Pair = _by_loops(x, dim, name, SCANNED)
+    if found is not NotImplemented:
+        return found
+    wide = row_major(widen(x))
+    best = ufunc.accumulate(wide, dim)
+    index = numpy.arange(x.shape[dim]).reshape(-1, *(1,) * (x.ndim - dim - 1))
+    places = numpy.where((wide == best) | (wide != wide), index, 0)
+    return best.astype(x.dtype, copy=False), numpy.maximum.accumulate(places, dim, out=places)
 
 
 # --- sums of exponentials -------------------------------------------------------------------------------------
-
-
-@row_program()
-def logcumsumexp_rows(x: Array) -> Any:
-    """Return the logarithm of the sum of the exponentials so far."""
-    return row.logcumsumexp(x)
 
 
 def logcumsumexp(x: ndarray, dim: int) -> ndarray:
@@ -250,9 +187,9 @@ def logcumsumexp(x: ndarray, dim: int) -> ndarray:
         return x.copy()
     if x.dtype.kind == "c":
         return row_major(_complex_logcumsumexp(row_major(x), dim))
-    found: ndarray = _logcumsumexp(x, dim)
+    found: ndarray = _by_loops(x, dim, "logsumexp", SCANNED)
     if found is NotImplemented:
-        found = logcumsumexp_rows.run((x,), dim)
+        found = _accumulated(numpy.logaddexp, x, dim, x.dtype)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ... import dtypes
-from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Dtype, Int, Number
 from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.decorators import internal, operator, public, tensors
@@ -23,7 +22,7 @@ _SEARCH = "*, bool out_int32 = False, bool right = False, str side = None, Tenso
 
 
 @operator(
-    kernel=Kernel(scan.cumsum, rows=scan.cumsum_rows),
+    kernel=scan.cumsum,
     inplace=True,
     out="decides",
     tangent="linear",
@@ -45,7 +44,7 @@ def reversed_cumsum(input, dim):
 
 
 @operator(
-    kernel=Kernel(scan.cumprod, rows=scan.cumprod_rows),
+    kernel=scan.cumprod,
     inplace=True,
     out="decides",
     narrow="trivial cumprod_out_cpu",
@@ -88,7 +87,7 @@ def others_product(input, dim):
 
 
 @operator(
-    kernel=Kernel(scan.cummax, rows=scan.cummax_rows),
+    kernel=scan.cummax,
     outputs=("values", "indices"),
     returns="cummax",
     same_out=SCALAR_TYPE,
@@ -106,7 +105,7 @@ class cummax:
 
 
 @operator(
-    kernel=Kernel(scan.cummin, rows=scan.cummin_rows),
+    kernel=scan.cummin,
     outputs=("values", "indices"),
     returns="cummin",
     same_out=SCALAR_TYPE,
@@ -123,7 +122,7 @@ class cummin:
         return xp.gather_backward(grads[0], tuple(self.shape), dim, indices)
 
 
-@operator(kernel=Kernel(scan.logcumsumexp, rows=scan.logcumsumexp_rows), same_out=SCALAR_TYPE)
+@operator(kernel=scan.logcumsumexp, same_out=SCALAR_TYPE)
 class logcumsumexp:
     """The logarithm of cumulative sums of exponentials along `dim`."""
 

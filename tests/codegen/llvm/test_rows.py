@@ -13,7 +13,6 @@ from adjoint.codegen.rows import RowProgram, row_program
 from adjoint.codegen.tracing import PerColumn, PerRow, RowIndex, column, row, xp
 from adjoint.dtypes import bfloat16
 from adjoint.kernels.nn import softmax
-from adjoint.kernels.reduce import scan
 from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 
 Array = numpy.ndarray
@@ -44,11 +43,6 @@ def cross_entropy(x: Array, target: RowIndex):
     exponential = xp.exp(shifted)
     total = row.sum(exponential)
     return xp.log(total) - row.take(shifted, target), exponential / total - row.put(row.min(x) * 0 + 1, target)
-
-
-@row_program()
-def halved(x: Array):
-    return xp.where(row.index(x) * 2 < row.length(x), x, row.min(x))
 
 
 def fresh(program):
@@ -105,15 +99,6 @@ def test_rows_of_any_geometry(shape, dim, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize(("shape", "dim"), GEOMETRIES)
-@pytest.mark.parametrize("name", ["cumsum_rows", "reversed_cumsum_rows", "cumprod_rows", "cumprod_backward_rows"])
-def test_running_sums_and_products(name, shape, dim, dtype):
-    program = getattr(scan, name)
-    x = 1 + 0.1 * numpy.random.default_rng(1).standard_normal((3, *shape)).astype(dtype)
-    compared(program, tuple(x)[: len(program.parameters.arrays)], dim, rtol=1e-12 if dtype == "f8" else 1e-6)
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_arrays_in_any_order_of_memory(dtype):
     x = numpy.random.default_rng(2).standard_normal((40, 30, 20)).astype(dtype)
     for view in (x.transpose(2, 1, 0), x[:, ::2], x[::-1, :, ::-1], numpy.broadcast_to(x[:1], x.shape)):
@@ -164,20 +149,8 @@ def test_other_vectors_compute_the_same(vector_bytes, monkeypatch):
     compared(fresh(softmax.softmax_rows), (numpy.ascontiguousarray(x[:, :7]),), 1)
     for dim in (0, 1):
         compared(fresh(softmax.softmax_rows), (x,), dim)
-        compared(fresh(scan.cumsum_rows), (x,), dim)
         compared(fresh(normalize_backward), (x, x, x[0] if dim == 0 else x[:, 0], x[0] if dim == 0 else x[:, 0],
                                              x[:, 0] if dim == 0 else x[0]), dim, atol=1e-3)  # fmt: skip
-
-
-def test_what_is_written_for_arrays_alone_stays_with_numpy(monkeypatch):
-    monkeypatch.setattr(LOOPS, "every_size", True)
-    monkeypatch.setattr(LOOPS, "failures", {})
-    x = numpy.random.default_rng(7).standard_normal((20, 100))
-    values, places = fresh(scan.cummax_rows).run((x,), 1)
-    assert (values == numpy.maximum.accumulate(x, 1)).all()
-    assert places.dtype == numpy.int64
-    assert not LOOPS.failures
-    assert fresh(halved).run((x,), 1).shape == x.shape
 
 
 @pytest.mark.parametrize("dim", [0, 1])

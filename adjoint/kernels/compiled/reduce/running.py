@@ -1,16 +1,168 @@
-"""Scans along one dimension: running extrema with their last indices, sums of integers and exponentials, complex scans."""
+"""Scans along one dimension: running sums, products, sums of exponentials, and extrema with their last positions."""
 
 from __future__ import annotations
 
+from ....codegen.llvm.calls import not_row_major
 from ....codegen.llvm.elementary_power import logaddexp
 from ....codegen.llvm.kernels import *
-from ...memory.copying import contiguous
+from ....codegen.llvm.streaming import ask_ahead
+from ...runtime.floating import compute_dtype
+from .reduction import plus, times
 
 _LINES = 4
 """The number of rows that are processed together, because each element of a row depends on the one before it."""
 
 _TILE = 256
 """The number of columns that are processed together."""
+
+_SHORT = 16
+"""The maximum length of rows whose sums and products are computed side by side."""
+
+_SIZES = Struct("rows length inner")
+_INT64 = numpy.dtype(numpy.int64)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sums, products, and sums of exponentials
+
+
+@loops
+def scan_vector(
+    out: Pointer[S], x: Pointer[T], carried: Pointer[I], there: Any, MASKED: Static, NUMBER: Static, COMBINE: Static,
+    FIRST: Static, REVERSED: Static, W: Static,
+) -> None:  # fmt: skip
+    """Compute the running results of a vector of adjacent elements. `carried` is the result before them and after them."""
+    ask_ahead(as_integer(x), W, T)
+    first = vector(I, W)(FIRST)
+    total = vector(I, W)(vector(NUMBER, W)(load(x, W, there)))
+    if MASKED:
+        total = where(there, total, first)
+    STEP = 1
+    for _ in unrolled(W.bit_length() - 1):
+        if REVERSED:
+            total = COMBINE(total, shuffle(total, first, [LANE + STEP for LANE in unrolled(W)]))
+        else:
+            total = COMBINE(total, shuffle(total, first, [LANE - STEP if LANE >= STEP else W for LANE in unrolled(W)]))
+        STEP = STEP * 2
+    total = COMBINE(total, broadcast(carried[0], W))
+    carried[0] = total[0 if REVERSED else W - 1]
+    store(out, vector(S, W)(vector(NUMBER, W)(total)), there)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def scan_along(
+    table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, NUMBER: Static, CARRIED: Static, COMBINE: Static,
+    FIRST: Static, REVERSED: Static, W: Static,
+) -> None:  # fmt: skip
+    """Compute the running results of `COMBINE` in rows, in the type `CARRIED`. `FIRST` is the result of no elements."""
+    n = fields(table[0], _SIZES).length
+    x, out = array_at(table, 0, T), array_at(table, 1, S)
+    carried = local(CARRIED, 1)
+    rest = n % W
+    inside = first_lanes(rest, W)
+    for row in range(start, stop):
+        carried[0] = CARRIED(FIRST)
+        begin = row * n
+        end = begin + (n - rest)
+        if REVERSED and rest > 0:
+            scan_vector(out + end, x + end, carried, inside, True, NUMBER, COMBINE, FIRST, REVERSED, W)
+        for i in range(0, n - rest, W):
+            at = end - W - i if REVERSED else begin + i
+            scan_vector(out + at, x + at, carried, None, False, NUMBER, COMBINE, FIRST, REVERSED, W)
+        if not REVERSED and rest > 0:
+            scan_vector(out + end, x + end, carried, inside, True, NUMBER, COMBINE, FIRST, REVERSED, W)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def scan_rows(
+    table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, NUMBER: Static, CARRIED: Static, COMBINE: Static,
+    FIRST: Static, REVERSED: Static, LINES: Static,
+) -> None:  # fmt: skip
+    """Compute the same for `LINES` rows at once, element by element. The last group of rows may overlap the previous group."""
+    sizes = fields(table[0], _SIZES)
+    n = sizes.length
+    x, out = array_at(table, 0, T), array_at(table, 1, S)
+    part, found = local(T, LINES), local(S, LINES)
+    for group in range(start, stop):
+        first = minimum(group * LINES, sizes.rows - LINES) * n
+        total = vector(CARRIED, LINES)(FIRST)
+        for i in range(n):
+            at = first + (n - 1 - i if REVERSED else i)
+            for LINE in unrolled(LINES):
+                part[LINE] = x[at + LINE * n]
+            total = COMBINE(total, vector(CARRIED, LINES)(vector(NUMBER, LINES)(load(part, LINES))))
+            store(found, vector(S, LINES)(vector(NUMBER, LINES)(total)))
+            for LINE in unrolled(LINES):
+                out[at + LINE * n] = found[LINE]
+
+
+@loops
+def column_tile(piece: Int, inner: Int) -> tuple[Int, Int, Int]:
+    """Return the matrix that contains a tile of columns, the first column of the tile, and its number of columns."""
+    tiles = (inner + _TILE - 1) // _TILE
+    outer = piece // tiles
+    first = (piece - outer * tiles) * _TILE
+    return outer, first, minimum(inner - first, _TILE)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def scan_columns(
+    table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, NUMBER: Static, CARRIED: Static, COMBINE: Static,
+    FIRST: Static, REVERSED: Static, W: Static,
+) -> None:  # fmt: skip
+    """Compute, from (outer, n, inner), the same for columns, `_TILE` of them side by side."""
+    sizes = fields(table[0], _SIZES)
+    n, inner = sizes.length, sizes.inner
+    x, out = array_at(table, 0, T), array_at(table, 1, S)
+    totals = local(CARRIED, _TILE)
+    for piece in range(start, stop):
+        outer, first, width = column_tile(piece, inner)
+        for j in range(0, width, W):
+            store(totals + j, vector(CARRIED, W)(FIRST))
+        for i in range(n):
+            here = (outer * n + (n - 1 - i if REVERSED else i)) * inner + first
+            for j in range(0, width - W + 1, W):
+                total = COMBINE(load(totals + j, W), vector(CARRIED, W)(vector(NUMBER, W)(load(x + (here + j), W))))
+                store(totals + j, total)
+                store(out + (here + j), vector(S, W)(vector(NUMBER, W)(total)))
+            if width % W > 0:
+                j = width - width % W
+                inside = first_lanes(width - j, W)
+                last = vector(CARRIED, W)(vector(NUMBER, W)(load(x + (here + j), W, inside)))
+                last = COMBINE(load(totals + j, W), last)
+                store(totals + j, last)
+                store(out + (here + j), vector(S, W)(vector(NUMBER, W)(last)), inside)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def scan_pairs(
+    table: Pointer[i64], start: Int, stop: Int, T: Static, PRODUCT: Static, REVERSED: Static, LINES: Static
+) -> None:
+    """Compute the running sums or products in rows of complex numbers. Groups of rows are as in `scan_rows`."""
+    sizes = fields(table[0], _SIZES)
+    n = sizes.length
+    x, out = array_at(table, 0, T), array_at(table, 1, T)
+    PAIR = vector(f64, 2)
+    totals = local(PAIR, LINES)
+    signs = PAIR(lanes(i64, 2)) * 2 - 1
+    for group in range(start, stop):
+        first = minimum(group * LINES, sizes.rows - LINES) * n
+        for LINE in unrolled(LINES):
+            totals[LINE] = shuffle(PAIR(lanes(i64, 2)), PAIR(0), [1, 0] if PRODUCT else [2, 2])
+        for i in range(n):
+            for LINE in unrolled(LINES):
+                here = (first + (LINE * n + (n - 1 - i if REVERSED else i))) * 2
+                element, total = PAIR(load(x + here, 2)), totals[LINE]
+                if PRODUCT:
+                    crossed = shuffle(total, total, [1, 0]) * shuffle(element, element, [1, 1])
+                    totals[LINE] = total * shuffle(element, element, [0, 0]) + crossed * signs
+                else:
+                    totals[LINE] = total + element
+                store(out + here, vector(T, 2)(totals[LINE]))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Extrema
 
 
 @loops
@@ -21,16 +173,16 @@ def takes_over(x: T, best: T, MAXIMUM: Static) -> boolean:
     return x >= best if MAXIMUM else x <= best
 
 
-@loops(explicit=True, plain=True)
-def extremum_rows(
-    values: Pointer[T], places: Pointer[i64], x: Pointer[T], rows: Int, n: Int, MAXIMUM: Static, LINES: Static,
-    start: Int, stop: Int,
-) -> None:  # fmt: skip
-    """Compute the running extrema in rows of `n` elements. The last group of rows may overlap the previous group."""
+@loops(noalias=False, explicit=True, plain=True)
+def extremum_rows(table: Pointer[i64], start: Int, stop: Int, T: Static, MAXIMUM: Static, LINES: Static) -> None:
+    """Compute the running extrema in rows. Groups of rows are as in `scan_rows`."""
+    sizes = fields(table[0], _SIZES)
+    n = sizes.length
+    x, values, places = array_at(table, 0, T), array_at(table, 1, T), array_at(table, 2, i64)
     best = local(T, LINES)
     place = local(i64, LINES)
     for group in range(start, stop):
-        first = minimum(group * LINES, rows - LINES) * n
+        first = minimum(group * LINES, sizes.rows - LINES) * n
         for LINE in unrolled(LINES):
             best[LINE] = x[first + LINE * n]
             place[LINE] = 0
@@ -43,15 +195,6 @@ def extremum_rows(
                 place[LINE] = i if taken else place[LINE]
                 values[here] = best[LINE]
                 places[here] = place[LINE]
-
-
-@loops
-def column_tile(piece: Int, inner: Int) -> tuple[Int, Int, Int]:
-    """Return the matrix that contains a tile of columns, the first column of the tile, and its number of columns."""
-    tiles = (inner + _TILE - 1) // _TILE
-    outer = piece // tiles
-    first = (piece - outer * tiles) * _TILE
-    return outer, first, minimum(inner - first, _TILE)
 
 
 @loops
@@ -70,12 +213,12 @@ def extremum_vector(
         store(places, vector(i64, W)(0), there)
 
 
-@loops(explicit=True, plain=True)
-def extremum_columns(
-    values: Pointer[T], places: Pointer[i64], x: Pointer[T], n: Int, inner: Int, MAXIMUM: Static, W: Static,
-    start: Int, stop: Int,
-) -> None:  # fmt: skip
+@loops(noalias=False, explicit=True, plain=True)
+def extremum_columns(table: Pointer[i64], start: Int, stop: Int, T: Static, MAXIMUM: Static, W: Static) -> None:
     """Compute, from (outer, n, inner), the running extrema of columns, `_TILE` of them side by side."""
+    sizes = fields(table[0], _SIZES)
+    n, inner = sizes.length, sizes.inner
+    x, values, places = array_at(table, 0, T), array_at(table, 1, T), array_at(table, 2, i64)
     for piece in range(start, stop):
         outer, first, width = column_tile(piece, inner)
         rest = width % W
@@ -88,157 +231,59 @@ def extremum_columns(
                 extremum_vector(values + at, places + at, x + at, i, inner, first_lanes(rest, W), MAXIMUM, W)
 
 
-@loops
-def plus(a: T, b: T) -> T:
-    """Return the sum."""
-    return a + b
+# ---------------------------------------------------------------------------------------------------------------------
+# Calls
+
+_COMBINATIONS: dict[str, tuple[Loops, float]] = {
+    "sum": (plus, 0), "prod": (times, 1), "logsumexp": (logaddexp, -math.inf),
+}  # fmt: skip
+"""The combination of two results, and the result of no elements."""
 
 
-@loops(explicit=True, plain=True)
-def scan_rows(
-    out: Pointer[S], x: Pointer[T], rows: Int, n: Int, CARRIED: Static, COMBINE: Static, LINES: Static, start: Int, stop: Int
-) -> None:  # fmt: skip
-    """Compute the running results of `COMBINE` in `LINES` rows at once, in the type `CARRIED`.
+def scan(x: ndarray, dim: int, name: str, reverse: bool) -> Any:
+    """Return the call that computes the running results of `name` along `dim`, or from its end if `reverse`.
 
-    Groups of rows are as in `extremum_rows`.
+    `name` is a sum, a product, "logsumexp", or "max" or "min" with the last positions. Results are accumulated in float64,
+    complex128 or int64. Return NotImplemented if there is no loop.
     """
-    part, found = local(T, LINES), local(S, LINES)
-    for group in range(start, stop):
-        first = minimum(group * LINES, rows - LINES) * n
-        total = vector(CARRIED, LINES)(0)
-        for i in range(n):
-            for LINE in unrolled(LINES):
-                part[LINE] = x[first + (LINE * n + i)]
-            element = vector(CARRIED, LINES)(load(part, LINES))
-            total = COMBINE(total, element) if i > 0 else element
-            store(found, vector(S, LINES)(total))
-            for LINE in unrolled(LINES):
-                out[first + (LINE * n + i)] = found[LINE]
-
-
-@loops
-def scan_vector(
-    out: Pointer[S], totals: Pointer[I], x: Pointer[T], i: Int, there: Any, COMBINE: Static, W: Static
-) -> None:
-    """Compute the running results of `W` columns in row `i` from `totals`, and store them in `totals`."""
-    total = vector(I, W)(load(x, W, there))
-    if i > 0:
-        total = COMBINE(load(totals, W), total)
-    store(totals, total)
-    store(out, vector(S, W)(total), there)
-
-
-@loops(explicit=True, plain=True)
-def scan_columns(
-    out: Pointer[S], x: Pointer[T], n: Int, inner: Int, CARRIED: Static, COMBINE: Static, W: Static, start: Int, stop: Int
-) -> None:  # fmt: skip
-    """Compute, from (outer, n, inner), the running results of columns, `_TILE` of them side by side."""
-    totals = local(CARRIED, _TILE)
-    for piece in range(start, stop):
-        outer, first, width = column_tile(piece, inner)
-        rest = width % W
-        for i in range(n):
-            here = (outer * n + i) * inner + first
-            for j in range(0, width - rest, W):
-                scan_vector(out + (here + j), totals + j, x + (here + j), i, None, COMBINE, W)
-            if rest > 0:
-                j = width - rest
-                scan_vector(out + (here + j), totals + j, x + (here + j), i, first_lanes(rest, W), COMBINE, W)
-
-
-@loops(explicit=True, plain=True)
-def scan_pairs(
-    out: Pointer[T],
-    x: Pointer[T],
-    rows: Int,
-    n: Int,
-    PRODUCT: Static,
-    REVERSED: Static,
-    LINES: Static,
-    start: Int,
-    stop: Int,
-) -> None:
-    """Compute the running sums or products in rows of `n` complex numbers, from the start or from the end.
-
-    Groups of rows are as in `extremum_rows`.
-    """
-    PAIR = vector(f64, 2)
-    totals = local(PAIR, LINES)
-    signs = PAIR(lanes(i64, 2)) * 2 - 1
-    for group in range(start, stop):
-        first = minimum(group * LINES, rows - LINES) * n
-        for LINE in unrolled(LINES):
-            totals[LINE] = shuffle(PAIR(lanes(i64, 2)), PAIR(0), [1, 0] if PRODUCT else [2, 2])
-        for i in range(n):
-            for LINE in unrolled(LINES):
-                here = (first + (LINE * n + (n - 1 - i if REVERSED else i))) * 2
-                element, total = PAIR(load(x + here, 2)), totals[LINE]
-                if PRODUCT:
-                    crossed = shuffle(total, total, [1, 0]) * shuffle(element, element, [1, 1])
-                    totals[LINE] = total * shuffle(element, element, [0, 0]) + crossed * signs
-                else:
-                    totals[LINE] = total + element
-                store(out + here, vector(T, 2)(totals[LINE]))
-
-
-def extremum(x: ndarray, dim: int, maximum: bool) -> Any:
-    """Return the plan of the running extrema along `dim` and of the last positions where they occurred."""
-    kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
-    if kind is None or kind.storage_only or not x.size:
-        return NotImplemented
-
-    columns = functools.partial(extremum_columns.compiled, T=kind, MAXIMUM=maximum, W=HOST.vector_bytes // 8)
-    lines = min(math.prod(x.shape[:dim]), _LINES)
-    rows = functools.partial(extremum_rows.compiled, T=kind, MAXIMUM=maximum, LINES=lines)
-    return _plan(x, dim, [x.dtype, numpy.dtype(numpy.int64)], rows, lines, columns)
-
-
-def integer_sum(x: ndarray, dim: int) -> Any:
-    """Return the plan of the running sums along `dim` in int64."""
-    kind = u8 if x.dtype.kind == "b" else type_of(x.dtype)
-    if kind is None or kind.kind == "f" or not x.size:
-        return NotImplemented
-    return _carried(x, dim, numpy.dtype(numpy.int64), T=kind, S=i64, CARRIED=i64, COMBINE=plus)
-
-
-def logcumsumexp(x: ndarray, dim: int) -> Any:
-    """Return the plan of the logarithms of the running sums of exponentials along `dim`."""
-    if x.dtype.char not in "fd" or not x.size:
-        return NotImplemented
-    kind = type_of(x.dtype)
-    return _carried(x, dim, x.dtype, T=kind, S=kind, CARRIED=f64, COMBINE=logaddexp)
-
-
-def _carried(x: ndarray, dim: int, dtype: numpy.dtype[Any], **types: Any) -> Plan:
-    width = HOST.vector_bytes // 8
-    lines = 2 * width if math.prod(x.shape[:dim]) >= 2 * width else 1  # each element waits for the one before
-    rows = functools.partial(scan_rows.compiled, LINES=lines, **types)
-    return _plan(x, dim, [dtype], rows, lines, functools.partial(scan_columns.compiled, W=width, **types))
-
-
-def complex_scan(x: ndarray, dim: int, product: bool, reverse: bool) -> Any:
-    """Return the plan of the running sums or products, in complex128, along the last dimension `dim` or from its end."""
-    if not x.size or math.prod(x.shape[dim + 1 :]) != 1:
-        return NotImplemented
-    lines = min(math.prod(x.shape[:dim]), _LINES)
-    types = {"T": type_of(x.real.dtype), "PRODUCT": product, "REVERSED": reverse}
-    return _plan(x, dim, [x.dtype], functools.partial(scan_pairs.compiled, LINES=lines, **types), lines)
-
-
-def _plan(
-    x: ndarray, dim: int, dtypes: Sequence[numpy.dtype[Any]], rows: Callable[[], Any], lines: int, columns: Any = None
-) -> Plan:
-    """Return the plan of a function that processes this number of rows at once, or of a function that processes columns."""
     outer, n, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
-    each = x.itemsize + 8
-    if inner == 1:
-        function, pieces, piece_bytes, sizes = rows(), -(-outer // lines), lines * n * 4 * each, (outer, n)
+    kind, dtype = u8 if x.dtype.kind == "b" else type_of(x.real.dtype), x.dtype
+    if kind is None or not x.size:
+        return NotImplemented
+    width = HOST.vector_bytes // 8
+    lines, work = min(outer, _LINES), n * 2 * (x.itemsize + 8)
+    results = [Memory(x.shape, dtype)]
+    types: dict[str, Any] = {"T": kind}
+    if name in ("max", "min"):
+        if kind.storage_only or dtype.kind == "c":
+            return NotImplemented
+        results.append(Memory(x.shape, _INT64))
+        types["MAXIMUM"] = name == "max"
+        along, across = extremum_rows, extremum_columns
+    elif dtype.kind == "c" and inner == 1:
+        types |= {"PRODUCT": name == "prod", "REVERSED": reverse}
+        along = across = scan_pairs
     else:
-        function, pieces, sizes = columns(), outer * -(-inner // _TILE), (n, inner)
-        piece_bytes = n * min(inner, _TILE) * 2 * each
-
-    def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
-        source = contiguous(x)
-        launch(function, pieces, piece_bytes, *map(address, out), address(source), *sizes)
-
-    return Plan([Memory(x.shape, dtype) for dtype in dtypes], into=into)
+        inner *= 1 + (dtype.kind == "c")  # the parts of sums are independent
+        if dtype.kind == "c" and name != "sum":
+            return NotImplemented
+        if kind.kind != "f":
+            results = [Memory(x.shape, _INT64)]
+        number, carried = (type_of(compute_dtype(x.real.dtype)), f64) if kind.kind == "f" else (i64, i64)
+        combine, first = _COMBINATIONS[name]
+        types |= {"S": kind if kind.kind == "f" else i64, "NUMBER": number, "CARRIED": carried, "COMBINE": combine,
+                  "FIRST": first, "REVERSED": reverse}  # fmt: skip
+        along, across = scan_rows, scan_columns
+        lines = 2 * width if outer >= 2 * width else 1  # each element waits for the one before
+        if inner == 1 and n > _SHORT and name != "logsumexp":
+            along, lines = scan_along, 1
+            types["W"] = HOST.vector_bytes * 8 // number.bits
+    if inner == 1:
+        if along is not scan_along:
+            types["LINES"] = lines
+        function, pieces, work = along.compiled(**types), -(-outer // lines), work * lines
+    else:
+        function, pieces = across.compiled(W=width, **types), outer * -(-inner // _TILE)
+        work *= min(inner, _TILE)
+    sizes = _SIZES.pack(rows=outer, length=n, inner=inner)
+    return NativeCall(function, pieces, work, sizes, ["x"], results, copied=not_row_major(x=x))
