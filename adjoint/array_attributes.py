@@ -9,7 +9,7 @@ import numpy
 
 from . import dtypes
 from ._runtime.tracebacks import ending_at_caller, shorten
-from .device import LAYOUTS, Size, cpu, device, layout, memory_format, meta, strided
+from .device import LAYOUTS, Size, cpu, device, layout, memory_format, meta, sparse_coo, strided
 from .kernels.memory import storage as storages
 from .kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of
 from .kernels.runtime.meta_array import Meta, check_copy
@@ -26,6 +26,22 @@ def wrap_dim(dim: int, ndim: int) -> int:
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim + limit if dim < 0 else dim
+
+
+def takes_data(tensor: Any, value: Any) -> bool:
+    """Return whether `tensor.data = value` is possible: devices are equal, and both are dense, COO, or compressed."""
+    layouts = {tensor.layout, value.layout}
+    return bool(tensor.device == value.device and (len(layouts) == 1 or layouts.isdisjoint((strided, sparse_coo))))
+
+
+def require_data(tensor: Any, value: Any) -> None:
+    """Raise an error unless `tensor.data = value` is possible."""
+    if not takes_data(tensor, value):
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+        )
+    if tensor.requires_grad and not (value.is_floating_point() or value.is_complex()):
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
 
 
 def _always_false() -> property:

@@ -18,6 +18,7 @@ from ._runtime.extra import NOTING, Extra, note_former
 from ._runtime.late_bound import LATE
 from ._runtime.tracebacks import end_at_caller, ending_at_caller, shorten, warn
 from ._runtime.weak_keys import WeakClasses
+from .array_attributes import require_data
 from .array_attributes import wrap_dim as wrap_dim
 from .interchange import Interchange
 from .kernels.runtime.lazy_conj import CONJ, NEG, LazyConjNeg
@@ -113,8 +114,7 @@ class Tensor(Interchange, TensorMethods):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        if self.requires_grad and not can_require_grad(value._array):
-            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        require_data(self, value)
         if self._edge is LEAF:
             note_former(self, value._array)
         self._array = value._array

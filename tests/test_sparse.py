@@ -308,3 +308,22 @@ def test_a_size_alone_gives_a_tensor_without_elements(size):
         assert x.shape == size and x._nnz() == 0 and x.to_dense().count_nonzero() == 0
     with pytest.raises(TypeError, match="invalid combination of arguments"):
         torch.sparse_coo_tensor()
+
+
+@pytest.mark.parametrize(
+    "other", [torch.ones(2, 2).to_sparse(), torch.ones(2, 2).to_sparse_csr(), torch.ones(2, 2, device="meta")]
+)
+def test_data_of_another_layout_or_device_are_refused(other):
+    tensor = torch.ones(2, 2)
+    for receiver, value in ((tensor, other), (other, tensor)):
+        assert not torch._has_compatible_shallow_copy_type(receiver, value)
+        with pytest.raises(RuntimeError, match="incompatible tensor type"):
+            receiver.data = value
+    other.data = other.detach().double()
+    assert other.dtype == torch.float64
+
+
+def test_data_may_change_from_one_compressed_layout_to_another():
+    tensor = torch.eye(2).to_sparse_csr()
+    tensor.data = torch.ones(2, 2).to_sparse_csc()
+    assert tensor.layout is torch.sparse_csc

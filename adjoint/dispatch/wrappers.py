@@ -39,8 +39,8 @@ class TorchFunctionWrapper:
         of_operator: whether it is a Python operator, which returns NotImplemented if no override handles the call, or
             if a TypeError is raised.
         of_method: whether it is a method. If the tensor is its only argument, the type of the tensor is included.
-        of_attribute: whether it reads an attribute, or is a method of that kind. The type of the tensor is always
-            included.
+        of_attribute: whether it reads or sets an attribute, or is a method of that kind. Only the class of the tensor is
+            considered, and its type is always included.
         of_keywords: whether all arguments are passed by keyword.
         of_many: whether classes receive the tensors of a list argument separately. A mode receives the list, and its
             items are not included in the types.
@@ -74,7 +74,7 @@ class TorchFunctionWrapper:
             if here["autocast"] is not None:
                 return here["autocast"](self, args, kwargs)
             return self.function(*args, **kwargs)
-        if self.of_data:
+        if self.of_data or (self.of_attribute and not has_override(args[0])):
             with DisableTorchFunctionSubclass():
                 return self.function(*args, **kwargs)
         return self.taken_over(found, args, kwargs)

@@ -168,9 +168,9 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
         if result is not NotImplemented or not of_python:
             return result
     for value in likes if STATE.asks_classes else ():
-        method = value.__torch_function__
-        if method is disabled_torch_function_impl:
+        if type(value).__torch_function__ is disabled_torch_function_impl:
             continue
+        method = value.__torch_function__
         if getattr(method, "__self__", None) is value:
             warn_of_plain_method(of_python)
         result = method(func, types, args, kwargs)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint import dtypes
+from adjoint.array_attributes import takes_data
 from adjoint.dispatch.decorators import tensors as operators
 from adjoint.tensor import Tensor
 
@@ -113,5 +114,5 @@ def _shape_as_tensor(input: Tensor) -> Tensor:
 
 
 def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
-    """Return whether `input.data = from_` is possible: devices are equal, and both are dense or have the same sparse layout."""
-    return bool(input.device == from_.device and input.layout == from_.layout)
+    """Return whether `input.data = from_` is possible: devices are equal, and both are dense, COO, or compressed."""
+    return takes_data(input, from_)

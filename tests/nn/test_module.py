@@ -371,3 +371,36 @@ def test_modules_die_by_reference_counting():
         assert reference() is None
     finally:
         gc.enable()
+
+
+class Wrapped(torch.Tensor):
+    """A tensor that contains another one."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, dtype=inner.dtype, requires_grad=inner.requires_grad
+        )
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __tensor_flatten__(self):
+        return ["inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Wrapped(inner["inner"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return cls(func(args[0].inner, *args[1:], **(kwargs or {})))
+
+
+def test_a_conversion_to_tensors_that_contain_others_keeps_the_parameters():
+    module = torch.nn.Linear(2, 1)
+    weight = module.weight
+    module._apply(Wrapped)
+    assert module.weight is weight
+    assert isinstance(weight, Wrapped)
+    assert isinstance(weight, torch.nn.Parameter)

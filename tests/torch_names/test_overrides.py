@@ -396,3 +396,14 @@ assert torch.allclose(Length(), torch.ones(1)) == ("allclose", ["Length", "Tenso
 def test_the_first_object_that_is_no_tensor_puts_wrappers_in_place(call, expected):
     program = FIRST_MEETING.format(call=call, expected=expected)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_only_the_class_of_the_tensor_overrides_an_assignment_to_its_attributes():
+    Logging.log.clear()
+    for tensor in (torch.ones(2), nn.Parameter(torch.ones(2))):
+        tensor.data = torch.zeros(2).as_subclass(Logging)
+        tensor.grad = torch.full((2,), 3.0).as_subclass(Logging)
+    assert not Logging.log
+    assert tensor.tolist() == [0, 0]
+    torch.ones(2).as_subclass(Logging).data = torch.zeros(2)
+    assert [func.__name__ for func in Logging.log] == ["__set__"]

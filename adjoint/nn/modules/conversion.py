@@ -95,8 +95,7 @@ def convert_parameters(module: Registered, fn: Callable[[torch.Tensor], torch.Te
         grad = param.grad
         with torch.no_grad():
             converted = fn(param)
-        swap = torch.__future__.get_swap_module_params_on_conversion()
-        if swap:
+        if swaps(converted):
             _swap(module, name, param, converted)
         elif _takes_data(param, converted):
             param.data = converted
@@ -104,6 +103,13 @@ def convert_parameters(module: Registered, fn: Callable[[torch.Tensor], torch.Te
             param = module._parameters[name] = Parameter(converted, param.requires_grad)
         if grad is not None:
             _convert_grad(module, name, param, grad, fn)
+
+
+def swaps(tensor: torch.Tensor) -> bool:
+    """Return whether a parameter exchanges its contents with another tensor. Tensors that contain others always do."""
+    if torch.__future__.get_swap_module_params_on_conversion():
+        return True
+    return torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor)
 
 
 def _swap(module: Registered, name: str, param: torch.Tensor, converted: torch.Tensor) -> None:
@@ -120,7 +126,7 @@ def _convert_grad(
 ) -> None:
     with torch.no_grad():
         converted = fn(grad)
-    if torch.__future__.get_swap_module_params_on_conversion():
+    if swaps(converted):
         try:
             torch.utils.swap_tensors(grad, converted.requires_grad_(grad.requires_grad))
         except Exception as error:

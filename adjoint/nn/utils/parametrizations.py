@@ -134,9 +134,7 @@ def orthogonal(
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, torch.Tensor):
-        raise ValueError(
-            f"Module '{module}' does not have a parameter or a buffer or a parametrized element with name '{name}'"
-        )
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
     if orthogonal_map is None:

@@ -12,6 +12,7 @@ import adjoint as torch
 
 from ..._runtime.tracebacks import end_functions_at_caller
 from ..modules.container import ModuleDict, ModuleList
+from ..modules.conversion import swaps
 from ..modules.module import Module
 from ..parameter import Parameter
 
@@ -57,6 +58,16 @@ def _require_same(words: str, first: Any, second: Any, first_name: str, second_n
         raise ValueError(f"{words}\n{first_name}: {first}\n{second_name}: {second}")
 
 
+def _store(target: torch.Tensor, value: torch.Tensor) -> None:
+    """Give `target`, which remains the same object, another value."""
+    if not swaps(target):
+        target.set_(value)
+        return
+    if isinstance(target, Parameter) and not isinstance(value, Parameter):
+        value = Parameter(value, target.requires_grad)
+    torch.utils.swap_tensors(target, value)
+
+
 def _register_parameter_or_buffer(module: Module, name: str, tensor: torch.Tensor) -> None:
     if isinstance(tensor, Parameter):
         module.register_parameter(name, tensor)
@@ -99,10 +110,12 @@ class ParametrizationList(ModuleList):
             )
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
-            words = "When `right_inverse` outputs one tensor, it may not change the dtype."
-            _require_same(words, original.dtype, new.dtype, "original.dtype", "right_inverse(original).dtype")
+            for kind in ("dtype", "device"):
+                words = f"When `right_inverse` outputs one tensor, it may not change the {kind}."
+                old, changed = getattr(original, kind), getattr(new, kind)
+                _require_same(words, old, changed, f"original.{kind}", f"right_inverse(original).{kind}")
             with torch.no_grad():
-                original.set_(new)
+                _store(original, new)
             _register_parameter_or_buffer(self, "original", original)
         else:
             self._register_several(new, original)
@@ -145,7 +158,7 @@ class ParametrizationList(ModuleList):
                 words = "The tensor returned by `right_inverse` has dtype {} while `original` has dtype {}"
                 if new.dtype != self.original.dtype:
                     raise ValueError(words.format(new.dtype, self.original.dtype))
-                self.original.set_(new)
+                _store(self.original, new)
                 return
             if not isinstance(new, Sequence):
                 raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(new)}.")
@@ -165,7 +178,7 @@ class ParametrizationList(ModuleList):
                         f"{stored.dtype}"
                     )
             for i, part in enumerate(new):
-                getattr(self, f"original{i}").set_(part)
+                _store(getattr(self, f"original{i}"), part)
 
     def forward(self) -> torch.Tensor:
         """Return the parametrized tensor."""
@@ -312,13 +325,13 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
     """Remove all parametrizations of a tensor. The tensor is then an ordinary parameter or buffer again.
 
-    Store the tensors from which the parametrizations compute `value`, by calling `right_inverse` of the
-            parametrizations in reversed order. Otherwise the stored tensor remains. In this case, only one tensor may
-            be stored.
+    If `leave_parametrized` is True, it has the value that the parametrizations compute. Otherwise it is the stored tensor.
+    In this case, only one tensor may be stored.
 
     Raises:
         ValueError: if the tensor is not parametrized, or if several tensors are stored for it and `leave_parametrized`
             is False.
+        RuntimeError: if the stored tensor cannot take the computed value, for example because of its dtype.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -327,8 +340,16 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     if listed.is_tensor:
         original = listed.original
         if leave_parametrized:
-            with torch.no_grad():
-                original.set_(getattr(module, tensor_name))
+            try:
+                with torch.no_grad():
+                    _store(original, getattr(module, tensor_name))
+            except RuntimeError as error:
+                raise RuntimeError(
+                    "Calling remove_parametrizations() with leave_parametrized=True for a parameter that is an instance of a "
+                    "tensor subclass requires set_() to be implemented correctly for the tensor subclass.Alternatively, one can "
+                    "opt into the swap_tensors pathEither set leave_parametrized=False or provide a working implementationfor "
+                    "set_() in the tensor subclass or set torch.__future__.set_swap_module_params_on_conversion(True)."
+                ) from error
     elif leave_parametrized:
         value = getattr(module, tensor_name)
         original = Parameter(value) if value.requires_grad else value

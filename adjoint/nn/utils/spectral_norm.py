@@ -127,8 +127,6 @@ class SpectralNormLoadStateDictPreHook:
         key = prefix + self.fn.name
         if version is not None or not all(key + part in state_dict for part in ("_orig", "_u", "")):
             return
-        if key + "_v" in state_dict:
-            return
         weight, u = state_dict[key + "_orig"], state_dict[key + "_u"]
         norm = (weight / state_dict.pop(key)).mean()
         matrix = self.fn.reshape_weight_to_matrix(weight)
