@@ -105,9 +105,9 @@ def page() -> str:
         rows.append(f"| `{module}` | {len(names) - count} of {len(names)} | {count or ''} |")
         if not missing or module == "torch.ops.aten":
             continue
-        details.append(f"\n## {module}\n")
+        details.append(f"\n## {module}\n\n| reason | missing names |\n|---|---|")
         for why, absent_names in sorted(missing.items()):
-            details.append(f"- Because {why}: {', '.join(f'`{name}`' for name in absent_names)}.")
+            details.append(f"| {why} | {', '.join(f'`{name}`' for name in absent_names)} |")
     return HEAD + "\n".join([*rows, *details]) + "\n"
 
 

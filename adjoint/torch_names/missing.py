@@ -34,7 +34,7 @@ REASONS = (
     (r"torch\.(cudnn|miopen|mkldnn|fbgemm|_cudnn)\w*", "it names a library that is not used"),
     (
         r"torch\.batch_norm_(stats|elemt|gather_stats\w*|backward_\w+|update_stats)",
-        "PyTorch supports most of them on GPUs only; use `torch.nn.functional.batch_norm`",
+        "PyTorch supports most of these functions on GPUs only; use `torch.nn.functional.batch_norm`",
     ),
     (r"torch\.profiler_allow_\w+", "there is only the CPU"),
     (r"torch\.(init_num_threads|prepare_multiprocessing_environment)", "processes need no preparation"),
@@ -67,7 +67,10 @@ REASONS = (
         r"torch\.(Sym\w+|sym_\w+|cond|while_loop|compiled_with_cxx11_abi|\w*autocast_(ipu|xla)\w*|is_\w*(vulkan|ipu|xla)\w*)",
         AHEAD,
     ),
-    (r"torch\.sparse\.(semi_structured\b.*|\w*(S|s)emi(S|_s)tructured\w*)", "PyTorch supports them on GPUs only"),
+    (
+        r"torch\.sparse\.(semi_structured\b.*|\w*(S|s)emi(S|_s)tructured\w*)",
+        "PyTorch supports these names on GPUs only",
+    ),
     (r"torch\.sparse\.(sp)?solve", "PyTorch needs a GPU library for it"),
     (r"torch\.\w*(indices|values)_copy", "parts of sparse tensors are not views; use `clone()`"),
     (r"torch\.(Tensor\.)?(eig|symeig|lstsq|solve|matrix_rank)", "it is an error in PyTorch too; use `torch.linalg`"),
