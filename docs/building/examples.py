@@ -25,12 +25,6 @@ from .public_names import PublicName, public_names
 
 FOLDER = Path(__file__).parents[1] / "reference" / "examples"
 
-WITHOUT_EFFECT = """
-    torch.accelerator torch.ao.quantization torch.backends.cuda torch.backends.mkl torch.backends.mps torch.backends.nnpack
-    torch.backends.openmp torch.cuda torch.cuda.amp torch.cuda.nvtx torch.mps torch.mtia torch.xpu
-""".split()
-"""Modules that exist for compatibility only. An example would show nothing, so their names need none."""
-
 PRELUDE = """\
 import math, numpy
 import adjoint as torch
@@ -113,13 +107,3 @@ def session(statements: str, title: str) -> str:
     if (raises and not came) or (warns and not warned):
         raise AssertionError(f"{title}: no {raises[1] if raises else 'warning'} came")
     return re.sub(r" at 0x[0-9a-f]+", " at 0x...", "\n".join(lines))
-
-
-def has_example(public: PublicName) -> bool:
-    """Return whether the docstring has an example, a declared example exists, or the name needs no example."""
-    return (
-        not public.is_described
-        or public.module in WITHOUT_EFFECT
-        or ">>>" in public.docstring
-        or example_of(public) is not None
-    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import pkgutil
 import sys
 import types
 import warnings
@@ -69,35 +69,29 @@ class PublicName:
     @property
     def family(self) -> str:
         """The family of operators that declares the name, such as `math.pointwise`, or ''."""
-        part = {"torch": "torch", "torch.Tensor": "Tensor", "torch.nn.functional": "functional"}.get(
-            self.module, self.module.removeprefix("torch.")
-        )
+        part = "functional" if self.module == "torch.nn.functional" else self.module.removeprefix("torch.")
         return families().get((part, self.name), "")
 
 
 @cache
 def families() -> dict[tuple[str, str], str]:
     """Return the family that declares each operator, by namespace and name."""
-    found = {}
-    for family, groups in FAMILIES.items():
-        for parts, names in groups.items():
-            for part in parts.split():
-                found.update({(part, name): family for name in names.split()})
-    return found
+    return {
+        (part, name): family
+        for family, groups in FAMILIES.items()
+        for parts, names in groups.items()
+        for part in parts.split()
+        for name in names.split()
+    }
 
 
 @cache
 def owner_of(module: str) -> Any:
     """Return the module or class of this name, or None if it does not exist."""
-    own = f"adjoint{module.removeprefix('torch')}"
     try:
-        return importlib.import_module(own)
-    except ImportError:
-        parent, _, last = own.rpartition(".")
-        try:
-            return getattr(importlib.import_module(parent), last, None)
-        except ImportError:
-            return None
+        return pkgutil.resolve_name(f"adjoint{module.removeprefix('torch')}")
+    except (ImportError, AttributeError):
+        return None
 
 
 def _value(owner: Any, name: str) -> Any:
