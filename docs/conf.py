@@ -2,6 +2,8 @@
 
 import os
 import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import urlopen
@@ -18,7 +20,13 @@ copyright = author
 version = release = adjoint.__version__
 
 OWNER, _, NAME = os.environ.get("GITHUB_REPOSITORY", "").partition("/")
-"""The repository, where a workflow builds the site. Elsewhere no page has a button to edit it."""
+"""The repository, if a workflow builds the site."""
+
+LINKS = {}
+with suppress(PackageNotFoundError):
+    LINKS = dict(link.split(", ", 1) for link in metadata("adjoint-autograd").get_all("Project-URL") or ())
+EDITED = os.environ.get("GITHUB_REPOSITORY") or LINKS.get("Source", "").partition("//github.com/")[2]
+"""The repository to which the links "Edit on GitHub" lead. Outside of a workflow, the links of the installed package name it."""
 
 extensions = [
     "myst_nb",
@@ -79,8 +87,8 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_context = {
     "default_mode": "auto",
-    "github_user": OWNER,
-    "github_repo": NAME,
+    "github_user": EDITED.partition("/")[0],
+    "github_repo": EDITED.partition("/")[2],
     "github_version": "main",
     "doc_path": "docs",
 }
@@ -92,8 +100,8 @@ html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
     "navigation_with_keys": True,
-    "secondary_sidebar_items": ["page-toc", *(["edit-this-page"] if OWNER else [])],
-    "use_edit_page_button": bool(OWNER),
+    "secondary_sidebar_items": ["page-toc", *(["edit-this-page"] if EDITED else [])],
+    "use_edit_page_button": bool(EDITED),
     "switcher": {
         "json_url": f"{html_baseurl}_static/switcher.json",
         "version_match": os.environ.get("ADJOINT_DOCS_VERSION", "dev"),
