@@ -56,7 +56,10 @@ def warn_of_hooks(extra: Extra | None) -> None:
 
 
 def note_former(leaf: Any, array: Any) -> None:
-    """Store the shape and dtype of a leaf before `array` replaces its array. Gradients from earlier graphs have them."""
+    """Store the shape and dtype of a leaf before `array` replaces its array.
+
+    Gradients from earlier graphs have the earlier shape and dtype.
+    """
     own = leaf._array
     if array.shape != own.shape or array.dtype != own.dtype:
         extra = leaf._own_extra()
@@ -76,6 +79,6 @@ NOTING: dict[int, bool] = {}
 """The threads, by number, in which a function transform records the created tensors. Usually the dictionary is empty.
 
 
-In such a thread, code that creates a tensor calls `note_creation`. For a tensor on the memory of another tensor, it
-passes both.
+In such a thread, code that creates a tensor calls `note_creation`. If the tensor uses the memory of another tensor, the
+code passes both tensors.
 """

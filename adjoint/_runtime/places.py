@@ -201,7 +201,7 @@ def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
 
 @cache
 def further_names(module: str) -> dict[str, tuple[str, str]]:
-    """Return the names of a PyTorch module that its file (if any) lacks, with the file and the name of each."""
+    """Return the names of a PyTorch module that its file (if any) lacks, each with a file and the name in that file."""
     found = {}
     for file, names in _TABLE.contents.get(module, ()):
         for each in names.split(" "):

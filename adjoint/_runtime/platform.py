@@ -37,7 +37,7 @@ PARTS = {
     "socket": "_socket",
     "subprocess": "_winapi" if sys.platform == "win32" else "_posixsubprocess",
 }
-"""The compiled module that each module needs. A platform may lack it and still have the module."""
+"""The compiled module that each module needs. A platform may lack the compiled module and still have the module."""
 
 
 class _Missing(type):

@@ -19,7 +19,8 @@ ALIGNMENT = 64
 """The alignment of memory, in multiples of a cache line."""
 
 _SMALL, _SHARED_OUT = 1 << 16, 1 << 20
-"""Requests of at most this many bytes become parts of segments of this many bytes. One descriptor serves many of them."""
+"""Requests of at most this many bytes become parts of segments of this many bytes. Requests of at most this many bytes
+become parts of segments of this many bytes. One descriptor serves all parts of a segment."""
 
 
 def new_file(size: int = 0) -> int:
@@ -41,7 +42,7 @@ class Mapping(mmap.mmap):
 def mapped_file(path: str, shared: bool, length: int) -> Mapping:
     """Map the first `length` bytes of a file into memory.
 
-    If `shared`, changes reach the file. Otherwise they stay private.
+    If `shared`, changes reach the file. Otherwise changes stay private.
 
     A shared file is created or extended if necessary.
 

@@ -163,7 +163,7 @@ def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) ->
 
 
 def end_public_at_caller(names: dict[str, Any]) -> None:
-    """Make errors of the names that a module exports in `__all__` end at the user's call. Other modules may define them."""
+    """Make errors of the names that a module exports in `__all__` end at the user's call. Other modules may define the names."""
     for name in names["__all__"]:
         value = names.get(name)
         if isinstance(value, type):

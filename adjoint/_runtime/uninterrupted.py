@@ -63,7 +63,8 @@ class SwitchesAtOnce:
     """
 
     pending = False
-    """Whether the state has been changed, but the context has not been entered. The constructor sets it before the change."""
+    """Whether the state has been changed, but the context has not been entered. The constructor sets this flag before
+    it changes the state."""
 
     def __enter__(self) -> None:
         self.pending = False

@@ -22,7 +22,7 @@ def broadcast_arrays(*arrays: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape to which tensors of these shapes are expanded together."""
+    """The common shape to which tensors of these shapes broadcast."""
     try:
         return tuple(torch.broadcast_shapes(*shapes))
     except RuntimeError as error:

@@ -39,7 +39,7 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Declare which inputs `forward` has changed in place. `forward` must also return them."""
+        """Declare which inputs `forward` has changed in place. `forward` must also return these inputs."""
         self.dirty_tensors = tensors
 
     def mark_shared_storage(self, *pairs: tuple[Tensor, Tensor]) -> None:

@@ -146,7 +146,7 @@ CLEARED = _Cleared()
 
 
 def unpacked(node: Any) -> tuple[Any, ...]:
-    """Return the tensors that the node of a custom function has saved. Some functions release them on access."""
+    """Return the tensors that the node of a custom function has saved. Some functions release the tensors on access."""
     if node._saved is None:
         raise released(node)
     if node._saved is CLEARED:

@@ -27,7 +27,7 @@ class Backend(Protocol):
         """Return an uninitialized array in row-major order."""
 
     def add(self, first: Any, second: Any, out: Any) -> Any:
-        """Write the sum of two arrays, which are broadcast together, into `out`, which may be one of the two arrays."""
+        """Broadcast two arrays, and write their sum into `out`, which may be one of the arrays."""
 
     def constant(self, number: Any, dtype: Any) -> Any:
         """Return a number as a zero-dimensional array that must not be modified."""

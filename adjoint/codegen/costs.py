@@ -54,7 +54,7 @@ COMPARED = CALL * 32
 """The threshold for the maximum of all elements, which NumPy finds with vector instructions."""
 
 CALLS = 1000
-"""The number of calls that repay the compilation of a form that small arrays do not require.
+"""After this number of calls, the compilation of a form for small arrays has paid off.
 
 A function that NumPy computes piece by piece counts as several calls (`elementary.PIECEWISE_OPERATIONS`).
 """

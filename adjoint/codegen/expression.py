@@ -99,7 +99,8 @@ OPERATIONS: dict[str, Operation] = {
     **_table(1, "same", "row_sum row_max row_min column_sum part_sum part_total"),
     **_table(2, "first", "row_take row_put"),
 }
-"""The operations that an interpreter of expressions must support. Elementary functions (`elementary`) are added to them."""
+"""The operations that an interpreter of expressions must support. Elementary functions (`elementary`) are added to
+these operations."""
 
 ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
 """Operations that compute one value for a row of elements."""

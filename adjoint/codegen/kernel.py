@@ -20,9 +20,9 @@ class Kernel:
     `general` accepts arrays of any dtype and layout, or rejects them with PyTorch's error messages. The straight-line code of an
     operator calls `small`, for the dtypes in `dtypes` (`FLOATS`, or None for all) and up to `limit` elements (None: any number).
     A `small` form without the operator's keyword-only parameters is called if these have their defaults. `inplace` has the
-    parameters of `general` and overwrites the first array. `quiet`: whether the forms (if `SMALL`, only the small form) never
-    cause NumPy's warnings, so that callers need not disable these. `expression`: the traced function of a pointwise operator.
-    `rows`: the row program of an operator that works row by row.
+    parameters of `general` and overwrites the first array. `quiet`: whether the forms (with `SMALL`, only the small
+    form) never cause NumPy's warnings. Callers then need not disable warnings. `expression`: the traced function of a
+    pointwise operator. `rows`: the row program of an operator that works row by row.
 
     A kernel that is created from another kernel inherits all forms that are not given.
     """

@@ -21,7 +21,7 @@ from ..kernels.runtime.parallel import parallel_rows
 Dtype = numpy.dtype[Any]
 
 TILE_BYTES = parallel.TILE_BYTES // 4
-"""The number of bytes of a tile of all arrays. Each step of an expression may add memory of the size of one array."""
+"""The number of bytes of a tile of all arrays. Each step of an expression may need additional memory of the size of an array."""
 
 
 def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> ndarray:

@@ -158,7 +158,7 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
     signatures that it does not support. Both functions use only the signature. The result of the decorator is the
     kernel. Its attribute `plan` returns the plan for arguments.
 
-    Arrays are the parameters whose annotations begin with an array type. A kernel with NumPy's plan `NUMPY` returns
+    The parameters whose annotations begin with an array type are arrays. A kernel with NumPy's plan `NUMPY` returns
     NotImplemented if there is no compiled code or if its first array has fewer than `least` elements. If it is `exact`,
     its results are identical to NumPy's, so after `CALLS` calls it also computes smaller arrays.
     """

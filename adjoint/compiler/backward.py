@@ -223,7 +223,7 @@ def again_source(
     positions: list[int],
     precision: Any,
 ) -> str:
-    """Return the source of `again`, whose `conditions` are the lines that test the objects that the function reads.
+    """Return the source of `again`. Its `conditions` are the lines that test the objects that the function reads.
 
     The versions of the tensors in `watched` are tested elsewhere. The elements of containers, and gradients, may be replaced.
     """
@@ -264,8 +264,8 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
     """Make one node the history of `roots`, the results of a compiled function.
 
     `origin`: the instruction of the user's code that created the first root when the function was captured. `kept`: the
-    saved values, the function that computes gradients, the targets, whose edges become the edges of the node, the
-    watched tensors and `again`. `kept` is None if the graph has been freed.
+    saved values, the function that computes gradients, the targets (the node gets their edges), the watched tensors and
+    `again`. `kept` is None if the graph has been freed.
     """
     node = new_node()
     node._hooks, node._sequence, (node._code, node._lasti) = None, next(sequence_numbers), origin

@@ -66,7 +66,7 @@ class Dim(int):
 
 
 def derived(name: str) -> Any:
-    """Return a method of arithmetic. Its results vary from run to run too."""
+    """Return a method of arithmetic. The results of the method vary from run to run too."""
     method = getattr(int, name)
 
     def computed(self: Dim, *others: int) -> Any:

@@ -28,7 +28,7 @@ class Check(NamedTuple):
 
     `load`: a line that loads an input of the program. `fits`: the condition on the array of the tensor at `place`. `tensor`:
     the tensor at `place` if one native call tests this condition together with others. `way`: the numbers with which
-    another native call tests it, or None.
+    another native call tests the condition, or None.
     """
 
     condition: str
@@ -97,7 +97,7 @@ class Structure:
             self.parts.append(("value", place, value))
 
     def is_of(self, place: str, kind: type) -> str:
-        """Return the condition on the class of an object, followed by "and". Containers of all arguments need no condition."""
+        """Return the condition on the class of an object, followed by "and". `args` and `kwargs` need no condition."""
         return "" if place in ("args", "kwargs") else f"type({place}) is {self.source.constant(kind)} and "
 
     def check(self, condition: str, place: str, value: Any) -> None:
@@ -172,7 +172,7 @@ def usual_condition(place: str, tensor: Tensor) -> str:
 def checks_of(source: Source, place: str, tensor: Tensor, fits: Any, what: str) -> list[Check]:
     """Return the conditions that the tensor at a place is like `tensor`. `what`: the name of the tensor in texts.
 
-    One native call can test them if the tensor is not a view, and has no history and no rare attributes.
+    One native call can test these conditions if the tensor is not a view, and has no history and no rare attributes.
     """
     ordinary = tensor._base is None and type(tensor._edge) is not tuple and tensor._extra is None
     joint = tensor if ordinary and type(fits) is Fits else None

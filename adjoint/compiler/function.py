@@ -117,7 +117,7 @@ class CompiledFunction:
         return result
 
     def numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[str]:
-        """Return the places of the numbers among the arguments that have changed from call to call.
+        """Return the places of the arguments that are numbers and have changed from call to call.
 
         They become inputs of programs.
         """
@@ -129,7 +129,7 @@ class CompiledFunction:
         return set() if self.dynamic is False else {*found}
 
     def dims_of(self, place: str, tensor: Tensor) -> frozenset[int]:
-        """Return an argument's dimensions whose sizes are inputs of programs: changed dimensions, or all if requested."""
+        """Return the dimensions of an argument that are inputs of programs: dimensions that have changed, or all on request."""
         array = tensor._array
         first, varied = self.seen.setdefault(f"{place}.shape", (array.shape, set()))
         if len(first) != array.ndim or not array.flags.c_contiguous:

@@ -283,7 +283,7 @@ class Guards:
                 )
 
     def of_class(self, kind: type, name: str, declared: Any) -> None:
-        """Require that a class keeps its attribute of a name: `declared`, or the value that it provides."""
+        """Require that a class keeps its attribute of this name, which is `declared` or a value that `declared` provides."""
         function = ".__func__" if isinstance(declared, classmethod) else ""
         found = declared.__func__ if function else getattr(kind, name)
         self.require(("class", id(kind), name), member(name) + function, found, kind)

@@ -53,7 +53,7 @@ OPERATORS: dict[type, str] = {
 
 
 SINGLE = (bool, type(None), type(...))
-"""The classes of constants whose identity is their value."""
+"""The classes of constants that are compared by value instead of identity."""
 
 
 class NotReadable(Exception):
@@ -115,19 +115,22 @@ class Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)  # type: ignore[return-value]
 
     def contents(self, node: ast.expr) -> ast.expr:
-        """Return an expression whose elements are read."""
+        """Rewrite an expression so that the observer records reads of the elements of its value."""
         return asked("contents", node, self.visit(node))
 
     def fixed(self, node: ast.expr) -> ast.expr:
-        """Return an expression whose value is compared in a way that the observer does not follow."""
+        """Rewrite an expression whose value is compared in a way that the observer does not follow."""
         return asked("fixed", node, self.contents(node))
 
     def identified(self, node: ast.expr) -> ast.expr:
-        """Return an expression whose identity is read. A symbol is not the same object as its number."""
+        """Rewrite an expression so that the observer records that the identity of its value is read.
+
+        A symbol is not the same object as its number.
+        """
         return asked("identified", node, self.visit(node))
 
     def tested(self, node: ast.expr) -> ast.expr:
-        """Return an expression whose truth is tested."""
+        """Rewrite an expression so that the observer records that the truth of its value is tested."""
         return asked("truth", node, self.visit(node))
 
     def visit_For(self, node: ast.For) -> ast.stmt:
@@ -184,7 +187,7 @@ class Rewriter(ast.NodeTransformer):
         )
 
     def displayed(self, node: Any) -> ast.expr:
-        """Record that the function has created a list, dictionary or set that is a display or a comprehension."""
+        """Record a list, dictionary or set that the function has created by a display or a comprehension."""
         made = self.generic_visit(node)
         return asked("made", node, made) if isinstance(getattr(node, "ctx", ast.Load()), ast.Load) else made  # type: ignore[arg-type, return-value]
 
@@ -424,7 +427,7 @@ def lines_by_source(code: CodeType) -> list[str]:
 
 
 def is_definition(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
-    """Return whether `code` was compiled from a definition: both begin in one line, and the instructions fill the body."""
+    """Return whether `code` was compiled from a definition: both begin in the same line, and the instructions fill the body."""
     if isinstance(node, ast.FunctionDef):
         first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         return node.name == code.co_name and first == code.co_firstlineno

@@ -185,7 +185,7 @@ Programs that call them serve one size.
 """
 
 OF_NO_SIZE = frozenset("ndim itemsize dim ndimension element_size get_device output_nr is_complex".split())
-"""The attributes and functions of tensors whose numbers do not depend on sizes."""
+"""The attributes and functions of tensors that return numbers which do not depend on sizes."""
 
 NAMESPACES = frozenset(
     """
@@ -233,7 +233,7 @@ class Method:
         self.owner, self.name, self.kwargs = owner, name, kwargs
 
     def __call__(self) -> None:
-        """Call it."""
+        """Call the method."""
         getattr(self.owner, self.name)(**self.kwargs)
 
 
@@ -318,7 +318,7 @@ def is_plain(tensor: Tensor) -> bool:
 def is_usual(tensor: Tensor, inference: bool | None = False) -> bool:
     """Return whether a tensor has no hooks or other rare attributes that programs do not support.
 
-    `inference`: whether it must be an inference tensor. None accepts both.
+    `inference`: whether it must be an inference tensor. With None, both kinds are accepted.
     """
     extra = tensor._extra
     if extra is None:

@@ -1,4 +1,4 @@
-"""The observer of a rewritten function. It creates guards for outside objects. Changes of them end the capture.
+"""The observer of a rewritten function. It creates guards for outside objects. Changes of outside objects end the capture.
 
 An object is *inside* if the function, or a function that it calls, has created it. Each attribute, global variable, element and
 method of an outside object that was read must be the same object, or an equal number, when the program replaces the function.

@@ -95,7 +95,7 @@ def params_of(optimizer: Any) -> Iterator[torch.Tensor]:
 
 
 def keep_step(guards: Guards, optimizer: Any) -> bool:
-    """Require that a step calls the same functions. Return whether functions of the user are among them."""
+    """Require that a step calls the same functions. Return whether some of these functions are functions of the user."""
     step, own = type(optimizer).step, vars(optimizer)
     hooks = [own["_optimizer_step_pre_hooks"], own["_optimizer_step_post_hooks"]]
     hooks += [_global_optimizer_pre_hooks, _global_optimizer_post_hooks]

@@ -290,7 +290,7 @@ class Tracer(Handler):
         return [each._extra.number.args[0] if is_number(each) else each for each in args]
 
     def read(self, given: Any, array: Any) -> Reference:
-        """Return the array of an operand. Promotion may have converted it."""
+        """Return the array of an operand. Promotion may have converted the array."""
         if array is given:
             return self.known(array)
         if type(given) is not ndarray:
@@ -416,7 +416,7 @@ class Tracer(Handler):
         return True
 
     def draws(self, repeated: bool = False) -> None:
-        """Record that random numbers are about to be drawn. `repeated`: whether the program will draw them too."""
+        """Record that random numbers are about to be drawn. `repeated`: whether the program will draw the numbers too."""
         if not (self.drawing or repeated) or self.rehearsing is not None:
             self.stop("random numbers are drawn outside of operators, or in a backward")
 

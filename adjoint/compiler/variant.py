@@ -132,8 +132,8 @@ def captured(
 ) -> tuple[Any, Variant | None, str | None]:
     """Call `function`. Return its result, and either the variant that replaces the function or the reason for its absence.
 
-    `numbers`: the places of arguments that are inputs of the program. `dims_of`: the dimensions of the tensor at a
-    place whose sizes may change in later calls. `earlier`: the existing variants.
+    `numbers`: the places of arguments that are inputs of the program. `dims_of`: for the tensor at a place, the
+    dimensions whose sizes may change in later calls. `earlier`: the existing variants.
     """
     program = Program()
     tracer = Tracer(program)
@@ -191,7 +191,7 @@ def finished(
     result: Any,
     earlier: Iterable[Variant],
 ) -> Variant:
-    """Return the variant that the capture gives."""
+    """Return the variant that results from the capture."""
     program = tracer.program
     outputs = tensors_of(result)
     program.boundary = len(program.instructions)

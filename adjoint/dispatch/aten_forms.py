@@ -28,7 +28,7 @@ OWN = """
     rrelu_with_noise rrelu_mean unique_runs unique_all unique_dim block_diagonal solve_with_triangular scatter_combined
     scatter_number_combined
 """.split()
-"""Operators that compute the same as a PyTorch operator from other arguments. They have their own names."""
+"""Operators that compute the same as a PyTorch operator from other arguments. These operators have their own names."""
 
 
 def _softmax(name: str) -> Callable[[Values], Named]:

@@ -99,8 +99,8 @@ class Operator:
     Options for calls:
         `name`, `function_name`: the names of the operator and of its function. `method`: whether it is a method.
         `deprecated_order`: keywords whose numbers may precede the tensors. `aten_name`, `vmap_name`: its names in messages
-        ("" if messages show the shapes). `aten`: the name of its overload, followed, if they differ, by the names for its
-        in-place variant and for a number as last operand: "Tensor, Tensor, Scalar".
+        ("" if messages show the shapes). `aten`: the name of its overload. If the names for its in-place variant and
+        for a number as last operand differ, they follow: "Tensor, Tensor, Scalar".
     """
 
     def __init__(self, declaration: type, options: dict[str, Any], caller: int) -> None:

@@ -24,7 +24,7 @@ PREFIXES = {"linalg": "linalg_", "special": "special_", "fft": "fft_", "sparse":
 
 
 _MODULES = {"functional": "nn.functional", "aten": "ops.aten"}
-"""The modules of namespaces whose names differ from the names of their modules."""
+"""The modules of namespaces, for namespaces that have another name than their module."""
 
 
 def publish(namespace: str, *, retried: bool = True, **functions: Any) -> None:

@@ -11,8 +11,8 @@ The `roles` of a dtype and the option `narrow` of an operator decide which opera
     eighths   like `reads`, only for 8-bit floats
     trivial   like `reads`, only for arrays without dimensions or without elements
 
-Other operators raise their kernel's error for an unsupported dtype. If the kernel has no such error, the error contains
-PyTorch's name of the kernel, which the option may give after the role.
+Other operators raise their kernel's error for an unsupported dtype. If the kernel has no such error, the option
+`narrow` may give PyTorch's name of the kernel after the role. The error then contains this name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class OfNarrowDtype(Dense):
     on_tensors = True
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
-        """Return the results of the operator, or of its `kernel` in place, if some arrays have such dtypes."""
+        """Return the results of the operator, or of its in-place `kernel`, for arrays with such dtypes among the operands."""
         op, compute = plan.op, super().compute
         role, _, name = (op.narrow or "").partition(" ")
         moves = role == "moves"
@@ -104,7 +104,7 @@ def refusal(plan: Plan, arrays: list[Any], dtype: Any, compute: Callable[..., An
 
 
 def _seen(item: Any, dtype: Any) -> Any:
-    """Return the memory of such an array as elements of `dtype`, which may be a table by the array's dtype.
+    """Return the memory of such an array as elements of `dtype`. `dtype` may also be a table of dtypes by the dtype of the array.
 
     Return any other value unchanged.
     """

@@ -110,7 +110,7 @@ class Step:
 
 
 class Plan:
-    """The behaviour of an operator for calls of one kind. It prints as its steps.
+    """The behaviour of an operator for calls of one kind. The printed plan lists its steps.
 
     `kinds`: the kinds of the operands, by position. The plan for plain tensors on plain arrays has none; its steps are printed
     as straight-line code. `arrays`: the class of arrays that computes. `target`: the dtype to which operands are converted.

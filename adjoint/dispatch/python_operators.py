@@ -1,6 +1,6 @@
 """Calls of operators by Python's symbols, such as `x * 2`.
 
-Operands of other types are left to the class of the other operand.
+For an operand of another type, the class of that operand decides.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def _corrected(name: str, over: Any) -> Any:
 
 
 def _given(dim: Any, keepdim: Any) -> Any:
-    """Return the value of `keepdim` for the given arguments. After a `dim` it has a default."""
+    """Return the value of `keepdim` for the given arguments. After a `dim`, `keepdim` has a default."""
     return False if keepdim is MISSING and dim is not MISSING else keepdim
 
 

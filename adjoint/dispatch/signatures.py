@@ -77,7 +77,7 @@ def form(
 
 
 def alone(op: Operator) -> tuple[str, ...]:
-    """Return the forms of a function with one form, the form of its operator."""
+    """Return the forms of a function that has a single form, which is the form of its operator."""
     return (form(op),)
 
 

@@ -96,7 +96,8 @@ def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None)
 
 
 OFTEN = 20
-"""The number of calls of a plan before its straight-line code is printed. Calls with `out` need one, as the code saves memory."""
+"""The number of calls of a plan before its straight-line code is printed. For calls with `out`, one call is enough,
+because the code saves memory."""
 
 
 def step_by_step(op: Operator, args: tuple[Any, ...], out: Any, way: str) -> Any:

@@ -59,7 +59,7 @@ class Companions:
     def _end_in_order(self) -> None:
         """At the end of the program, wait until the other processes end too, as MPI does.
 
-        After an error, do not wait for them.
+        After an error, do not wait for the other processes.
         """
         error = sys.exc_info()[1]  # at the end of a process of `multiprocessing`; other programs have ended already
         if error is not None and not isinstance(error, SystemExit):

@@ -448,7 +448,7 @@ def _meet(world: ProcessGroup, ranks: list[int], tag: int) -> None:
     """Wait until all ranks of a new group are about to create it, because MPI itself would wait without a time limit.
 
     Raises:
-        DistBackendError: if ranks do not arrive in time. The error names them.
+        DistBackendError: if ranks do not arrive in time. The error names the missing ranks.
     """
     from .work import Work
 

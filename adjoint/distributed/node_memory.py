@@ -61,7 +61,7 @@ class Board:
         self.own, self.count = self.memories[own], 0
 
     def post(self, said: bytes) -> tuple[slice, bytes]:
-        """Publish a call of this rank. Return its place and its text, the arguments of `differing`.
+        """Publish a call of this rank. Return the position and the text of the call, which are the arguments of `differing`.
 
         The first byte is written last and is zero until then, so no other rank reads an incomplete text.
         """

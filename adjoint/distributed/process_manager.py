@@ -112,7 +112,7 @@ class Manager:
             self._note_end(rank)
 
     def _note_end(self, rank: int) -> None:
-        """Record that a rank has reached its end. When all ranks have reached it, they may end."""
+        """Record that a rank has reached its end. When all ranks have reached their end, they may end."""
         self.gone.add(rank)
         if len(self.gone) == self.size:
             self._end_all(rank, 0, said=True)

@@ -27,8 +27,8 @@ class _Flags:
     thread changes only its own entry, so no lock is needed.
 
     `levels`: the levels of forward mode that threads have entered. They apply to all threads. `file`: the file name of the code
-    of the latest user frame. Comparing with this object is a fast test for other code of the same file. It keeps no object of
-    the user alive. `engine`: the globals of the engine, which identify its frames, or None before the engine is imported.
+    of the latest user frame, which keeps no object of the user alive. Code with the same file name object is recognized fast.
+    `engine`: the globals of the engine, which identify its frames, or None before the engine is imported.
     `owners`, `stepwise`: the handlers of transforms, and of modes that steps of plans check (see `interpreters`).
     """
 

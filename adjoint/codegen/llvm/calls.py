@@ -191,7 +191,7 @@ def _call_source(
     alone: bool,
     constants: tuple[str, ...],
 ) -> str:
-    """Return the source of the function that creates the functions of plans of this structure."""
+    """Return the source of a function that creates the functions of a plan with this structure."""
     results = [f"r{number}" for number in range(len(asked))]
     written = ["total" if number in sums else results[number] for number, wanted in enumerate(asked) if wanted]
     named = [*arrays, *written, *["total"] * bool(sums)]
@@ -278,7 +278,7 @@ def _row_major(item: ndarray) -> ndarray:
 
 
 def _added(total: ndarray, order: int) -> ndarray:
-    """Return the sum of the blocks of one of several sums."""
+    """Return one of several sums, by adding the sums of its blocks."""
     result = numpy.empty(total.shape[2:], total.dtype)
     if LOOPS.run("reduce.reduction.add_blocks", total, order, result) is NotImplemented:
         result[...] = total[:, order].sum(0, numpy.float64).reshape(result.shape)

@@ -29,8 +29,8 @@ class CompiledFunction:
     `parameters`: the types of its parameters. `call`: the function that runs it. `quick`: the function that runs it for
     little work. It also accepts arrays in place of addresses. After many calls, a built-in function that keeps the
     interpreter lock replaces it. `split`: the function that calls it for pieces of a range, once `workers` has needed
-    such a function. Code that runs kernels reads these attributes at each call. While a profiler observes kernels, they
-    hold other functions.
+    such a function. Code that runs kernels reads these attributes at each call. While a profiler observes kernels, the
+    attributes hold other functions.
     """
 
     __slots__ = ("call", "code", "kernel", "parameters", "quick", "split")

@@ -77,7 +77,7 @@ class LoopKernel:
 
     @property
     def tree(self) -> ast.FunctionDef:
-        """Return the syntax tree of the function. Its first line has the number 1."""
+        """Return the syntax tree of the function. The first line of the function has the number 1."""
         if self._tree is None:
             tree = ast.parse(self.text).body[0]
             assert isinstance(tree, ast.FunctionDef)

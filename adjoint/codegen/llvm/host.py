@@ -49,7 +49,7 @@ class MachineCode:
 
     @property
     def text(self) -> str:
-        """The LLVM code from which it was compiled."""
+        """The LLVM code from which the function was compiled."""
         return self.request.text
 
 

@@ -49,7 +49,7 @@ _COMPARISONS = {
 
 
 class Lowering:
-    """The code of one LLVM function during lowering. `metadata` belongs to its module."""
+    """The code of one LLVM function during lowering. `metadata`: the metadata of the module that contains the function."""
 
     def __init__(self, statements: dict[type[ast.stmt], Callable[..., None]], metadata: list[str]) -> None:
         self._statements = statements

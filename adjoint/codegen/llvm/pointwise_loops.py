@@ -56,7 +56,7 @@ class Operand:
 
 
 class Plan:
-    """The properties for which a kernel is compiled."""
+    """The properties to which the code of a kernel is specialized."""
 
     def __init__(
         self,

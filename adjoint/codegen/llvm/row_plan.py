@@ -1,4 +1,4 @@
-"""The computations of the loops of a row program in each of their steps, as instructions for one expression.
+"""The computations of each step in the loops of a row program, as instructions for one expression.
 
 `ALONG`: the elements of a row are consecutive in memory, and vectors run along the row. `ACROSS`: there are dimensions
 after the row. Vectors hold one element of each of several rows, and the rows advance together. `TURNED`: rows are
@@ -48,7 +48,7 @@ class RowArray:
 
 
 class RowPlan:
-    """The properties for which a kernel of a row program is compiled."""
+    """The properties to which the code of a row program is specialized."""
 
     def __init__(
         self,

@@ -133,7 +133,7 @@ def _for(lowering: Lowering, tree: ast.For) -> None:
 def _parallel(lowering: Lowering, source: LoopRange) -> str:
     """Record that the iterations of a loop may run in parallel, and request vectorization.
 
-    Return the metadata of its last jump.
+    Return the metadata of the last jump of the loop.
     """
     first = len(lowering.metadata)
     group, loop = f"!{first}", f"!{first + 1}"

@@ -8,7 +8,7 @@ until all pieces that other threads have taken are done. It never waits for a wo
 a busy machine, it may do all the work alone.
 
 Reading data that another processor has written takes 100 to 250 ns per cache line, which is more than all other steps
-take. Therefore all data for a worker is on one cache line, and only the threads that take pieces write their counters.
+take. Therefore all data for a worker is on one cache line, and only the threads that take pieces write the counters of pieces.
 
 A worker without work polls for about ten milliseconds. Then it sleeps until a thread that submits work wakes it. It
 does not yield its processor while it polls, because the threads of OpenBLAS poll without yielding and would keep the

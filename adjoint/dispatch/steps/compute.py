@@ -145,7 +145,7 @@ def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
 def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str]:
     """Return the arguments of the kernel call. Lists of dimensions become tuples, which NumPy's functions require.
 
-    `dtypes_of_numpy`: whether a parameter that is a dtype has become NumPy's dtype.
+    `dtypes_of_numpy`: whether parameters that are dtypes have been converted to NumPy's dtypes.
     """
     passed = []
     for name in op.names:
@@ -193,7 +193,7 @@ def turns(op: Operator, form: Any) -> bool:
 
 
 def order_lines(op: Operator) -> list[str]:
-    """Return the line that finds the order of the first array, if a form of the kernel asks for it."""
+    """Return the line that finds the order of the first array, if a form of the kernel needs it."""
     if not (turns(op, op.kernel.general) or turns(op, op.kernel.small)):
         return []
     return [f"contiguous = {op.tensors[0]}_array.flags.c_contiguous"]

@@ -36,7 +36,7 @@ FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
 class Check(Step):
-    """Refuse the arguments that the declaration refuses: by its `check`, and inputs without a derivative that require grad."""
+    """Refuse arguments that the `check` of the declaration rejects, and inputs that require grad but have no derivative."""
 
     def run(self, call: Call) -> None:
         """Raise the errors of the checks."""

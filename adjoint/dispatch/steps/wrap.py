@@ -24,11 +24,14 @@ class Wrap(Step):
         call.outputs = [wrap(result) for result in (results if finished is None else finished(self.op, results))]
 
     def lines(self, leave: str) -> list[str]:
-        """Return the lines that wrap each array, without a call of the function that wraps."""
+        """Return the lines that wrap each array without calling a function."""
         return self._each(["result._base = result._counter = None"], "None")
 
     def _each(self, further: list[str], unrecorded: str) -> list[str]:
-        """Return a few lines that make each tensor, and the `further` lines. `unrecorded`: its edge if it is not recorded."""
+        """Return a few lines that make each tensor, and the `further` lines.
+
+        `unrecorded`: the edge of a result that is not recorded.
+        """
         op = self.op
         made = ["result = new_tensor()", "result._array = array", "result._grad = result._extra = None", *further]
         if op.many:

@@ -291,7 +291,7 @@ def has_history(op: Operator) -> str:
 def repeated(op: Operator) -> str:
     """Return the condition under which elements of the first argument may share memory.
 
-    Elements of an array that owns its memory do not.
+    Elements of an array that owns its memory never share memory.
     """
     return f"({written(op)}.base is not None and 0 in {written(op)}.strides)"
 
@@ -325,7 +325,7 @@ def shared_operands(op: Operator, target: str, same: bool) -> list[str]:
 def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
     """Return the lines that create the node for the change of a tensor without hooks that shares no memory with other operands.
 
-    A view and its base may need only a new history.
+    A view is accepted if it and its base need only new histories.
     """
     if not is_recorded_inplace(op):
         return [leave]

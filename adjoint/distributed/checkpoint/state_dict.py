@@ -59,7 +59,7 @@ def _options(options: StateDictOptions | None) -> StateDictOptions:
 def _wrappers(model: Any) -> list[str]:
     """Return the name prefixes that a `DistributedDataParallel` adds, the longest first.
 
-    The names in this module do not contain them.
+    The names in this module do not contain these prefixes.
     """
     kind = torch.nn.parallel.DistributedDataParallel
     found = [f"{name}.module." if name else "module." for name, each in model.named_modules() if isinstance(each, kind)]

@@ -20,9 +20,9 @@ Array = numpy.ndarray[Any, Any]
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
-    """Raise an error unless `array` is a matrix or a stack of matrices. If `square`, they must be square.
+    """Raise an error unless `array` is a matrix or a stack of matrices. If `square`, the matrices must be square.
 
-    If `floating`, they must have a floating-point or complex type. Half types are permitted only if `half`.
+    If `floating`, the elements must have a floating-point or complex type. Half types are permitted only if `half`.
     """
     if array.ndim < 2:
         raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions.")

@@ -73,7 +73,7 @@ def fma64(a: ndarray, b: float, c: float) -> ndarray:
 def _power_of_two(b: float, c: float) -> float:
     """Return a factor that is removed from `b` and `c` so that no intermediate result overflows or underflows.
 
-    It is usually 1.
+    The factor is usually 1.
     """
     exponent = math.frexp(max(abs(b), abs(c)))[1]
     return 1.0 if -400 < exponent < 900 else 2.0**exponent if exponent < 1024 else 2.0**1023

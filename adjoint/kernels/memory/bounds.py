@@ -96,7 +96,7 @@ def checked_bytes(
 def _last(size: Sequence[int], stride: Sequence[int], offset: int, itemsize: int) -> int:
     """Return the position of the last element in the storage.
 
-    It is beyond all positions if an element is before the first position or too far for NumPy.
+    If an element is before the first position, or too far away for NumPy, return a position beyond all positions.
     """
     last = offset
     for length, step in zip(size, stride, strict=True):

@@ -285,7 +285,10 @@ class UntypedStorage:
         return strided(self._root, size, stride, offset, kind)
 
     def _steps(self) -> tuple[tuple[int, ...], int]:
-        """Return strides and offset in elements. If the memory has been released, they are the values of a contiguous tensor."""
+        """Return strides and offset in elements.
+
+        If the memory has been released, return the strides and the offset of a contiguous tensor.
+        """
         seen = self._seen
         if seen is None or isinstance(seen, Released):
             return row_major_steps(() if seen is None else seen.shape), 0

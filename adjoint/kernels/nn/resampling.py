@@ -239,7 +239,7 @@ def _weights(
 
 
 Shares = tuple[Array, Array, Array]
-"""New elements, and the old element and its weight for each of them."""
+"""The numbers of new elements, the number of an old element for each, and the weight of the old element in the new element."""
 
 
 def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> tuple[Array, Array]:

@@ -61,7 +61,7 @@ def std_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim
 def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool) -> Pair:
     """Return the variance (or its root) and the mean.
 
-    The mean is not final for `std` and `var`, which do not return it.
+    For `std` and `var`, which do not return the mean, the mean is incomplete.
     """
     alone = name == "std and var"
     if not is_inexact(x.dtype):

@@ -50,7 +50,7 @@ def like_images(result: Any, *images: Any) -> Any:
 
 
 def following_images(kernel: Any) -> Any:
-    """Return the kernel, whose result gets channels last in memory if its first argument has them last."""
+    """Return a kernel with a result that has its channels last in memory if the first argument has its channels last."""
 
     @functools.wraps(kernel)
     def form(images: Any, *args: Any, **options: Any) -> Any:

@@ -219,7 +219,7 @@ class _ConvTransposeNd(_ConvNd):
         self._setup(in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding, *made)
 
     def _output_padding(self, input: torch.Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
-        """Return the additional size on one side with which the output has the requested size."""
+        """Return the additional size on one side that gives the output the requested size."""
         if output_size is None:
             return _repeated(self.output_padding, self._dims)
         n = self._dims

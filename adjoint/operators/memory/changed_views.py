@@ -50,7 +50,7 @@ def regenerate(view: Tensor, told: bool = False, places: tuple[views.Geometry, v
 
 
 def rebase(view: Tensor, node: Node, depth: int) -> None:
-    """Make `node`, whose operation has just changed `view` in place, part of the history of its base."""
+    """The operation of `node` has just changed `view` in place. Make `node` part of the history of the base of `view`."""
     base: Any = view._base
     change = CopySlices(base, view, node, depth + 1)
     views.point_at(base, (change, 0))

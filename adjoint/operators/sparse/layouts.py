@@ -277,7 +277,7 @@ class in_layout:
 
 @internal(kernels.to_dense, sparse="layouts.to_dense", out=False, tangent="linear", node="ToDenseBackward0")
 class to_dense_from:
-    """The tensor with all elements. The gradient has the stored elements, unless `masked_grad` is False."""
+    """The tensor with all elements. The gradient stores the elements that the tensor stores, unless `masked_grad` is False."""
 
     def forward(self: Array, dtype, masked_grad, source): ...
 

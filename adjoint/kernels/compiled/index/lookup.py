@@ -180,7 +180,7 @@ def gathered(x: ndarray, dim: int, index: ndarray) -> Any:
 def add_positions(
     positions: Pointer[i64], index: Pointer[I], length: Int, FIRST: Static, start: Int, stop: Int
 ) -> None:
-    """Extend positions by one dimension of this `length` at these indices. Negative indices count from the end."""
+    """Add a dimension of this `length` to positions. The new indices are `index`. Negative indices count from the end."""
     for i in vectorized(start, stop):
         place = i64(index[i])
         place = place if place >= 0 else place + length

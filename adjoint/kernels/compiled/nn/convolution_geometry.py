@@ -246,7 +246,8 @@ def cut(
 ) -> list[Block]:
     """Return blocks of about `block_bytes`.
 
-    There are at least `wanted` blocks if the work can be divided so far, and the same number for each thread.
+    If the work can be divided into enough blocks, there are at least `wanted` blocks, and each thread gets the same
+    number.
 
     They consist of several samples (unless each must be `single`), of groups of one sample, or of positions of one
     group along its first dimension. `group_bytes`: the packed memory of one group of one sample. No block is larger

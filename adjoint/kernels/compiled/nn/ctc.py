@@ -7,7 +7,7 @@ from ....codegen.llvm.elementary_logarithm import log
 from ....codegen.llvm.kernels import *
 
 _WORK = 64
-"""The number of bytes that can be moved in the time that one state takes at one time step."""
+"""The number of bytes that can be moved while one state is computed for one time step."""
 
 
 @loops

@@ -50,7 +50,7 @@ def store_keys(keys: Any, x: Pointer[T], n: Int, W: Static, DESCENDING: Static) 
 
 
 def width_of(kind: Any, vector_bytes: int) -> int:
-    """Return the number of keys of elements of this type in a vector."""
+    """Return how many keys of elements of this type fit in a vector."""
     return vector_bytes * 8 // int(key_type(kind).bits)
 
 
