@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(wanted: argparse.Namespace) -> int:
-    """Run a program in which `torch` is this package. Return if it ends without an error."""
+    """Run a program in which `torch` is this package. Return if the program ends without an error."""
     from .torch_names.as_torch.programs import ProgramNotFoundError, run_code, run_module, run_script
 
     try:

@@ -59,7 +59,7 @@ class Generator:
 
     @ending_at_caller
     def manual_seed(self, seed: int, /) -> "Generator":
-        """Restart from `seed`, an int in [-2**63, 2**64), and return the generator. A negative seed has 2**64 added to it.
+        """Restart from `seed`, an int in [-2**63, 2**64), and return the generator. For a negative seed, 2**64 is added.
 
         Raises:
             RuntimeError: if `seed` is not an int.

@@ -45,7 +45,7 @@ SECOND = f"{OWN}.torch_names."
 """The prefix of the second name of modules in the folder `torch_names`. Type checkers use this name."""
 
 ONE_FILE = dict.fromkeys(("mps", "mtia", "xpu"), "absent_devices")
-"""Similar modules, and the file from which each of them is created."""
+"""Modules that differ only in their names, and the file that implements them."""
 
 PUBLISHED = "torch"
 """A value in place of a file name: the functions that the families of operators publish in the namespace `adjoint`."""

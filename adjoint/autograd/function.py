@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class FunctionNode(FunctionCtx, Node):
-    """The node of a custom function. It is also its `ctx`."""
+    """The node of a custom function, which is also the function's `ctx`."""
 
     __slots__ = ()
     runs_undefined = takes_stand_ins = True

@@ -38,7 +38,7 @@ def check_bool(name: str, mode: Any) -> None:
 
 
 class Decorating:
-    """A context manager that decorates functions, generators and classes. Each call enters a clone of it."""
+    """A context manager that decorates functions, generators and classes. Each call enters a clone."""
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):

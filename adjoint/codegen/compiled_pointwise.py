@@ -33,10 +33,10 @@ SHORTEST_ROW = 16
 _ONE_BY_ONE = frozenset(
     "expm1 log1p log10 tan arcsin arccos arctan arctan2 sinh cosh arcsinh arccosh arctanh cbrt".split()
 )
-"""Functions that NumPy computes one element at a time, without vector instructions, on many processors."""
+"""Functions for which NumPy uses no vector instructions on many kinds of processors."""
 
 _WEIGHT = 6
-"""The number of bytes that can be moved in the time that one costly operation takes for one element."""
+"""The cost of a costly operation on one element, as the number of bytes that could be moved in the same time."""
 
 BOOLEAN = numpy.dtype(bool)
 

@@ -32,10 +32,10 @@ COSTLY_OPERATIONS = set(
 """The operations that take a long time for one element and have compiled forms."""
 
 PIECEWISE_OPERATIONS: dict[str, int] = {}
-"""The operations that NumPy computes piece by piece in many calls. The number of an operation is the number of ordinary
-calls that one call of it counts as.
+"""The operations that NumPy computes piece by piece in many calls, each with the number of ordinary calls that one call
+counts as.
 
-They are declared and not measured, so that a program computes the same bits each time.
+The numbers are declared and not measured, so that a program computes the same bits each time.
 """
 
 DECOMPOSITIONS: dict[tuple[str, str], Callable[..., Any]] = {}

@@ -8,10 +8,10 @@ from typing import Any
 import numpy
 
 FLOATS = "float"
-"""The value for a small form that supports only float32 and float64."""
+"""The value of `dtypes` for a small form that supports only float32 and float64."""
 
 SMALL = "small"
-"""Only the small form is quiet."""
+"""The value of `quiet` if only the small form causes no warnings."""
 
 
 class Kernel:

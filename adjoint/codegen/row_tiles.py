@@ -59,7 +59,7 @@ class Tile:
 
 
 def _walked(expression: Expression) -> int:
-    """Return the number of arrays that are read at all positions of rows, or 1 if no array is read and some are written there."""
+    """Return the number of arrays that are read element by element. If there are none, count the written arrays as one."""
     nodes = expression.nodes()
     read = {item for node in nodes if node.operation != "row_take" for item in node.operands} | set(expression.outputs)
     count = sum(node.operation == INPUT and node.extent == ELEMENT and node in read for node in nodes)

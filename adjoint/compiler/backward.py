@@ -223,7 +223,7 @@ def again_source(
     positions: list[int],
     precision: Any,
 ) -> str:
-    """Return the source of `again`. Its `conditions` are the lines that test the objects that the function reads.
+    """Return the source of `again`. The lines `conditions` test the objects that the function reads.
 
     The versions of the tensors in `watched` are tested elsewhere. The elements of containers, and gradients, may be replaced.
     """

@@ -1,4 +1,4 @@
-"""Compiled functions: the choice of the variant that replaces the function, and of calls that run without a program."""
+"""Compiled functions. Each call runs a captured variant of the function, or the function itself."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ no methods."""
 
 
 def same(place: str, expected: str, items: tuple[Any, ...]) -> tuple[str, Any]:
-    """Return the condition that an iteration gives the same objects or equal numbers, and the object that it names `expected`."""
+    """Return the condition that an iteration gives the same items or equal numbers, and the value of the name `expected`."""
     if items and all(type(each) is str for each in items):
         return f"tuple({place}) == {expected}", items
     if any(type(each) in NUMBERS and each is not None for each in items):
@@ -68,7 +68,7 @@ class Guards:
         self.unobserved: int | None = None
 
     def stop(self, reason: str) -> None:
-        """Stop following the function. The rest of it runs without capture."""
+        """Stop following the function. The rest of the function runs without capture."""
         self.tracer.stop(reason)
 
     @property

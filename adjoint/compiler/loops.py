@@ -21,7 +21,7 @@ PRODUCT = 1 << 16
 """The maximum number of multiplications of a product that becomes a block."""
 
 ROWS = 4
-"""The number of rows of a product that are computed together, so that each vector of the second matrix is read once for them."""
+"""The number of rows of a product that are computed together. They share each vector that is read from the second matrix."""
 
 
 def write(writer: Writer, instruction: Instruction) -> None:
@@ -327,7 +327,7 @@ def write_addmm(writer: Writer, instruction: Instruction) -> None:
 def summed(
     writer: Writer, given: list[Place], dims: tuple[int, ...], out: Place, count: int = 1, function: str = ""
 ) -> None:
-    """Write `out = 1 / count * ` the sum of `function(*given)` over dimensions.
+    """Write the sum of `function(*given)` over dimensions, divided by `count`, to `out`.
 
     `out` has the other dimensions, and may have the summed dimensions too. Sums are accumulated in float64, in vectors along or
     across the last dimension if its elements are adjacent in memory.

@@ -309,7 +309,7 @@ def note_changes(change: Int, tensors: Pointer[i64], number: Int, COUNTER: Stati
 
 
 def native(name: str, own: Any) -> Any:
-    """Return a native function of this file with its own object."""
+    """Return a native function of this file, bound to the object `own`."""
     return built_in(name, addresses()[name], own)
 
 

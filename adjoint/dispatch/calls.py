@@ -40,7 +40,7 @@ class _Called(NamedTuple):
 
     Attributes:
         frame: the frame of its own code.
-        handed: the frame of the inner code if its own code only passes arguments on. Otherwise it is the same frame.
+        handed: the frame of the inner code if its own code only passes arguments on, and otherwise `frame`.
         caller: the frame whose code names the keywords.
     """
 

@@ -1,4 +1,4 @@
-"""The kinds of operands, which contain everything except numbers that determines a result, and the resulting dtypes."""
+"""The kinds of operands, and the dtypes of results. Kinds and numbers together determine a result."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ def overridden(frame: FrameType) -> Callable[[], Any] | None:
 
 
 def public_function(codes: list[CodeType]) -> tuple[int, FunctionType] | None:
-    """Return the index of the first item of `codes` that is the own code of a public function, and this function."""
+    """Return the index of the first item of `codes` that is a public function's own code, and return the function."""
     places = {  # by identity, because code objects of different functions may be equal
         id(code): place for place, code in enumerate(codes) if not is_stub(code)
     }

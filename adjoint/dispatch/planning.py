@@ -1,4 +1,4 @@
-"""The choice of the steps of a call. The plan depends on everything except numbers that determines the result.
+"""The choice of the steps of a call. Everything that determines the result, except numbers, determines the plan.
 
 The key of a plan consists of the classes of arrays, the dtypes, and whether there are dimensions. An operator caches
 its plans. The steps of its plans alone define the behaviour of an operator.

@@ -162,7 +162,7 @@ class Namespace:
 
 
 PUBLIC = {name: Declared(_DECLARED[name]) for name in NAMESPACES}
-"""The public functions by namespace, including functions that differ or exist only in `adjoint.ops.aten`."""
+"""The public functions by namespace, including functions that differ in `adjoint.ops.aten` or exist only there."""
 
 
 _COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}

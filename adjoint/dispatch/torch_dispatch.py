@@ -195,7 +195,7 @@ def _call_override(call: Call, mode: Any) -> Any:
 def _own(result: Any, args: tuple[Any, ...]) -> Any:
     """Return a result as a tensor that may get a history.
 
-    If it is an argument or has a history, return another tensor on its memory.
+    If the result is an argument or has a history, return another tensor on its memory.
 
     Raises:
         RuntimeError: if it is not a tensor.
@@ -218,7 +218,7 @@ def _own(result: Any, args: tuple[Any, ...]) -> Any:
 
 
 def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Call a watched function. If it is an operator in PyTorch, the mode or class receives it as an operator."""
+    """Call a watched function. The mode or class receives an operator if the function is an operator in PyTorch."""
     form = LEAVES.get(name)
     if form is None:
         return function(*args, **keywords)

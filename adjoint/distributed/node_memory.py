@@ -150,9 +150,9 @@ def _mapped(place: Array, size: int) -> Mapping | None:
 
 
 def slots_of(group: ProcessGroup) -> Generator[Any, None, Slots | None]:
-    """Return steps that give the slots of a group. The slots are created on first use.
+    """Return steps whose result is the slots of a group. The slots are created on first use.
 
-    The steps return None if the ranks share no memory.
+    The result is None if the ranks share no memory.
     """
     if group.slots is None:
         memories = yield from share(group.comm, 2 * PART)

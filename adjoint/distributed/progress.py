@@ -5,7 +5,7 @@ does not call MPI. The thread sleeps between its calls. The thread never complet
 
 The frequency of its calls determines how much communication can be hidden behind computation. With buckets of 4 MB, two
 ranks, and other processors for computation, one call per millisecond leaves 85 to 99 % of the communication exposed.
-The short pauses below leave 23 to 29 % exposed. If ranks compute on all processors, calls take time from them. A step
+The short pauses below leave 23 to 29 % exposed. If ranks compute on all processors, calls take time from the computation. A step
 with a call every 0.1 ms takes 13 % longer.
 """
 

@@ -169,7 +169,7 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """Return the Cholesky factor of the inverse of a matrix, without inverting the matrix.
 
     P is the matrix with its rows and columns in reversed order, and P = L L.T. Reversing L gives an upper triangular
-    matrix. The result is the inverse of its transpose.
+    matrix U. The result is the inverse of U.T.
     """
     upper = torch.flip(torch.linalg.cholesky(torch.flip(precision, (-2, -1))), (-2, -1))
     identity = torch.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)

@@ -91,7 +91,7 @@ class GraphModule(torch.nn.Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph. Setting it compiles its code."""
+        """The graph. Setting the graph compiles its code."""
         return self._graph
 
     @graph.setter

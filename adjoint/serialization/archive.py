@@ -135,7 +135,7 @@ class _Part:
 
 
 def _end_of_archive(file: IO[bytes], start: int, length: int) -> tuple[int, bool]:
-    """Return the end of the archive that begins at `start`, and whether the file ends with any archive.
+    """Return the end of the archive that begins at `start`, and whether any archive ends at the end of the file.
 
     Other archives or other contents may follow. The record at the end of an archive gives the distance from the
     beginning of the archive. If no record belongs to this archive, the archive ends with the file.

@@ -102,10 +102,10 @@ IN_PYTHON = {
 """Functions that PyTorch writes in Python."""
 
 PYTHON_MODULES = {"torch": "torch.functional", "torch.Tensor": "torch._tensor"}
-"""The modules of functions that differ from their namespaces."""
+"""The modules of functions written in Python, if a module has another name than the namespace."""
 
 ERROR_NAMES = {"torch.nn.functional": "torch.nn"}
-"""The name in error messages of a namespace whose functions are not written in Python."""
+"""The names that errors use for namespaces whose functions are not written in Python."""
 
 SHOWN_AS = {
     "__add__": "add", "__radd__": "add", "__sub__": "sub", "__mul__": "mul", "__rmul__": "mul", "__truediv__": "div",

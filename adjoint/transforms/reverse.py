@@ -487,7 +487,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
 
 def _changeable(leaf: Tensor) -> Tensor:
-    """Return a leaf as a result that may be changed in place. It is not a view of the leaf, but shares its memory."""
+    """Return a leaf as a result that may be changed in place. The result is not a view of the leaf, but shares its memory."""
     result = detached(leaf, shared_counter(leaf))
     result._edge = edge_of(operators.alias(leaf))
     carry_tangents(leaf, result)

@@ -4,7 +4,7 @@ The table contains the address of a layout, then the address of each array, and 
 integers that all calls for arrays with the same shapes and strides share.
 
 The shapes, strides and dtypes of a `NativeCall` are known when it is planned, so only the arrays and scalars are
-missing. If it does little work, a built-in function creates its table.
+missing. If a call does little work, a built-in function creates its table.
 
 The addresses of many arrays are determined together.
 """
@@ -96,7 +96,7 @@ def run_table(own: Int, objects: Pointer[i64], given: Int) -> i64:
 
 
 class CallTables:
-    """The tables of all calls with one layout, this many arrays, and scalars with the `character` of a struct ("d" or "q")."""
+    """The tables of all calls with one layout. `arrays` and `scalars` are numbers, and `character` ("d" or "q") is a type."""
 
     def __init__(self, layout: Sequence[int], arrays: int, scalars: int, character: str) -> None:
         self._layout = array("q", layout)

@@ -81,7 +81,7 @@ class Extreme(Sum):
         lowering.store(places[1], lowering.binary(ast.BitOr, lowering.load(places[1]), unordered))
 
     def _extreme(self, lowering: Lowering, value: Value, total: Value) -> Value:
-        """Return the greater (or smaller) of both. Ignore a value that is NaN."""
+        """Return the greater (or smaller) of two numbers. Ignore a value that is NaN."""
         return lowering.select(lowering.compare(self.order, value, total), value, total)
 
     def result(self, lowering: Lowering, places: Places, along: bool) -> Value:

@@ -25,7 +25,7 @@ MB there and back takes 170 microseconds through the cache and 290 without it.
 """
 
 LINES_UNREAD = {"znver5": 1 << 25}
-"""The same size for processors that do not read a cache line if a whole vector of it is written.
+"""The same size for processors that do not read a cache line before a whole vector is written to it.
 
 On two processors of an EPYC of the fifth generation with a cache of 32 MB, filling 16 MB takes 90 microseconds through
 the cache and 390 without it. Filling 64 MB takes 1,500 in both cases.

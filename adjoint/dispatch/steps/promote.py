@@ -308,7 +308,7 @@ def no_floats(op: Operator, overwritten: bool = False) -> list[str]:
 
 
 def chooses_by_dtype(op: Operator) -> bool:
-    """Return whether the general form computes arrays of dtypes that the small form does not support, as on the slow path."""
+    """Return whether the general form may replace the small form, for arrays of dtypes that the small form does not support."""
     return (op.kernel.dtypes == FLOATS or op.promote == "float") and op.check is None and not op.outputs
 
 

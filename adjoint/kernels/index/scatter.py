@@ -37,7 +37,7 @@ _ROW = 16  # elements
 
 
 def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
-    """Return elements of `x` along `dim`: `result[i][j] = x[index[i][j]][j]` for `dim` 0 of two.
+    """Return elements of `x` along `dim`. For a matrix and `dim` 0, `result[i][j]` is `x[index[i][j]][j]`.
 
     `sparse_grad` affects only the gradient.
 
@@ -74,7 +74,9 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
 
 
 def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
-    """Return a copy of `x` in which `result[index[i][j]][j] = src[i][j]`, for `dim` 0 of two. `src` may be a number.
+    """Return a copy of `x` with `src` at `index`. For matrices and `dim` 0, `result[index[i][j]][j]` is `src[i][j]`.
+
+    `src` may be a number.
 
     `reduce` is None, 'add' or 'multiply'. See `scatter_reduce` for other reductions.
 
@@ -219,7 +221,7 @@ def _leading(sizes: tuple[int, ...]) -> tuple[slice, ...]:
 
 
 def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
-    """Return a copy of `x` in which `result[index[i][j]][j] += src[i][j]`, for `dim` 0 of two.
+    """Return a copy of `x` with `src` added at `index`. For matrices and `dim` 0, `result[index[i][j]][j] += src[i][j]`.
 
     Raises:
         RuntimeError: if types or shapes do not match, or an index is out of bounds.

@@ -106,7 +106,7 @@ def _split_number(x: float) -> tuple[float, float]:
 def _odd_sum(a: ndarray, b: ndarray) -> ndarray:
     """Return `a + b`.
 
-    If it is not exact, return the adjacent number whose last bit is 1, so that a later rounding is correct.
+    If the sum is not exact, return the adjacent number whose last bit is 1, so that a later rounding is correct.
     """
     total: ndarray = a + b
     error = _sum_error(a, b, total)

@@ -11,7 +11,7 @@ from .storages import TypedStorage, UntypedStorage
 
 
 class _LegacyKind(type):
-    """The metaclass of these classes. Their instances are the typed storages of their dtype."""
+    """The metaclass of these classes. The instances of a class are the typed storages of its dtype."""
 
     dtype: dtypes.dtype
 
@@ -29,7 +29,7 @@ class LegacyStorage(metaclass=_LegacyKind):
 
     @ending_at_caller
     def __new__(cls, *args: Any, wrap_storage: UntypedStorage | None = None, **options: Any) -> Any:
-        """Create a storage of a given size, with the values of a sequence, or on an untyped storage."""
+        """Create a storage of a given size, a storage of given values, or a storage on an untyped storage."""
         if cls is LegacyStorage:
             raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
         for name in options:

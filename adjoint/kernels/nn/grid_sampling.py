@@ -218,7 +218,7 @@ def grid_sampler_gradients(
 
 
 def raised(orders: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield the orders of derivatives, each with one more derivative by one coordinate.
+    """Yield, for each coordinate, the orders of derivatives after one more derivative by this coordinate.
 
     A grid begins with the coordinate of the last dimension.
     """

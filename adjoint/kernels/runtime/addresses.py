@@ -10,7 +10,7 @@ import numpy
 from ..._runtime.platform import ctypes
 
 may_share_memory: Any = getattr(numpy.may_share_memory, "__wrapped__", numpy.may_share_memory)
-"""NumPy's function, without its search for other array types."""
+"""NumPy's function of this name, without the search for other array types."""
 
 
 def address(array: Any) -> int:
@@ -21,7 +21,7 @@ def address(array: Any) -> int:
 AFTER_HEAD = object.__basicsize__
 """The offset of the address of the elements in an array object.
 
-In all versions of NumPy's binary interface, it follows the head.
+In all versions of NumPy's binary interface, this address follows the head of the object.
 """
 
 

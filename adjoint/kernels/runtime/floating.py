@@ -2,7 +2,7 @@
 
 Half types are computed in float32. Infinities and NaNs are ordinary values, so they cause no warnings. `numpy.errstate`
 takes longer than a small multiplication. NumPy stores the state in a context variable, and setting this variable
-directly is ten times faster. If a future NumPy lacks it, `seterr` is used.
+directly is ten times faster. If a future NumPy lacks this variable, `seterr` is used.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ except ImportError:  # pragma: no cover
 WARNINGS: Any = _Warnings()
 """`token = WARNINGS[OFF]` turns the warnings off, and `restore(token)` restores them.
 
-It is a subscript because an interrupt may arrive after a call, which would lose the token, but not after a subscript.
+This is a subscript and not a call, because an interrupt may arrive after a call, and would then lose the token.
 """
 
 

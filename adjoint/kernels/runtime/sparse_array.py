@@ -1,7 +1,7 @@
 """Arrays that store only some elements. The other elements are zero.
 
 The arrays are stand-ins of the same shape that contain the stored parts. Code that computes on dense arrays never
-receives such an array, because its class is not the class of plain arrays. The kernels for it are in `kernels/sparse`.
+receives such an array, because its class is not the class of plain arrays. The kernels for such arrays are in `kernels/sparse`.
 """
 
 from __future__ import annotations

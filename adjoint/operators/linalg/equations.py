@@ -17,7 +17,7 @@ from .matrices import matrix_norm, multi_dot
 
 @public(namespace="linalg", numpy_names=True)
 def tensorinv(input, ind=2, *, out=None):
-    """The inverse of `tensordot` with `input`.
+    """The tensor that undoes `tensordot` with `input`.
 
     The first `ind` dimensions are the rows of a matrix, and the other dimensions are the columns.
 

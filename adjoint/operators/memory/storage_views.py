@@ -190,7 +190,7 @@ def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any
 
     `places` are the geometries of both, if they are known.
 
-    If an operation such as `conj`, which reads memory differently, has created the view, it comes last here too.
+    If an operation such as `conj`, which reads memory differently, has created the view, this operation comes last here too.
     """
     last = getattr(view._edge[0], "operator", None) if is_recorded(view._edge) else None
     name, source, result = None if last is None else last.name, _with_own_bits(base), _with_own_bits(view)
@@ -260,7 +260,7 @@ def _strided_edge(source: Any, result: Any, edge: Any) -> Any:
 
 
 def _lazily_edge(array: Any, edge: Any, bits: int) -> Any:
-    """Return the edge of a tensor like `array`, which is the tensor of `edge` with the lazy bits `bits` toggled."""
+    """Return the edge of the tensor of `edge` after a change of the lazy bits `bits`. `array` is like the result."""
     for bit, name in ((CONJ, "conjugate"), (NEG, "_neg_view")):
         edge = (_node(name, array, edge), 0) if bits & bit else edge
     return edge

@@ -43,7 +43,7 @@ def _fused_update_(formula, options, lists, rounds_once):
     """Apply the formula of an optimizer in place to lists of parameters, their gradients and their state.
 
     Return False and change nothing if operators must compute the step. This is the case under transforms, for complex
-    parameters, for different shapes or dtypes, and for half precision unless the formula `rounds_once`.
+    parameters, for different shapes or dtypes, and for half precision unless `rounds_once` is true.
     """
     if _is_watched():
         return False

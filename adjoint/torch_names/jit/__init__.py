@@ -38,7 +38,7 @@ RecursiveScriptModule = ScriptModule
 class ScriptFunction:
     """The class of scripted functions in PyTorch.
 
-    Here scripted functions are ordinary functions, so it has no instances.
+    Here scripted functions are ordinary functions, so this class has no instances.
     """
 
 

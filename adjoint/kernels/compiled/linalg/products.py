@@ -164,7 +164,7 @@ def pair_rows(
     stop: Int,
     W: Static,
 ) -> None:
-    """Store pairs of rows of matrices in words. If the last row is missing, it is zero."""
+    """Store pairs of rows of matrices in words. A missing last row counts as zeros."""
     words = (depth + 1) // 2
     for index in range(start, stop):
         first = 2 * (index % words)

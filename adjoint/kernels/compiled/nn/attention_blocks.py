@@ -31,7 +31,7 @@ MASK, KEEP = range(32, 40, 4)
 PARTS = 40
 """The steps between the parts of keys' and of values' gradients."""
 TWO = 42
-"""The number 2. LLVM does not know the number of iterations of a loop over it, so the loop's body is compiled only once."""
+"""The number 2. LLVM does not know this number, so the body of a loop with two iterations is compiled only once."""
 ITEMS, SHARES = 43, 44
 """The number of parts of heads of keys in the backward pass, and the number of shares of these parts."""
 SIZES = 45

@@ -93,7 +93,7 @@ def pack(
     """Pack rows of `x` from the position `spot` on, with the rows of the samples side by side and zeros outside of the image.
 
     There are `places` positions for samples. Rows are written in order as whole vectors. A row overwrites the elements
-    that the previous row has written beyond its end. They are followed by `slack` zeros. `STEP`: the step of the last
+    that the previous row has written beyond its end. `slack` zeros follow the last row. `STEP`: the step of the last
     dimension if it is 1 or 2, otherwise 0.
     """
     block, packing, along = fields(spot, BLOCK), fields(sizes, PACKING), fields(strides, STRIDES)

@@ -31,7 +31,10 @@ def scan_vector(
     out: Pointer[S], x: Pointer[T], carried: Pointer[I], there: Any, MASKED: Static, NUMBER: Static, COMBINE: Static,
     FIRST: Static, REVERSED: Static, W: Static,
 ) -> None:  # fmt: skip
-    """Compute the running results of a vector of adjacent elements. `carried` is the result before them and after them."""
+    """Compute the running results of a vector of adjacent elements.
+
+    `carried` contains the result before the vector, and then the result after it.
+    """
     ask_ahead(as_integer(x), W, T)
     first = vector(I, W)(FIRST)
     total = vector(I, W)(vector(NUMBER, W)(load(x, W, there)))
@@ -78,7 +81,7 @@ def scan_rows(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, NUMBER: Static, CARRIED: Static, COMBINE: Static,
     FIRST: Static, REVERSED: Static, LINES: Static,
 ) -> None:  # fmt: skip
-    """Compute the same for `LINES` rows at once, element by element. The last group of rows may overlap the previous group."""
+    """Compute the same results for `LINES` rows at once, element by element. The last rows may be computed twice."""
     sizes = fields(table[0], _SIZES)
     n = sizes.length
     x, out = array_at(table, 0, T), array_at(table, 1, S)
@@ -110,7 +113,7 @@ def scan_columns(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, NUMBER: Static, CARRIED: Static, COMBINE: Static,
     FIRST: Static, REVERSED: Static, W: Static,
 ) -> None:  # fmt: skip
-    """Compute, from (outer, n, inner), the same for columns, `_TILE` of them side by side."""
+    """Compute the same results for columns of an array (outer, n, inner), with `_TILE` columns side by side."""
     sizes = fields(table[0], _SIZES)
     n, inner = sizes.length, sizes.inner
     x, out = array_at(table, 0, T), array_at(table, 1, S)
@@ -215,7 +218,7 @@ def extremum_vector(
 
 @loops(noalias=False, explicit=True, plain=True)
 def extremum_columns(table: Pointer[i64], start: Int, stop: Int, T: Static, MAXIMUM: Static, W: Static) -> None:
-    """Compute, from (outer, n, inner), the running extrema of columns, `_TILE` of them side by side."""
+    """Compute the running extrema of columns of an array (outer, n, inner), with `_TILE` columns side by side."""
     sizes = fields(table[0], _SIZES)
     n, inner = sizes.length, sizes.inner
     x, values, places = array_at(table, 0, T), array_at(table, 1, T), array_at(table, 2, i64)

@@ -95,7 +95,7 @@ def first_rows(
 
     They are sorted if `RANKED`, and otherwise in the order of the row.
 
-    `room_for`: the maximum number of candidates in memory. Then only the first `k` candidates are kept.
+    `room_for`: the maximum number of candidates in memory. When it is reached, only the first `k` candidates are kept.
     """
     KEY = key_type(T)
     for piece in range(start, stop):

@@ -44,7 +44,7 @@ def bernoulli(stream: Stream, p: ndarray) -> ndarray:
 
 
 def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarray:
-    """Fill `out`, which has any real type, with 1 with probability `p` and 0 otherwise, and return `out`.
+    """Set each element of `out`, which has any real type, to 1 with probability `p`, otherwise to 0. Return `out`.
 
     `p` is a number or a floating-point array that broadcasts to the shape of `out`. A float64 array or a number is
     compared with 53 random bits, and an array of another type with 24 random bits.
@@ -171,7 +171,7 @@ def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
 
 
 def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: bool = False) -> ndarray:
-    """Return a new int64 array of indices, drawn with the probabilities in each row of `probs`. Their sum need not be 1.
+    """Return a new int64 array of indices, drawn with the probabilities in each row of `probs`. The sum of a row need not be 1.
 
     `probs` has the shape (m, n) or (n,), and the result has the shape (m, num_samples) or (num_samples,). Without
     replacement, or for one sample, the indices of the largest `probs / e` are taken, where `e` is exponentially
