@@ -8,6 +8,7 @@ result in one dictionary.
 import builtins
 from collections.abc import Callable
 from enum import IntEnum
+from functools import cache
 from typing import Any
 
 import numpy
@@ -365,10 +366,12 @@ def can_cast(from_: dtype, to: dtype | None = None) -> "builtins.bool":
         raise TypeError('can_cast() missing 1 required positional arguments: "to"')
     _require_dtype("can_cast", "from_", 1, from_)
     _require_dtype("can_cast", "to", 2, to)
-    return _category(from_) <= _category(to)
+    return category(from_) <= category(to)
 
 
-def _category(kind: dtype) -> "builtins.int":
+@cache
+def category(kind: dtype) -> "builtins.int":
+    """Return the place of a dtype in the order bool, integer, float, complex."""
     return 3 if kind.is_complex else 2 if kind.is_floating_point else 0 if kind is bool else 1
 
 
@@ -413,7 +416,7 @@ def _prefer(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
     """Return the type of the stronger rank, unless the weaker type has a higher category."""
     if stronger is None:
         return weaker
-    if weaker is None or _category(weaker) <= _category(stronger):
+    if weaker is None or category(weaker) <= category(stronger):
         return stronger
     if weaker.is_complex and stronger.is_floating_point:
         return stronger.to_complex()

@@ -317,6 +317,8 @@ _KEPT = (Meta, SparseArray, LazyConjNeg, Narrow)
 
 def as_array(value: Any) -> numpy.ndarray[Any, Any]:
     """Return `value` as an array. NumPy scalars, which reductions of arrays return, become zero-dimensional arrays."""
+    if type(value) is ndarray and value.dtype.isbuiltin == 1:
+        return value
     return kept(value if isinstance(value, _KEPT) else numpy.asarray(value))
 
 

@@ -19,8 +19,9 @@ from ..tape.inference_tensors import mark_inference
 from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting
 from ..tape.views import check_inference
-from ..tensor import Tensor, as_array, ndarray, new_tensor, wrap
+from ..tensor import Tensor, as_array, ndarray, new_tensor
 from .references import laid_out_like, owns_memory
+from .shown import made
 
 _LOCKS = tuple(lock_across_forks() for _ in range(64))
 
@@ -110,14 +111,6 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                 leaf._grad = made(array + grad)  # dense: other holders of the former gradient keep it sparse
             else:
                 held._array = array + grad
-
-
-def made(array: Any) -> Tensor:
-    """Return, as a tensor, a gradient that the engine has computed."""
-    tensor = wrap(array)
-    if FLAGS.special and STATE.inference:
-        mark_inference(tensor)
-    return tensor
 
 
 def own(grad: Tensor, leaf: Tensor) -> Tensor:

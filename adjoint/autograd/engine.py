@@ -27,7 +27,7 @@ from .accumulate import accumulate, summed
 from .debug.anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, by_dependencies, nodes_without_watch, run_callbacks
 from .hook_calls import run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
-from .leaves import finish_leaf, finish_plain_leaf
+from .leaves import finish_leaf
 from .shown import Shown
 from .validate_grad import as_taken
 
@@ -151,8 +151,7 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
             grad = result = results = array = None  # accumulation counts the references to a gradient
             for leaf in complete:
                 if leaf._extra is not None or FLAGS.special:
-                    if not finish_plain_leaf(leaf, buffers, task):
-                        finish_leaf(leaf, buffers.pop(id(leaf), None), task)
+                    finish_leaf(leaf, buffers, task)
                 elif capture is None or (task.accumulating and leaf in capture.leaves):
                     accumulate(leaf, buffers.pop(id(leaf)), create_graph)
                 elif leaf in capture.leaves:
@@ -170,7 +169,7 @@ def arrive(roots: list[Any], grads: list[Any], task: GraphTask) -> dict[Any, Any
         if task.uses[id(edge)]:
             task.uses[id(edge)] -= 1
         elif id(edge) in buffers:
-            finish_leaf(edge, buffers.pop(id(edge)), task)
+            finish_leaf(edge, buffers, task)
     return buffers
 
 

@@ -175,7 +175,7 @@ class Outputs:
         if changed._base is None:
             changed._grad = None  # PyTorch clears it here, but not for other in-place changes
         else:
-            views.check_view_creation(changed, True)
+            views.check_view_creation(changed)
         views.rebase_history(changed, self.node, 2, number)
 
     def lead_to_node(self, result: Tensor, number: int) -> None:

@@ -12,8 +12,8 @@ from ..tape.evaluation import evaluated, recorded
 from ..tape.modes import STATE
 from ..tape.node import AccumulateGrad, Node, explain, own_hooks
 from ..tensor import Tensor, as_array, ndarray
-from .accumulate import accumulate, made
-from .shown import Shown
+from .accumulate import accumulate
+from .shown import made, shown
 from .validate_grad import as_taken
 
 
@@ -50,9 +50,7 @@ def to_tensor(grad: Any) -> Any:
     task = STATE.task
     if task is None or (grad.size < 2 and not grad.flags.writeable):
         return made(grad.copy())
-    if task.shown is None:
-        task.shown = Shown(task.given)
-    return task.shown.tensor(grad)
+    return shown(task, grad)
 
 
 def from_tensor(grad: Any, create_graph: bool) -> Any:
@@ -144,6 +142,8 @@ def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edge
     if undefined and not node.runs_undefined:
         return (None,) * len(node._edges)
     try:
+        if type(grad) is ndarray:
+            return node.backward(grad, retain_graph, edges)
         return (recorded if create_graph else evaluated)(node, grad, retain_graph, edges)
     except Exception as error:
         explain(error, node)

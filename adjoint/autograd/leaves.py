@@ -16,32 +16,21 @@ from .hook_calls import run_accumulator, run_leaf_hooks, run_post_accumulate_hoo
 from .validate_grad import validate_grad
 
 
-def finish_plain_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> bool:
-    """If a leaf has only post-accumulation hooks, accumulate its gradient and run these hooks.
+def finish_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> None:
+    """Finish `leaf`, whose gradients are complete: run its hooks, then accumulate or capture.
 
-    Return whether the leaf has only such hooks.
-
-    The gradient has no other reference, so its array becomes `.grad`.
+    If the leaf has only post-accumulation hooks, the gradient has no other reference, so its array becomes `.grad`.
     """
-    extra = leaf._extra
-    if extra is None or extra.hooks or extra.grad_dtype is not OWN or FLAGS.special or id(leaf) not in buffers:
-        return False
-    node = live_accumulator(leaf)
-    if (node is not None and node._hooks is not None) or not task.accumulates(leaf):
-        return False
-    accumulate(leaf, buffers.pop(id(leaf)), task.create_graph)
-    task.node = leaf
-    run_post_accumulate_hooks(leaf)
-    return True
-
-
-def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Finish `leaf`, whose gradients are complete.
-
-    Run its hooks, then accumulate or capture. `grad` is None if all gradients were None.
-    """
+    extra, place = leaf._extra, id(leaf)
+    if extra is not None and not extra.hooks and extra.grad_dtype is OWN and not FLAGS.special and place in buffers:
+        node = live_accumulator(leaf)
+        if (node is None or node._hooks is None) and task.accumulates(leaf):
+            accumulate(leaf, buffers.pop(place), task.create_graph)
+            task.node = leaf
+            run_post_accumulate_hooks(leaf)
+            return
     try:
-        take_to_leaf(leaf, grad, task)
+        take_to_leaf(leaf, buffers.pop(place, None), task)
     except Exception:
         if modes.ANOMALY.enabled:
             report(leaf)
@@ -49,7 +38,7 @@ def finish_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
 
 
 def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
-    """Run the hooks of `leaf` and accumulate, or capture."""
+    """Run the hooks of `leaf` and accumulate, or capture. `grad` is None if all gradients were None."""
     capture = task.capture
     if capture is not None and leaf not in capture.leaves and leaf is not task.root:
         return

@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..kernels.memory.storage import owner
+from ..tape.inference_tensors import mark_inference
+from ..tape.modes import FLAGS, STATE
 from ..tape.versions import shared_counter
-from ..tensor import Tensor
-from .accumulate import made
+from ..tensor import Tensor, wrap
+
+
+def made(array: Any) -> Tensor:
+    """Return, as a tensor, a gradient that the engine has computed."""
+    tensor = wrap(array)
+    if FLAGS.special and STATE.inference:
+        mark_inference(tensor)
+    return tensor
 
 
 class Shown(dict[int, Any]):
@@ -22,7 +31,7 @@ class Shown(dict[int, Any]):
     """
 
     owners: Sequence[tuple[Any, Tensor]] = ()
-    """Return the owner of the memory of each tensor in `given`."""
+    """The owner of the memory of each tensor in `given`."""
 
     def __init__(self, given: Any) -> None:
         self.given: tuple[Any, ...] = () if given is None else (given,) if isinstance(given, Tensor) else tuple(given)
@@ -43,3 +52,11 @@ class Shown(dict[int, Any]):
             if array is memory or (array.base is not None and owner(array) is memory):
                 tensor._counter = shared_counter(given)
         return tensor
+
+
+def shown(task: Any, array: Any) -> Tensor:
+    """Return the tensor through which user code sees a gradient of the backward `task`."""
+    if task.shown is None:
+        task.shown = Shown(task.given)
+    tensor: Tensor = task.shown.tensor(array)
+    return tensor

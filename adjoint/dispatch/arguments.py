@@ -46,7 +46,8 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
         return tuple(values)
     values = list(values)
     for position, name in op.typed:
-        values[position] = checked(op, name, position, values)
+        if values[position] is not op.defaults.get(name, MISSING):
+            values[position] = checked(op, name, position, values)
     return tuple(values)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numpy import ndarray
+
 from .. import dtypes
 from ..codegen.compiled_ufuncs import of_any_size
 from ..kernels.memory.bounds import in_words_of_pytorch
@@ -80,8 +82,9 @@ class Dense:
         array = target._array
         if not op.uniform_write:
             check_overlap(target)
-            if op.copies or not lazy_bits_of(array):  # otherwise the copy must be materialized first
-                check_partial_overlap(target, [call.args[1]._array] if op.copies else arrays[1:], op.no_overlap)
+            if op.copies or type(array) is ndarray or not lazy_bits_of(array):  # the copy must be materialized first
+                others = [call.args[1]._array] if op.copies else arrays[1:]
+                check_partial_overlap(array, others, op.no_overlap)
             if not array.flags.writeable:  # part of an expanded tensor, whose elements no longer share memory
                 array = arrays[0] = distinct(array)
         if kernel is None:
@@ -96,12 +99,16 @@ class Dense:
         """Return the checked value to write to the first argument."""
         op, target = plan.op, call.args[0]
         try:
-            result = as_array(self.computed_densely(plan, call.arrays))
+            result = self.compute(plan, call.arrays)
         except NotImplementedError:
             if plan.target is not None:
                 check_castable(plan.rounded or plan.target, target.dtype)
             raise
-        check_castable(dtypes.from_numpy(result.dtype), target.dtype)
+        if self.dense is not None:
+            result = self.dense(result)
+        result = as_array(result)
+        if result.dtype is not target._array.dtype:
+            check_castable(dtypes.from_numpy(result.dtype), target.dtype)
         shape = target._array.shape
         if result.shape != shape:
             if not op.resizes:
@@ -109,9 +116,8 @@ class Dense:
             target._array = with_lazy_bits(resized(target._array, result.shape), lazy_bits_of(target._array))
         return result
 
-    def computed_densely(self, plan: Plan, arrays: list[Any]) -> Any:
-        """Return the result with an element in each place."""
-        return self.compute(plan, arrays)
+    dense: Callable[[Any], Any] | None = None
+    """A function that gives a result an element in each place, or None if results of this class have one."""
 
 
 DENSE = Dense()

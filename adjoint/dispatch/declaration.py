@@ -119,7 +119,7 @@ class Operator:
         self.copies, self.resizes = inplace == "copies", inplace == "resizes"
         out = options.get("out", not self.view)
         self.out: bool = bool(out)
-        self.out_no_overlap, self.out_underived = out == "disjoint", out == "underived"
+        self.out_no_overlap = out == "disjoint"
         numbers = options.get("numbers", self.promote is not None)
         self.numbers: bool = bool(numbers)
         words = numbers.split() if isinstance(numbers, str) else ()
@@ -143,6 +143,7 @@ class Operator:
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
         nodes: str = options.get("node") or "".join(map(str.capitalize, self.name.split("_"))) + "Backward0"
         self.node_name = nodes.partition(", ")[0]
+        self.out_underived = out == "underived" or self.node_name == "NotImplemented"
         self.inplace_node_name = nodes.rpartition(", ")[2]
         self.batch: str | Callable[..., Any] | None = options.get("batch") or _member(declaration, "batch")
         self.aten_name: str = options.get("aten_name") or self.function_name
@@ -177,17 +178,12 @@ class Operator:
     @property
     def node_class(self) -> type[Node]:
         """The class of this operator's nodes, which is created on first use."""
-        return self.code.node_class(self.node_name)
+        return self.code.node_classes[self.node_name]
 
     @property
     def inplace_node_class(self) -> type[Node]:
         """Return the class of the nodes of the in-place variant. Nodes of some operators have another name in this variant."""
-        return self.code.node_class(self.inplace_node_name)
-
-    @property
-    def saving(self) -> Any:
-        """Return the functions that save the values that a node needs."""
-        return self.code.saving
+        return self.code.node_classes[self.inplace_node_name]
 
     def _read_signature(self) -> None:
         code = self.forward.__code__

@@ -27,7 +27,7 @@ from ..tape import modes, origin, refusals
 from ..tape.aliases import alias
 from ..tape.edges import current_edge
 from ..tape.inference_tensors import mark_inference
-from ..tape.node import NOWHERE, Node, sequence_numbers
+from ..tape.node import NOWHERE, Node, note_node, sequence_numbers
 from ..tape.packing import Packed, pack_saved
 from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_list
 from ..tape.versions import shared_counter
@@ -44,6 +44,7 @@ from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
 from .python_operators import call_operator
 from .registry import Namespace
 from .source import SOURCES, compile_source
+from .sparse_layouts import node_class_on_tensors
 from .steps import change, promote
 from .steps.compute import computing_source
 from .steps.record_lines import part_source, saving_source
@@ -107,6 +108,9 @@ _BASE: dict[str, Any] = {
     "sequence_numbers": sequence_numbers,
     "current_edge": current_edge,
     "shared_counter": shared_counter,
+    "ANOMALY": modes.ANOMALY,
+    "note_node": note_node,
+    "node_class_on_tensors": node_class_on_tensors,
     "constant": constant,
     "constant_tensor": constant_tensor,
     "pack_saved": pack_saved,
@@ -173,15 +177,32 @@ def names_of(op: Operator) -> dict[str, Any]:
 
 
 class Saving(NamedTuple):
-    """The functions of the slow path that save the values that a node needs.
+    """The functions of the slow path that make a node and save the values that it needs.
 
-    `inputs(node, edges, args, changed)` saves operands and parameters, `results(node, outputs)` saves results.
-    `values(args)` returns the parameters, shapes and dtypes that are saved, by name.
+    `started(call, name, on_tensors)` returns a node that has saved operands and parameters, `results(node, outputs)`
+    saves results. `values(args)` returns the parameters, shapes and dtypes that are saved, by name.
     """
 
-    inputs: Callable[..., None]
+    started: Callable[..., Any]
     results: Callable[..., None]
     values: Callable[..., dict[str, Any]]
+
+
+class NodeClasses(dict[str, type[Node]]):
+    """The classes of an operator's nodes by name, each created on first use."""
+
+    def __init__(self, op: Operator) -> None:
+        super().__init__()
+        self.op = op
+
+    def __missing__(self, name: str) -> type[Node]:
+        op = self.op
+        namespace = dict(_BASE, OP=op, joint=op.joint)
+        for item, formula in op.formulas.items():
+            saved = [each for each in (*op.saved_inputs, *op.saved_results) if each in parameters_of(formula)]
+            large = op.large_formulas.get(item) or LargeFormula(formula, f"{op.name}_grad_{item}", saved, arrays)
+            namespace |= {f"vjp_{item}": formula, f"large_{item}": large}
+        return self.setdefault(name, node_source.node_class(op, namespace, name))
 
 
 class Code:
@@ -189,19 +210,7 @@ class Code:
 
     def __init__(self, op: Operator) -> None:
         self.op = op
-        self._node_classes: dict[str, type[Node]] = {}
-
-    def node_class(self, name: str) -> type[Node]:
-        """Return the class of the operator's nodes, with the name `name`."""
-        if name not in self._node_classes:
-            op = self.op
-            namespace = dict(_BASE, OP=op, joint=op.joint)
-            for item, formula in op.formulas.items():
-                saved = [each for each in (*op.saved_inputs, *op.saved_results) if each in parameters_of(formula)]
-                large = op.large_formulas.get(item) or LargeFormula(formula, f"{op.name}_grad_{item}", saved, arrays)
-                namespace |= {f"vjp_{item}": formula, f"large_{item}": large}
-            self._node_classes.setdefault(name, node_source.node_class(op, namespace, name))
-        return self._node_classes[name]
+        self.node_classes = NodeClasses(op)
 
     def of_plan(self, plan: Plan) -> Callable[..., Any] | None:
         """Return the straight-line code for calls of the kinds of a plan, or None if the plan runs step by step."""
@@ -220,8 +229,8 @@ class Code:
     @computed_once
     def saving(self) -> Saving:
         """Return the functions that save the values that a node needs."""
-        made = self._compiled(saving_source(self.op), "saving")
-        return Saving(made["save_inputs"], made["save_results"], made["saved_values"])
+        made = self._compiled(saving_source(self.op), "saving", NODE_CLASSES=self.node_classes)
+        return Saving(made["started"], made["save_results"], made["saved_values"])
 
     @computed_once
     def part_node(self) -> Callable[..., Node]:

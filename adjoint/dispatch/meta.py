@@ -70,7 +70,7 @@ def has_meta(args: Iterable[Any]) -> bool:
 
 def check_places(op: Operator, args: Iterable[Any]) -> None:
     """Raise an error if a tensor with dimensions is not on `meta`, or if the operator needs elements."""
-    tensors = list(tensors_in(args))
+    tensors = tensors_in(args)
     if op.function_name.startswith("index"):  # the indices may have elements
         tensors, indices = tensors[:1], tensors[1:]
         if op.shape_of_elements == "masks" and any(_is_mask(index._array) for index in indices):

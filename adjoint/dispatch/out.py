@@ -11,7 +11,7 @@ from .._runtime.extra import note_former
 from .._runtime.tracebacks import warn
 from ..kernels.memory import storage, storages
 from ..kernels.memory.copying import copy_, preserved_order
-from ..kernels.runtime.addresses import address
+from ..kernels.runtime.addresses import address, may_share_memory
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.sparse_array import SparseArray
 from ..kernels.sparse.layouts import as_written_to, overwrite
@@ -38,26 +38,27 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
     targets = checked_targets(
         op.function_name, out, len(results) if several or isinstance(out, (tuple, list)) else None
     )
-    underived = is_underived(op)
     wording = FOUND if op.same_out is True else op.same_out
     for result, target in zip(results, targets, strict=True):
         if callable(wording):
             wording(result, target.dtype, inputs)
-            check_castable(dtypes.from_numpy(result.dtype), target.dtype)
-        else:
-            check_dtype(op.function_name, result.dtype, target, wording)  # type: ignore[arg-type]
+        if result.dtype is not target._array.dtype:
+            words: Any = None if callable(wording) else wording
+            check_dtype(op.function_name, result.dtype, target, words)
+    arrays = [tensor._array for tensor in inputs]
     for result, target in zip(results, targets, strict=True):
-        is_input = any(tensor is target for tensor in inputs)
-        if is_input and op.promote and not op.out_no_overlap and result.shape != target._array.shape:
+        shape = target._array.shape
+        if result.shape != shape and op.promote and not op.out_no_overlap and any(each is target for each in inputs):
             raise RuntimeError(
-                f"output with shape {list(target._array.shape)} doesn't match the broadcast shape {list(result.shape)}"
+                f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
-        check_memory(target, inputs, op.out_no_overlap)
+        check_memory(target, arrays, op.out_no_overlap)
     for target in targets:
-        views.check_inference(target)
+        if target._extra is not None:
+            views.check_inference(target)
     for result, target in zip(results, targets, strict=True):
         count_change(target, op.name, store, result, target)
-        if underived and modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
+        if op.out_underived and modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
             views.rebase_history(target, Underived(op.function_name, inputs, target), 3)
     if op.many or not several:
         return None if op.many else out  # PyTorch returns None if the number of results varies
@@ -99,12 +100,7 @@ def check_out(op: Operator, out: Any, inputs: list[Tensor]) -> None:
     """Raise an error if autograd would have to record the operator. This runs before the computation."""
     if op.differentiable:
         targets = checked_targets(op.function_name, out)
-        refuse_gradient(op.function_name, targets if is_underived(op) else inputs + targets)
-
-
-def is_underived(op: Operator) -> bool:
-    """Return whether the operator with `out=` is recorded without a derivative."""
-    return bool(op.out_underived or op.node_name == "NotImplemented")
+        refuse_gradient(op.function_name, targets if op.out_underived else inputs + targets)
 
 
 class Underived(Node):
@@ -152,7 +148,7 @@ def stored(
     if not recorded:
         refuse_gradient(name, [out] if underived else [result, out])
     check_dtype(name, result._array.dtype, out, same)
-    check_memory(out, [], disjoint=False)
+    check_overlap(out)
     views.check_inference(out)
     if recorded and (result.requires_grad or out.requires_grad):
         resize(out, result._array.shape)
@@ -174,7 +170,7 @@ def all_stored(
     for result, target in zip(results, targets, strict=True):
         refuse_gradient(name, [target] if underived else [result, target])
         check_dtype(name, result._array.dtype, target, same)
-        check_memory(target, [], disjoint=False)
+        check_overlap(target)
         views.check_inference(target)
     for result, target in zip(results, targets, strict=True):
         stored(name, result.detach() if underived else result, target, same)
@@ -187,11 +183,12 @@ def all_stored(
 
 def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
     """Raise an error if autograd would have to record a function with `out=`."""
-    if modes.is_recording() and any(tensor.requires_grad for tensor in tensors):
-        raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
-        )
+    for tensor in tensors if modes.is_recording() else ():
+        if tensor.requires_grad:
+            raise RuntimeError(
+                f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                "arguments requires grad."
+            )
 
 
 def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None:
@@ -210,29 +207,10 @@ def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None
 
 def check_castable(source: Any, target: Any) -> None:
     """Raise an error unless a result of dtype `source` may be written to a tensor of dtype `target`."""
-    if not dtypes.can_cast(source, target):
+    if dtypes.category(source) > dtypes.category(target):
         raise RuntimeError(
             f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}"
         )
-
-
-def check_memory(target: Tensor, inputs: list[Tensor], disjoint: bool) -> None:
-    """Raise an error if writing to `target` would overwrite other elements of `target` or of an input.
-
-    An input with exactly the same elements may be overwritten, unless `disjoint`.
-    """
-    check_overlap(target)
-    array = target._array
-    for tensor in inputs:
-        other = tensor._array
-        same = other is array or (address(other) == address(array) and other.strides == array.strides)
-        if (disjoint and other is array) or (
-            (disjoint or not same) and array.size and other.size and storage.dense_and_overlapping(array, other)
-        ):
-            raise RuntimeError(
-                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-                "location. Please clone() the tensor before performing the operation."
-            )
 
 
 def check_overlap(target: Tensor) -> None:
@@ -262,7 +240,8 @@ def store(result: Any, target: Tensor) -> None:
         else:
             target._array = result.astype(array.dtype)
         return
-    resize(target, result.shape, preserved_order(result))
+    if result.shape != array.shape:
+        resize(target, result.shape, preserved_order(result))
     copy_(target._array, result)
 
 
@@ -287,16 +266,21 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
         target._array = resized
 
 
-def check_partial_overlap(target: Tensor, others: list[Any], disjoint: bool = False) -> None:
-    """Raise an error if another operand overlaps a part of the written memory.
+def check_memory(target: Tensor, others: list[Any], disjoint: bool = False) -> None:
+    """Raise an error if writing to `target` would overwrite other elements of `target`, or of another operand.
 
-    With `disjoint`, also raise it if an operand uses exactly this memory.
+    An operand with exactly the same elements may be overwritten, unless `disjoint`.
     """
-    array = target._array
+    check_overlap(target)
+    check_partial_overlap(target._array, others, disjoint)
+
+
+def check_partial_overlap(array: Any, others: list[Any], disjoint: bool) -> None:
+    """Raise an error if another operand overlaps a part of the written memory or, with `disjoint`, uses exactly this memory."""
     for other in others:
         if not isinstance(other, numpy.ndarray) or not (disjoint if other is array else other.size):
             continue
-        if other is not array and not numpy.may_share_memory(array, other):
+        if other is not array and not may_share_memory(array, other):
             continue
         begin = address(array)
         same = other.strides == array.strides and other.nbytes == array.nbytes and address(other) == begin

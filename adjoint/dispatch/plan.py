@@ -57,13 +57,7 @@ class Call:
 
     def tensors(self) -> list[Tensor]:
         """The tensors among the arguments, including tensors in sequences."""
-        found: list[Tensor] = []  # the result of `tensors_in`, without the cost of a generator
-        for value in self.given if self.out is None else (*self.given, self.out):
-            if isinstance(value, Tensor):
-                found.append(value)
-            elif isinstance(value, (list, tuple)):
-                found += tensors_in((value,))
-        return found
+        return tensors_in(self.given if self.out is None else (*self.given, self.out))
 
     @property
     def name(self) -> str:
@@ -80,7 +74,7 @@ class Call:
 
     def operands(self) -> list[Tensor]:
         """The tensors among the operands, including tensors in sequences."""
-        return list(tensors_in([self.args[position] for position in self.op.tensor_positions]))
+        return tensors_in(map(self.args.__getitem__, self.op.tensor_positions))
 
     def result(self) -> Any:
         """Return the result of the call after the steps."""

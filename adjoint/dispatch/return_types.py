@@ -28,7 +28,7 @@ def return_type(name: str, *fields: str) -> Any:
 def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
 
     def make(cls: Any, *values: Any) -> Any:
-        if len(values) == 2 and values[1] == {} and type(values[0]) is tuple:  # the form in pickles
+        if len(values) == 2 and type(values[0]) is tuple and values[1] == {}:  # the form in pickles
             values = values[:1]
         if len(values) == 1 and len(fields) > 1:
             values = tuple(values[0])

@@ -74,9 +74,7 @@ class Sparse(Dense):
         module, _, name = (op.sparse or "").rpartition(".")
         return getattr(import_late(f"adjoint.kernels.sparse.{module}"), f"{name}_", None) if module else None
 
-    def computed_densely(self, plan: Plan, arrays: list[Any]) -> Any:
-        """Return the result as a dense array."""
-        return to_dense(self.compute(plan, arrays))
+    dense = staticmethod(to_dense)
 
 
 SPARSE = Sparse()

@@ -154,7 +154,7 @@ class _Notes(Handler):
         result = proceed()
         if call.in_place:
             return result
-        outputs = call.outputs if call.out is None else list(tensors_in((call.out,)))
+        outputs = call.outputs if call.out is None else tensors_in((call.out,))
         if outputs:
             note_operation(call.op.function_name, call.operands(), outputs, call.recording)
         return result

@@ -9,7 +9,7 @@ the stack. Interpreters therefore compose to any depth.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -374,26 +374,23 @@ def is_recorded(tensor: Tensor) -> bool:
     return tensor.requires_grad or (hasattr(tensor, "level") and is_recorded(tensor.value))  # type: ignore[attr-defined]
 
 
-def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+def tensors_in(values: Iterable[Any]) -> list[Tensor]:
     """Return the tensors among arguments, including tensors in sequences."""
+    found: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):
-            yield value
+            found.append(value)
         elif isinstance(value, (list, tuple)):
             if hasattr(value, "tensors"):  # the indices of an index
-                yield from [item for item, _ in value.tensors]
+                found += [item for item, _ in value.tensors]
             else:
-                yield from [item for item in value if isinstance(item, Tensor)]
+                found += [item for item in value if isinstance(item, Tensor)]
+    return found
 
 
 def innermost(values: Iterable[Any]) -> Interpreter | None:
     """Return the innermost interpreter that wraps one of the tensors among `values`, or None."""
-    tensors = []  # the tensors that `tensors_in` finds, without the cost of a generator
-    for value in values:
-        if isinstance(value, Tensor):
-            tensors.append(value)
-        elif isinstance(value, (list, tuple)):
-            tensors += tensors_in((value,))
+    tensors = tensors_in(values)
     for level in reversed(modes.STATE.interpreters):
         wraps = level.wraps
         for tensor in tensors:

@@ -211,10 +211,15 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
     node._code = code
     node._lasti = frame.f_lasti
     if ANOMALY.enabled:
-        origin.note_node(node)
-        for end, _ in node.next_functions:
-            if isinstance(end, AccumulateGrad) and "traceback_" not in end.metadata:
-                end.metadata["traceback_"] = node.metadata["traceback_"]
+        note_node(node)
+
+
+def note_node(node: Node) -> None:
+    """Store the stack of the user's calls with a node, and with the ends of the graph that it leads to."""
+    origin.note_node(node)
+    for end, _ in node.next_functions:
+        if isinstance(end, AccumulateGrad) and "traceback_" not in end.metadata:
+            end.metadata["traceback_"] = node.metadata["traceback_"]
 
 
 def explain(error: Exception, node: Node) -> None:

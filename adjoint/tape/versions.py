@@ -6,6 +6,7 @@ A counter is a list that views and aliases share. It contains the version, and t
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from .._runtime.forks import lock_across_forks
@@ -72,12 +73,8 @@ def about_to_change(tensor: Tensor) -> None:
 
 def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
     """Count an in-place change of `tensor` by operation `name`, and record the line of the user's code."""
-    counter = counting(tensor)
-    if counter is None:
-        return
     frame = origin.user_frame(depth + 1)
-    counter[1] = (frame.f_code, frame.f_lasti, name)
-    counter[0] += 1
+    count_changes((tensor,), (frame.f_code, frame.f_lasti, name))
 
 
 def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
@@ -86,7 +83,7 @@ def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
     count_changes(tensors, (frame.f_code, frame.f_lasti, name))
 
 
-def count_changes(tensors: list[Tensor], change: tuple[Any, int, str]) -> None:
+def count_changes(tensors: Sequence[Tensor], change: tuple[Any, int, str]) -> None:
     """Count one change of each of `tensors`. `change`: its code, its instruction and its operation."""
     for tensor in tensors:
         counter: Any = tensor._counter

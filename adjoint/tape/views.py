@@ -110,7 +110,7 @@ def check_history(tensor: Tensor) -> None:
         if tensor._edge is LEAF:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     elif tensor.requires_grad:
-        check_view_creation(tensor, True)
+        check_view_creation(tensor)
         if not is_recorded(base._edge):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         if not is_recorded(tensor._edge):  # the base got a history later, and this view has not been used since
@@ -124,16 +124,15 @@ def check_target(target: Tensor, leads: bool) -> None:
     `leads`: whether an operand leads to a leaf.
     """
     if target._base is not None and (leads or target._base.requires_grad):
-        check_view_creation(target, True)
-    check_inference(target)
+        check_view_creation(target)
+    if target._extra is not None:
+        check_inference(target)
 
 
-def check_view_creation(view: Tensor, requires_grad: bool) -> None:
+def check_view_creation(view: Tensor) -> None:
     """Raise an error if `view` was created in a way that forbids in-place operations on it."""
-    creation = view._creation
-    if creation is None or not requires_grad or not modes.is_recording():
-        return
-    raise _refusal(view, "is being modified inplace")
+    if view._creation is not None and modes.is_recording():
+        raise _refusal(view, "is being modified inplace")
 
 
 class Geometry:

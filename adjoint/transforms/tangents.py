@@ -114,4 +114,4 @@ def operand(op: Operator, item: str, named: dict[str, Any], args: tuple[Any, ...
     if item in named:
         value = named[item]
         return operators.as_tensor(value) if op.kinds[item] != VALUE and not isinstance(value, Tensor) else value
-    return op.saving.values([named.get(name, arg) for name, arg in zip(op.names, args, strict=True)])[item]
+    return op.code.saving.values([named.get(name, arg) for name, arg in zip(op.names, args, strict=True)])[item]

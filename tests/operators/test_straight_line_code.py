@@ -157,9 +157,8 @@ def called(name, way, args, kwargs, slow):
                 made = function(*plain, **kwargs)
             except Exception:
                 return "refused without `out=`, too"
-        if not isinstance(made, torch.Tensor):
-            return "several"
-        args, kwargs = plain, {**kwargs, "out": torch.empty_strided(made.shape, made.stride(), dtype=made.dtype)}
+        outs = tuple(torch.empty_strided(each.shape, each.stride(), dtype=each.dtype) for each in as_list(made))
+        args, kwargs = plain, {**kwargs, "out": outs[0] if isinstance(made, torch.Tensor) else outs}
     torch.manual_seed(zlib.crc32(name.encode()))
     try:
         if slow:
@@ -188,7 +187,7 @@ CASES = [
 def test_both_ways_are_the_same(name, call, monkeypatch):
     op = OPERATORS[name]
     monkeypatch.setattr(slow_path, "OFTEN", None)  # only `slowly` generates code
-    ways = ["function", *(["in place"] if op.inplace else []), *(["out"] if op.out and not op.outputs else [])]
+    ways = ["function", *(["in place"] if op.inplace else []), *(["out"] if op.out and not op.many else [])]
     for way, kinds, layout, situation in itertools.product(ways, DTYPES, LAYOUTS, SITUATIONS):
         everywhere = kinds in ("float32", "float32 and float64")
         if not everywhere and (layout != "plain" or (way != "function" and kinds != "int64")):

@@ -22,7 +22,7 @@ from ...tensor import Tensor, can_require_grad, is_recorded, wrap
 from ..array_functions import computed
 from ..declaration import Operator
 from ..plan import IN_PLACE, Call
-from .record import find_edges, started
+from .record import find_edges
 
 
 def record_change(call: Call, change: Callable[[], object], on_tensors: bool = False) -> None:
@@ -32,10 +32,11 @@ def record_change(call: Call, change: Callable[[], object], on_tensors: bool = F
     """
     op, args = call.op, call.args
     target: Tensor = args[0]
-    recording = call.recording and can_require_grad(target._array)  # values in integers have no gradient
+    array = target._array
+    recording = call.recording and (array.dtype.kind == "f" or can_require_grad(array))  # integers have no gradient
     node: Any = None
     if recording:
-        node = started(call, op.inplace_node_name, on_tensors, target, depth=6)
+        node = op.code.saving.started(call, op.inplace_node_name, on_tensors, target, 6)
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, ())
     about_to_change(target)
@@ -47,7 +48,8 @@ def record_change(call: Call, change: Callable[[], object], on_tensors: bool = F
     count_change(target, f"{op.function_name}_", change, depth=5)
     if recording:
         node._grad_shape, node._grad_dtype = target._array.shape, target._array.dtype
-        op.saving.results(node, (target,))
+        if op.saved_results:
+            op.code.saving.results(node, (target,))
         views.rebase_history(target, node, 5)
         if modes.STATE.saved_tensor_hooks:
             pack_saved(node, [target])  # a hook that raises leaves the history of the changed tensor behind
@@ -61,9 +63,10 @@ def record_change(call: Call, change: Callable[[], object], on_tensors: bool = F
 def check_change(op: Operator, call: Call) -> None:
     """Raise an error if the first argument of a call must not be changed in place. Find the edges of the arguments."""
     target: Tensor = call.args[0]
-    views.check_inplace(target)
+    if modes.is_recording():
+        views.check_history(target)
     find_edges(op, call)
-    views.check_target(target, call.way == IN_PLACE and any(edge is not None for edge in call.edges))
+    views.check_target(target, call.way == IN_PLACE and call.recording)
 
 
 def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:

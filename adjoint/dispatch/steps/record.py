@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from numpy import ndarray
 
@@ -11,13 +10,11 @@ from ...kernels.runtime.narrow_array import Narrow
 from ...kernels.runtime.sparse_array import SparseArray
 from ...tape import modes
 from ...tape.edges import current_edge, edge_of
-from ...tape.node import NOWHERE, start
 from ...tape.packing import pack_saved
 from ...tensor import LEAF, Tensor, can_require_grad
 from ..declaration import ARRAYS, Operator
 from ..plan import Call, Plan, Step
 from ..source import block
-from ..sparse_layouts import node_class_on_tensors
 from .record_lines import (
     can_require_grad_if,
     edge_lines,
@@ -102,33 +99,18 @@ def record(op: Operator, on_tensors: bool, call: Call) -> None:
     outputs = call.outputs
     array = outputs[0]._array
     on_tensors = on_tensors or (type(array) is not ndarray and type(array) in (SparseArray, Narrow))
-    node = started(call, op.node_name, on_tensors)
+    saving = op.code.saving
+    node = saving.started(call, op.node_name, on_tensors)
     if not call.several:
         node._grad_shape, node._grad_dtype = array.shape, array.dtype
     else:
         node._grad_shape = [output._array.shape for output in outputs]
         node._grad_dtype = [output._array.dtype for output in outputs]
     if op.saved_results:
-        op.code.saving.results(node, outputs)
+        saving.results(node, outputs)
     for number, output in enumerate(outputs):
         constant = op.nondifferentiable_outputs and op.outputs[number] in op.nondifferentiable_outputs
         if not constant and (output._array.dtype.kind == "f" or can_require_grad(output._array)):
             output._edge = (node, number)
     if modes.FLAGS.hooked:
         pack_saved(node, outputs)
-
-
-def started(call: Call, name: str, on_tensors: bool, changed: Tensor | None = None, depth: int = 5) -> Any:
-    """Return a node called `name` that has saved its inputs. `changed`: the tensor that the operation is about to change.
-
-    The user's call is at least `depth` frames above the caller.
-    """
-    code, edges = call.op.code, call.edges
-    kind: Any = code.node_class(name)
-    node = object.__new__(node_class_on_tensors(kind) if on_tensors else kind)
-    for number, edge in enumerate(edges):
-        if edge is NOWHERE:
-            edges[number] = None
-    start(node, tuple(edges), depth)
-    code.saving.inputs(node, edges, call.args, changed)
-    return node

@@ -51,7 +51,7 @@ def unrecorded_lines(op: Operator) -> list[str]:
     return lines
 
 
-def frame_lines(caller: int) -> list[str]:
+def frame_lines(caller: int | str) -> list[str]:
     """Return the lines that find the user's frame, usually `caller` frames above, and its code, usually in the latest file."""
     return [
         f"frame = getframe({caller})",
@@ -82,13 +82,14 @@ def is_recorded_if(op: Operator) -> str:
     return f"({needed}) and {RECORDING}" if len(op.differentiable) > 1 else f"{needed} and {RECORDING}"
 
 
-def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = True) -> list[str]:
+def node_lines(op: Operator, shape: str = "", dtype: str = "", *, from_tensors: bool = True) -> list[str]:
     """Return the lines that create the node of an operation in the user's `frame`, which runs `code`, without saved values.
 
-    If edges are not read `from_tensors`, an edge that ends at a leaf is already the leaf.
+    If edges are not read `from_tensors`, an edge that ends at a leaf is already the leaf. Without `shape` and `dtype`,
+    those of the results are set later.
     """
     lines = []
-    edges = "edges"
+    edges = "edges" if from_tensors else "tuple([None if edge is NOWHERE else edge for edge in edges])"
     if op.sequence is None:
         for index, name in enumerate(op.differentiable):
             if from_tensors:
@@ -102,8 +103,7 @@ def node_lines(op: Operator, shape: str, dtype: str, *, from_tensors: bool = Tru
         f"node._edges = {edges}",
         "node._hooks = None",
         "node._sequence = next(sequence_numbers)",
-        f"node._grad_shape = {shape}",
-        f"node._grad_dtype = {dtype}",
+        *([f"node._grad_shape = {shape}", f"node._grad_dtype = {dtype}"] if shape else []),
         "node._code = code",
         "node._lasti = frame.f_lasti",
     ]
@@ -186,13 +186,14 @@ def value_expression(op: Operator, item: str) -> str:
 
 
 def saving_source(op: Operator) -> str:
-    """Return the source of `save_inputs(node, edges, args, changed)`, `save_results(node, outputs)`, `saved_values(args)`.
+    """Return the source of `started(call, name, on_tensors)`, `save_results(node, outputs)` and `saved_values(args)`.
 
-    In `args`, numbers have been replaced by tensors. `changed` is the tensor that the operation is about to change, or
-    None.
+    The first returns a node called `name` that has saved its inputs. `on_tensors`: whether its formulas always run on
+    tensors. `changed`: the tensor that the operation is about to change. The user's call is at least `depth` frames above.
+    In `args`, numbers have been replaced by tensors.
     """
-    edges = [f"edge_{index}" for index in range(len(op.differentiable))] if op.sequence is None else []
-    read_edges = [f"{', '.join(edges)}, = edges"] if edges else []
+    edges = ", ".join([f"edge_{index}" for index in range(len(op.differentiable))]) if op.sequence is None else ""
+    kind = ["NodeClass = NODE_CLASSES[name]", "if on_tensors:", "    NodeClass = node_class_on_tensors(NodeClass)"]
     read = [f"{', '.join(map(public_name, op.names))}, = args"]
     for name in op.names:
         if op.kinds[name] == ARRAYS:
@@ -200,23 +201,31 @@ def saving_source(op: Operator) -> str:
         elif op.kinds[name] != VALUE:
             none = f"None if {public_name(name)} is None else " if op.kinds[name] == OPTIONAL_ARRAY else ""
             read.append(f"{name}_array = {none}{public_name(name)}._array")
-    lines = [*read_edges, *read]
+    lines = [*frame_lines("depth"), *node_lines(op, from_tensors=False), "if ANOMALY.enabled:", "    note_node(node)"]
     for item in op.saved_inputs:
         first = item == op.tensors[0] if op.tensors else False
         public = public_name(item)
         save = [f"save_operand(node, '{item}', {public}, changed, {first})"]
         if op.kinds[item] == ARRAY:
-            plain = f"if changed is None and not isinstance({item}_array, LazyConjNeg):"
+            plain = f"if {public} is not changed and not isinstance({item}_array, LazyConjNeg):"
             save = [*block(plain, save_lines(op, item)), *block("else:", save)]
         lines += if_needed(op, item, save)
     for item in op.lists:
         lines += [f"if hasattr({item}, 'check_savable'):", f"    {item}.check_savable()"]
-    inputs = block("def save_inputs(node, edges, args, changed):", [*lines, *value_lines(op)])
+    lines = [
+        *kind,
+        "args = call.args",
+        f"{edges + ', ' if edges else 'edges'} = call.edges",
+        *read,
+        *lines,
+        *value_lines(op),
+    ]
+    start = block("def started(call, name, on_tensors, changed=None, depth=5):", [*lines, "return node"])
     results = [f"{', '.join(op.outputs or ('result',))}, = outputs"] if op.saved_results else ["pass"]
     results += [f"save_result(node, '{item}', {item})" for item in op.saved_results]
     values = ", ".join(f"'{item}': {value_expression(op, item)}" for item in op.saved_values)
     definitions = [
-        inputs,
+        start,
         block("def save_results(node, outputs):", results),
         block("def saved_values(args):", [*read, f"return {{{values}}}"]),
     ]

@@ -21,7 +21,7 @@ class Wrap(Step):
     def run(self, call: Call) -> None:
         """Wrap each array."""
         finished, results = self.plan.arrays.finished, call.results
-        call.outputs = [wrap(result) for result in (results if finished is None else finished(self.op, results))]
+        call.outputs = [*map(wrap, results if finished is None else finished(self.op, results))]
 
     def lines(self, leave: str) -> list[str]:
         """Return the lines that wrap each array without calling a function."""

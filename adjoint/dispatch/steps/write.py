@@ -16,7 +16,6 @@ from ..source import block, guard, public_name
 from .change import check_change, record_change
 from .compute import by_size, choice, kernel_lines, or_leave, passed_arguments, quietly, rounding_lines, with_defaults
 from .promote import promotes, written
-from .record import started
 from .record_lines import RECORDING, edge_lines, frame_lines, input_lines, node_lines
 
 
@@ -62,7 +61,7 @@ class WriteOut(Step):
     def lines(self, leave: str) -> list[str]:
         """Return the lines for an `out` with the shape of the result, no memory shared with an operand, and no history."""
         op = self.op
-        if op.outputs or op.many or op.view or op.draws or op.check_out is not None:
+        if op.many or op.view or op.draws or op.check_out is not None:
             return [leave]
         return out_lines(op, leave, self.plan.caller)
 
@@ -98,7 +97,7 @@ class Repoint(Step):
         finished, results = self.plan.arrays.finished, call.results
         (result,) = results if finished is None else finished(op, results)
         if call.recording:
-            node = started(call, op.inplace_node_name, self.plan.arrays.on_tensors)
+            node = op.code.saving.started(call, op.inplace_node_name, self.plan.arrays.on_tensors)
             if modes.STATE.saved_tensor_hooks:
                 pack_saved(node, ())
             node._grad_shape, node._grad_dtype = result.shape, result.dtype
@@ -178,14 +177,18 @@ def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> 
 
 
 def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
-    """Return the lines that write the result to `out`.
+    """Return the lines that write the result to `out`, or several results to the tensors in the tuple `out`.
 
-    `out` has its shape, shares no memory with an operand, and has no history.
+    A tensor has the shape of its result, shares no memory with an operand, and has no history.
 
     The operands' arrays are known to fit the kernel.
     """
-    unusual = ["type(out) is not Tensor", "out._extra is not None", in_history("out")]
-    shared = ["type(out_array) is not ndarray", "0 in out_array.strides"]
+    targets = [f"out_{name}" for name in op.outputs] or ["out"]
+    unusual: list[str] = []
+    shared: list[str] = []
+    for target in targets:
+        unusual += [f"type({target}) is not Tensor", f"{target}._extra is not None", in_history(target)]
+        shared += [f"type({target}_array) is not ndarray", f"0 in {target}_array.strides"]
     if op.sequence is not None:
         unusual.append("edges is not None")
         shared.append(f"any([may_share_memory(each, out_array) for each in {op.sequence}_array])")
@@ -195,22 +198,33 @@ def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         unusual.append(f"({given}({in_history(public)}))")
-        same = f"{public} is out or" if op.out_no_overlap else f"{public} is not out and"
-        partial = (
-            f"({name}_array.base is not None or out_array.base is not None)"  # arrays that own their memory share none
-        )
-        shared.append(f"({given}({same} {partial} and may_share_memory({name}_array, out_array)))")
-    count = bump_lines("out", op.name)
+        for target in targets:
+            same = f"{public} is {target} or" if op.out_no_overlap else f"{public} is not {target} and"
+            # Arrays that own their memory share none.
+            partial = f"({name}_array.base is not None or {target}_array.base is not None)"
+            shared.append(f"({given}({same} {partial} and may_share_memory({name}_array, {target}_array)))")
+    count = [line for target in targets for line in bump_lines(target, op.name)]
+    tuples = guard([f"type(out) is not tuple or len(out) != {len(targets)}"], leave)
+    returned = f"({', '.join(targets)})" if op.returns is tuple else f"RETURNS.out({', '.join(targets)})"
     return [
+        *([*tuples, f"{', '.join(targets)} = out"] if op.outputs else []),
         *guard(unusual, leave),
-        "out_array = out._array",
+        *(f"{target}_array = {target}._array" for target in targets),
         *guard(shared, leave),
         *frame_lines(caller),
-        *block("try:", into_lines(op, leave)),
+        *block("try:", into_each(op, leave) if op.outputs else into_lines(op, leave)),
         *or_leave(leave, struck=count),
         *count,
-        "return out",
+        f"return {returned if op.outputs else 'out'}",
     ]
+
+
+def into_each(op: Operator, leave: str) -> list[str]:
+    """Return lines that compute several results, and copy each to its `out`, unless a shape or a dtype differs."""
+    pairs = [(f"{name}_array", f"out_{name}_array") for name in op.outputs]
+    unfit = [f"{array}.shape != {out}.shape or {array}.dtype is not {out}.dtype" for array, out in pairs]
+    copies = [line for array, out in pairs for line in copy_lines(array, out)]
+    return [*kernel_lines(op), f"{', '.join(array for array, _ in pairs)} = array", *guard(unfit, leave), *copies]
 
 
 def into_lines(op: Operator, leave: str) -> list[str]:
@@ -260,9 +274,14 @@ def copying_lines(op: Operator, target: str, unfit: list[str], leave: str) -> li
         *kernel_lines(op),
         *rounding_lines(op),
         *guard([f"array.shape != {target}.shape", *unfit], leave),
-        *block(f"if array.size < 4096 and array.dtype is {target}.dtype:", [f"{target}[...] = array"]),
-        *block("else:", [f"copy_({target}, array)"]),
+        *copy_lines("array", target),
     ]
+
+
+def copy_lines(array: str, target: str) -> list[str]:
+    """Return the lines that copy an array to another of its shape."""
+    few = block(f"if {array}.size < 4096 and {array}.dtype is {target}.dtype:", [f"{target}[...] = {array}"])
+    return [*few, *block("else:", [f"copy_({target}, {array})"])]
 
 
 def in_history(public: str) -> str:

@@ -354,7 +354,7 @@ def setitem(input, key, value):
                 return
             value = without_leading_ones(value)
         if may_share_memory(result._array, value._array):
-            check_memory(result, [value], disjoint=False)
+            check_memory(result, [value._array])
         result.copy_(value if value._array.shape == sizes else tensors.expand(value, sizes))
     except Exception as error:  # noqa: BLE001  (raised again)
         try:

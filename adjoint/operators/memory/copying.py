@@ -358,7 +358,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
     inputs = [input, source] if isinstance(source, Tensor) else [input]
     recording = modes.is_recording() and any(tensor.requires_grad for tensor in inputs)
     if recording and input._base is not None:
-        views.check_view_creation(input, True)
+        views.check_view_creation(input)
     kind = input._array.dtype
     if source is MISSING:
         array = NUMPY.allocate(0, kind)
