@@ -57,7 +57,7 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
         if target._extra is not None:
             views.check_inference(target)
     for result, target in zip(results, targets, strict=True):
-        count_change(target, op.name, store, result, target)
+        count_change(target, op.name, store, result, target, depth=6)
         if op.out_underived and modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
             views.rebase_history(target, Underived(op.function_name, inputs, target), 3)
     if op.many or not several:

@@ -50,8 +50,9 @@ def test_the_nearest_line_of_the_user_is_found(name, often, monkeypatch):
 def test_frequent_calls_pass_few_functions():
     # In a new interpreter: earlier overrides of an operator leave wrappers around it.
     done = subprocess.run([sys.executable, "-c", COUNTING], capture_output=True, text=True, check=True, timeout=100)
-    in_inference_mode, mixed = map(int, done.stdout.split())
+    in_inference_mode, mixed, stepwise, changed, written = map(int, done.stdout.split())
     assert in_inference_mode <= 9 and mixed <= 8
+    assert stepwise <= 22 and changed <= 42 and written <= 46
 
 
 COUNTING = """
@@ -80,6 +81,20 @@ with torch.inference_mode():
 for _ in range(slow_path.OFTEN + 1):
     torch.mul(w, d)
 print(frames(lambda: torch.mul(w, d)))
+
+# Step by step:
+slow_path.OFTEN = None
+integers, out = torch.ones(2, 3, dtype=torch.int32), torch.empty(2, 3)
+mul = torch.mul.__globals__["OP"]
+
+def stepwise(*args, out=None, way=""):
+    return slow_path.step_by_step(mul, args, out, way)
+
+for _ in range(2):
+    product, changed = w * integers, w * w
+    counts = [frames(lambda: w * integers), frames(lambda: changed.mul_(integers)),
+              frames(lambda: stepwise(d, integers, out=out, way=" with out="))]
+print(*counts)
 """
 
 
@@ -136,3 +151,21 @@ def test_operands_in_any_order_cause_no_warnings(name, arrange):
         warnings.simplefilter("error")
         for _ in range(30):
             getattr(torch, name)(limits, zeros), getattr(torch, name)(zeros, zeros), getattr(torch, name)(zeros, limits)
+
+
+def test_several_results_are_written_by_straight_line_code(monkeypatch):
+    values, indices = torch.empty(4), torch.empty(4, dtype=torch.int64)
+    expected = ROWS.max(1)
+    torch.max(ROWS, 1, out=(values, indices))  # prints the code
+    monkeypatch.setattr(slow_path, "run", None)
+    results = torch.max(ROWS, 1, out=(values, indices))
+    assert results[0] is values and results[1] is indices and values._version == indices._version == 2
+    assert torch.equal(values, expected.values) and torch.equal(indices, expected.indices)
+
+
+@pytest.mark.parametrize("operand", [slice(0, 3), slice(1, 3), slice(0, 1)])
+def test_an_operand_that_overlaps_a_part_of_out_is_refused(operand):
+    row = torch.arange(6.0)
+    with pytest.raises(RuntimeError, match="refer to a single memory"):
+        torch.add(row[operand], torch.ones(2 if operand.stop == 3 and operand.start else 1), out=row[:2])
+    assert torch.equal(row, torch.arange(6.0))
