@@ -50,9 +50,6 @@ REJECTED = CALL // 512
 JOINED = CALL * 4
 """The threshold for whole rows that NumPy copies at the speed of memory: joined arrays and indexed rows."""
 
-COMPARED = CALL * 32
-"""The threshold for the maximum of all elements, which NumPy finds with vector instructions."""
-
 CALLS = 1000
 """After this number of calls, the compilation of a form for small arrays has paid off.
 

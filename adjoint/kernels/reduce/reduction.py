@@ -17,8 +17,9 @@ import numpy
 from numpy import asarray, empty, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import COMPARED, MOVED, SUMMED, THREADED
+from ...codegen.costs import MOVED, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, planned
+from ..memory.copying import contiguous
 from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, refuse, restore, type_name, widen
 from ..runtime.layout import row_major
 from ..runtime.positions import gives_positions
@@ -477,12 +478,13 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
     if x.size == 0:
         indices = _no_elements(x, dim, keepdim)
         return indices.astype(x.dtype), indices
-    if LOOPS.takes(x.size, _least_for_places(x, dim)):
-        found = LOOPS.run("reduce.extremum.extremum", name, x, dim)
-        if found is not NotImplemented:
-            return (numpy.expand_dims(found[0], dim), numpy.expand_dims(found[1], dim)) if keepdim else found
-    values = reduced(numpy.maximum if name == "max" else numpy.minimum, x, (dim,), keepdim)
-    return row_major(values), _places(name, x, dim, keepdim)
+    if x.size < THREADED:
+        ufunc = numpy.maximum if name == "max" else numpy.minimum
+        values = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
+        return row_major(asarray(values)), _places(name, x, dim, keepdim)
+    places = _places(name, x, dim, True)
+    values = numpy.take_along_axis(x, places, dim)
+    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
 
 
 def _places(name: str, x: ndarray, dim: int, keepdim: bool) -> ndarray:
@@ -493,13 +495,8 @@ def _places(name: str, x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 
 def _places_of_rows(name: str, x: ndarray, dim: int) -> ndarray:
-    rows = row_major(numpy.moveaxis(x, dim, -1))  # NumPy would copy all of it too, but element by element
+    rows = contiguous(numpy.moveaxis(x, dim, -1))  # NumPy would copy all of it too, but element by element
     return asarray(rows.argmax(-1) if name == "max" else rows.argmin(-1))
-
-
-def _least_for_places(x: ndarray, dim: int | None) -> int:
-    """Return the minimum size for which compiled loops find extrema. NumPy is fast along rows and slow across rows."""
-    return MOVED if dim is not None and dim < x.ndim - 1 else 1 << 20
 
 
 def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
@@ -536,10 +533,7 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
     if dim is None:
         if x.size == 0:
             raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-        found = (
-            LOOPS.run("reduce.extremum.extremum", name, x, None) if LOOPS.takes(x.size, COMPARED) else NotImplemented
-        )
-        index = asarray(x.argmax() if name == "max" else x.argmin()) if found is NotImplemented else found[1]
+        index = asarray(x.argmax() if name == "max" else x.argmin())
         return index.reshape((1,) * x.ndim) if keepdim else index
     dim = normalize_dim(dim, x.ndim)
     if x.ndim == 0:
@@ -547,10 +541,6 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
     if x.size == 0:
         _require_elements(f"arg{name}()", x, (dim,), dim)
         return _no_elements(x, dim, keepdim)
-    if LOOPS.takes(x.size, _least_for_places(x, dim)):
-        found = LOOPS.run("reduce.extremum.extremum", name, x, dim)
-        if found is not NotImplemented:
-            return numpy.expand_dims(found[1], dim) if keepdim else found[1]
     return _places(name, x, dim, keepdim)
 
 
