@@ -7,12 +7,16 @@ ones).
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
 
 from ..kernels.runtime.scalar import ZERO
+from .acceleration import LOOPS
+from .compiled_pointwise import CompiledPointwise
 from .costs import LARGE
+from .expression import BOOL, INPUT, NUMBER, Expression, Graph
 
 Array = numpy.ndarray[Any, Any]
 
@@ -32,6 +36,28 @@ def zero_where(self: Array, mask: Array) -> Array:
         return result
     keep = numpy.subtract(mask.view(_INT8), _ONE)
     return (self.view(bits) & keep).view(self.dtype)
+
+
+@functools.cache
+def _loops() -> CompiledPointwise:
+    graph = Graph()
+    kinds = {"mask": BOOL, "self": NUMBER, "other": NUMBER}
+    result = graph.node("where", tuple([graph.node(INPUT, (), kind, name) for name, kind in kinds.items()]), NUMBER)
+    return CompiledPointwise("choose", Expression((result,)), list(kinds), [])
+
+
+def chosen(mask: Array, self: Array, other: Array, out: Array | None = None) -> Any:
+    """Return the result of `choose` for large arrays, in `out` if given, or NotImplemented if NumPy must compute it."""
+    bits = _BITS.get(self.itemsize)
+    arrays = (mask, self, other)
+    if bits is None or not LOOPS.takes(max([item.size for item in arrays]), LARGE):
+        return NotImplemented
+    if any(type(item) is not numpy.ndarray for item in arrays):
+        return NotImplemented
+    operands = [mask, self.view(bits), other.view(bits)]
+    target = None if out is None else operands[2] if out is other else out.view(bits)
+    found = _loops().run(operands, (), bits, bits, target)
+    return found if found is NotImplemented else found.view(self.dtype)
 
 
 def choose(mask: Array, self: Array, other: Array) -> Array:

@@ -11,7 +11,7 @@ from numpy._core.umath import clip  # type: ignore[attr-defined]  # the ufunc: `
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS, RepeatedForm
-from ...codegen.costs import CONVERTED, LARGE, MOVED, THREADED
+from ...codegen.costs import CONVERTED, LARGE, MOVED
 from ...dtypes import dtype
 from ..math.fma import fma32, fma64, is_exact
 from ..memory.copying import convert
@@ -58,10 +58,6 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     size = -((start - end) // step) if kind is dtypes.int64 else math.ceil((end - start) / step)
     first, distance = int(start), int(step)
     if max(abs(first), abs(first + distance * size)) < 1 << 62:
-        if LOOPS.takes(size, THREADED):
-            found = numpy.empty(size, numpy.int64)
-            if LOOPS.run("create.ranges.integers", found, first, distance) is not NotImplemented:
-                return found.astype(kind.numpy, copy=False)
         return numpy.arange(first, first + distance * size, distance).astype(kind.numpy, copy=False)
     return (first + distance * numpy.arange(size, dtype=numpy.int64)).astype(kind.numpy, copy=False)
 

@@ -12,6 +12,8 @@ from numpy import asarray, ndarray
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.costs import MOVED, STEPS
+from ...codegen.pointwise import pointwise
+from ...codegen.tracing import xp
 from ..memory.copying import clone, convert
 from ..runtime.floating import HALVES, compute_dtype, type_name, widen
 from ..runtime.layout import reordered
@@ -23,9 +25,11 @@ from .masking import common_dtype
 from .places import few_places, out_of_bounds
 from .scatter import add_rows, copied, take_rows
 
+Array = numpy.ndarray[Any, Any]
 Indices = Sequence[ndarray | None]
 
 _FULL = slice(None)
+_INT64 = numpy.dtype(numpy.int64)
 
 _FEW = 256
 """The maximum number of elements for which adding them one by one is faster than finding whole rows."""
@@ -80,12 +84,21 @@ def _take_together(x: ndarray, indices: Indices) -> ndarray | None:
     if any(out_of_bounds(index, length, -length) is not None for index, length in zip(given, x.shape, strict=False)):
         return None
     leading = x.shape[: len(given)]
-    positions = LOOPS.run("index.lookup.positions", leading, given)
-    return (
-        None
-        if positions is NotImplemented
-        else take_rows(x.reshape(math.prod(leading), *x.shape[len(given) :]), positions)
-    )
+    return take_rows(x.reshape(math.prod(leading), *x.shape[len(given) :]), _flattened(leading, given))
+
+
+@pointwise("index", "i")
+def _position(before: Array, index: Array, length: int) -> Any:
+    """Return positions that are extended by one dimension of this length. Negative indices count from the end."""
+    return before * length + xp.where(index < 0, index + length, index)
+
+
+def _flattened(shape: tuple[int, ...], indices: Sequence[ndarray]) -> ndarray:
+    """Return the position, in a flattened array of `shape`, of each element at `indices`, one array for each dimension."""
+    flat = numpy.zeros((), _INT64)
+    for index, length in zip(indices, shape, strict=True):
+        flat = _position(flat, index, length)
+    return flat
 
 
 def _all_positions(indices: Indices) -> bool:
@@ -286,13 +299,7 @@ def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
     given = [dim for dim, index in enumerate(indices) if index is not None]
     if given == list(range(len(given))):
         # Leading dimensions: one flat index selects whole rows of the other dimensions.
-        flat: Any = NotImplemented
-        if LOOPS.takes(values.size, MOVED):
-            flat = LOOPS.run("index.lookup.positions", x.shape[: len(given)], [indices[dim] for dim in given])
-        if flat is NotImplemented:
-            flat = numpy.zeros((), numpy.int64)
-            for dim in given:
-                flat = flat * x.shape[dim] + wrap_positions(indices[dim], x.shape[dim])  # type: ignore[arg-type]
+        flat = _flattened(x.shape[: len(given)], [indices[dim] for dim in given])  # type: ignore[misc]
         width = math.prod(x.shape[len(given) :])
         rows = values.reshape(flat.size, width)
         add_rows(whole.reshape(math.prod(x.shape[: len(given)]), width), flat.reshape(-1), rows)
@@ -374,7 +381,6 @@ def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
     return x
 
 
-_INT64 = numpy.dtype(numpy.int64)
 _INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
 
 
@@ -435,8 +441,6 @@ def embedding_dense_backward(
         add_rows(result, index, rows)
     return convert(result, grad.dtype) if grad.dtype in HALVES else result
 
-
-Array = numpy.ndarray[Any, Any]
 
 _DIRECT = 10  # times elements ** 0.145: the number of test elements up to which comparing is faster than sorting
 

@@ -17,7 +17,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size, of_kinds
 from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
-from ...codegen.selection import choose
+from ...codegen.selection import choose, chosen
 from ...codegen.tracing import xp
 from ...dtypes import C_NAMES, Rank, can_cast, from_numpy, promote, scalar_dtype
 from ..memory.copying import expanded
@@ -71,7 +71,8 @@ def where(condition: Array, self: Array, other: Array) -> Array:
         condition = condition.astype(bool)
     if self.dtype is not other.dtype:
         self, other = promoted(self, other)
-    return choose(condition, self, other)
+    found = chosen(condition, self, other)
+    return choose(condition, self, other) if found is NotImplemented else found
 
 
 @gives_positions()

@@ -109,8 +109,6 @@ def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
 
 def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
     """Return the first index that is less than `first` or not less than `length`, or None."""
-    if LOOPS.takes(index.size, MOVED) and LOOPS.run("index.lookup.any_outside", index, first, length) is False:
-        return None
     # The positions of extrema are found faster than their values.
     if index.size == 0 or (index.item(index.argmin()) >= first and index.item(index.argmax()) < length):
         return None

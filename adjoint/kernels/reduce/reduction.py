@@ -479,9 +479,8 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
         indices = _no_elements(x, dim, keepdim)
         return indices.astype(x.dtype), indices
     if x.size < THREADED:
-        ufunc = numpy.maximum if name == "max" else numpy.minimum
-        values = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
-        return row_major(asarray(values)), _places(name, x, dim, keepdim)
+        reduce: Any = (numpy.maximum if name == "max" else numpy.minimum).reduce
+        return row_major(asarray(reduce(x, dim, None, None, keepdim))), _places(name, x, dim, keepdim)
     places = _places(name, x, dim, True)
     values = numpy.take_along_axis(x, places, dim)
     return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))

@@ -12,9 +12,11 @@ from typing import Any
 import numpy
 
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LOOPS, accelerated
-from ...codegen.costs import JOINED, MOVED, THREADED
-from ...codegen.selection import choose
+from ...codegen.acceleration import LOOPS
+from ...codegen.costs import JOINED, LARGE, MOVED, THREADED
+from ...codegen.pointwise import pointwise
+from ...codegen.selection import choose, chosen
+from ...codegen.tracing import xp
 from ...dtypes import C_NAMES, from_numpy
 from ..memory.bounds import check_addressable
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
@@ -295,8 +297,8 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
     """Return a copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
     filled = _fill_value(self, mask, value)
     shape = broadcast_shapes(mask.shape, self.shape)
-    if shape == self.shape and filled.dtype == self.dtype and LOOPS.takes(self.size, MOVED):
-        found = LOOPS.run("index.masks.fill", numpy.empty(shape, self.dtype), self, mask, filled)
+    if filled.dtype == self.dtype and (self.size >= LARGE or LOOPS.every_size):
+        found = chosen(mask, filled, self, numpy.empty(shape, self.dtype))
         if found is not NotImplemented:
             return numpy.asarray(found)
     if mask.shape == self.shape and self.flags.c_contiguous and filled.dtype == self.dtype:
@@ -322,14 +324,9 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
             "This also applies to advanced indexing e.g. tensor[mask] = scalar"
         )
         self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)  # type: ignore[assignment]
-    if (
-        filled.dtype == self.dtype
-        and LOOPS.takes(self.size, MOVED)
-        and not numpy.may_share_memory(self, mask)
-        and LOOPS.run("index.masks.fill", self, self, mask, filled) is not NotImplemented
-    ):
-        return
-    numpy.copyto(self, filled, where=mask)
+    fits = filled.dtype == self.dtype and self.flags.c_contiguous
+    if not fits or chosen(mask, filled, self, self) is NotImplemented:
+        numpy.copyto(self, filled, where=mask)
 
 
 def _fill_value(self: Array, mask: Array, value: Any) -> Array:
@@ -378,24 +375,30 @@ def triu(self: Array, diagonal: int) -> Array:
     return _triangle(self, operator.index(diagonal), True)
 
 
-@accelerated("shape.joining.triangle", elements=MOVED)
 def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
     rows, columns = x.shape[-2:]
-    if rows * columns < MOVED:
-        apart = _small_triangle(rows, columns, diagonal, upper)
-        if x.ndim > 2:
-            return row_major(numpy.where(apart, ZERO[x.dtype], x))
-        result = x.copy()
-        result[apart] = ZERO[x.dtype]
-        return result
-    result = numpy.triu(x, diagonal) if upper else numpy.tril(x, diagonal)
-    return row_major(result) if result.ndim > 2 else result
+    word = numpy.dtype(f"i{min(x.itemsize, 8)}")
+    if x.size >= LARGE and rows + columns <= numpy.iinfo(word).max and x.itemsize <= 8:
+        places = numpy.arange(rows, dtype=word)[:, None], numpy.arange(columns, dtype=word)
+        edge = min(max(diagonal, -rows), columns)
+        return row_major(_zero_apart(row_major(x).view(word), *places, edge, upper).view(x.dtype))
+    apart = (_kept_apart if rows * columns < MOVED else _apart)(rows, columns, diagonal, upper)
+    return row_major(numpy.where(apart, ZERO[x.dtype], x))
 
 
-@functools.lru_cache(32)
-def _small_triangle(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
-    """Return which elements of a small matrix are not in its upper, or lower, triangle."""
+@pointwise("triangle", "i")
+def _zero_apart(x: Array, row: Array, column: Array, diagonal: int, upper: bool) -> Any:
+    """Return the elements of the triangle above the diagonal (or below it), and 0 elsewhere."""
+    distance = column - row
+    return xp.where(distance < diagonal if upper else distance > diagonal, 0, x)
+
+
+def _apart(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
+    """Return which elements of a matrix are not in its upper, or lower, triangle."""
     return numpy.tri(rows, columns, diagonal - 1, bool) if upper else ~numpy.tri(rows, columns, diagonal, bool)
+
+
+_kept_apart = functools.lru_cache(32)(_apart)
 
 
 def _require_matrices(name: str, array: Array) -> None:

@@ -108,28 +108,3 @@ def powers(out: ndarray, base: float, first: float, last: float) -> Any:
         return NotImplemented
     launch(_powers(kind), out.size, 256, out, base, first, last, out.size)
     return out
-
-
-@loops(explicit=True, plain=True)
-def fill_integers(out: Pointer[i64], first: Int, step: Int, W: Static, start: Int, stop: Int) -> None:
-    """Compute `first + i * step`."""
-    numbers = lanes(i64, W) * broadcast(step, W) + broadcast(first + start * step, W)
-    i = start
-    while i + W <= stop:
-        store(out + i, numbers)
-        numbers = numbers + broadcast(step * W, W)
-        i += W
-    while i < stop:
-        out[i] = first + i * step
-        i += 1
-
-
-@functools.lru_cache(1)
-def _integers(width: int) -> Any:
-    return fill_integers.compiled(W=width)
-
-
-def integers(out: ndarray, first: int, step: int) -> Any:
-    """Write `first + i * step`."""
-    launch(_integers(HOST.vector_bytes // 8), out.size, 16, out, first, step)
-    return out

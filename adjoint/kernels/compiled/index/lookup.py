@@ -5,45 +5,8 @@ from __future__ import annotations
 from ....codegen.llvm.kernels import *
 from ..memory.copying import WORDS, copy_row
 
-_CHUNK = 1 << 14
-"""The number of indices that are checked together."""
-
-
 _LOOKED_OVER = 1 << 10
 """The number of indices that are checked before they are used, so that they are still in the first-level cache."""
-
-
-@loops(plain=True)
-def find_outside(
-    found: Pointer[u8], index: Pointer[I], n: Int, low: Int, high: Int, W: Static, start: Int, stop: Int
-) -> None:
-    """Check whether any index of each chunk is less than `low` or not less than `high`."""
-    for piece in range(start, stop):
-        i = piece * _CHUNK
-        end = minimum(n, i + _CHUNK)
-        outside = u8(0)
-        while i + W <= end:
-            places = load(index + i, W)
-            outside = outside | u8(reduce_or((places < I(low)) | (places >= I(high))))
-            i += W
-        while i < end:
-            outside = outside | u8((index[i] < I(low)) | (index[i] >= I(high)))
-            i += 1
-        found[piece] = outside
-
-
-def any_outside(index: ndarray, low: int, high: int) -> Any:
-    """Return whether an index is less than `low` or not less than `high`.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
-    if index.dtype.char not in "li" or not index.flags.c_contiguous or index.size == 0 or high >= 1 << 31:
-        return NotImplemented
-    pieces = -(-index.size // _CHUNK)
-    found = numpy.empty(pieces, numpy.uint8)
-    function = find_outside.compiled(I=type_of(index.dtype), W=HOST.vector_bytes // index.dtype.itemsize)
-    launch(function, pieces, _CHUNK * index.itemsize, address(found), address(index), index.size, low, high)
-    return bool(found.any())
 
 
 @loops(plain=True)
@@ -174,30 +137,3 @@ def gathered(x: ndarray, dim: int, index: ndarray) -> Any:
         address(out), address(x), address(index), address(wrong), run, group, x.shape[dim], inner,
     )  # fmt: skip
     return None if wrong[0] else out
-
-
-@loops
-def add_positions(
-    positions: Pointer[i64], index: Pointer[I], length: Int, FIRST: Static, start: Int, stop: Int
-) -> None:
-    """Add a dimension of this `length` to positions. The new indices are `index`. Negative indices count from the end."""
-    for i in vectorized(start, stop):
-        place = i64(index[i])
-        place = place if place >= 0 else place + length
-        positions[i] = place if FIRST else positions[i] * length + place
-
-
-def positions(shape: tuple[int, ...], indices: list[ndarray]) -> Any:
-    """Return the flat positions in an array of `shape` of the elements at `indices`, one array for each dimension.
-
-    The indices are known to be in bounds. Return NotImplemented if there is no loop for them.
-    """
-    first = indices[0]
-    if any(index.shape != first.shape or index.dtype.char != "l" or not index.flags.c_contiguous for index in indices):
-        return NotImplemented
-    result = numpy.empty(first.shape, numpy.int64)
-    for position, (index, length) in enumerate(zip(indices, shape, strict=True)):
-        launch(
-            add_positions.compiled(I=i64, FIRST=position == 0), result.size, 24, address(result), address(index), length
-        )
-    return result

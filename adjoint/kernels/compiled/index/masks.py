@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
-from ..memory.copying import WORDS, collapsed, row_steps
+from ..memory.copying import WORDS
 
 _CHUNK = 1 << 14
 """The number of elements whose true values are counted first, so that threads know where to write."""
@@ -64,57 +64,6 @@ def find_chunks(
             if column == columns:
                 column = 0
                 row += 1
-
-
-@loops(plain=True, noalias=False)
-def fill_rows(
-    out: Pointer[T], x: Pointer[T], mask: Pointer[u8], value: Pointer[T], n: Int, n1: Int, m1: Int, n2: Int, m2: Int, m3: Int,
-    STEP: Static, W: Static, start: Int, stop: Int,
-) -> None:  # fmt: skip
-    """Write the rows of `n` elements of `x`, with a fixed value where a mask is true.
-
-    The mask has the step `STEP`, which is 0 or 1, along rows.
-    """
-    filled = broadcast(value[0], W)
-    position = start + 0
-    while position < stop:
-        row = position // n
-        column = position - row * n
-        above = row // n1
-        flags = mask + ((row - above * n1) * m1 + (above % n2) * m2 + (above // n2) * m3 + column * STEP)
-        count = minimum(stop - position, n - column)
-        i = 0
-        while i + W <= count:
-            chosen = load(flags + i, W) if STEP else broadcast(flags[0], W)
-            store(out + (position + i), where(chosen != 0, filled, load(x + (position + i), W)))
-            i += W
-        while i < count:
-            out[position + i] = value[0] if flags[i * STEP] != 0 else x[position + i]
-            i += 1
-        position += count
-
-
-def fill(out: ndarray, x: ndarray, mask: ndarray, value: ndarray) -> Any:
-    """Write the elements of `x` to `out`, which may be `x`, with `value` where the broadcast mask is true.
-
-    Return NotImplemented if there is no loop for the dtype. In this case nothing has been written.
-    """
-    word = WORDS.get(x.itemsize)
-    if word is None or not x.size or not (x.flags.c_contiguous and out.flags.c_contiguous):
-        return NotImplemented
-    steps = numpy.broadcast_to(mask, x.shape).strides
-    axes = collapsed([(n, t, s) for n, t, s in zip(x.shape, row_steps(x.shape), steps, strict=True) if n > 1])
-    axes = axes or [(1, 1, 1)]
-    if len(axes) > 4 or axes[-1][2] not in (0, 1) or numpy.may_share_memory(out, value):
-        return NotImplemented
-    (n, _, step), outer = axes[-1], axes[:-1]
-    (n1, _, m1), (n2, _, m2), (_, _, m3) = [*outer[::-1], (1, 0, 0), (1, 0, 0), (1, 0, 0)][:3]
-    function = fill_rows.compiled(T=word, STEP=step, W=HOST.vector_bytes // x.itemsize)
-    launch(
-        function, x.size, 2 * x.itemsize + 1,
-        address(out), address(x), address(mask), address(value), n, n1, m1, n2, m2, m3,
-    )  # fmt: skip
-    return out
 
 
 def nonzero(x: ndarray) -> Any:
