@@ -14,14 +14,13 @@ from ...memory.copying import empty_like
 from ...reduce.counting import searchsorted
 from ...reduce.sorting import topk
 from ...runtime.floating import compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
-from ...runtime.layout import row_major
 from ...runtime.narrow_array import is_narrow
 from ...runtime.parallel import parallel_rows
 from ..mt19937 import UINT32, Stream
 from .continuous import exponential_
 from .gamma import run_in_python
 from .libm import each
-from .targets import memory_order, require_floating, round_to
+from .targets import memory_order, require_floating
 from .uniform import (
     FLOAT32,
     FLOAT64,
@@ -30,6 +29,7 @@ from .uniform import (
     fractions,
     fractions53,
     in_parts,
+    in_tiles,
 )
 
 ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
@@ -257,12 +257,7 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
     require_floating("poisson_cpu", rate.dtype)
     if not (rate >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    rates, result = row_major(rate).reshape(-1), numpy.empty(rate.size, rate.dtype)
-    with stream.lock:
-        for start in range(0, rate.size, TILE):
-            part = slice(start, start + TILE)
-            result[part] = round_to(_poisson_counts(rates[part].astype(numpy.float64), stream), rate.dtype)
-    return result.reshape(rate.shape)
+    return in_tiles(_poisson_counts, stream, rate)
 
 
 @accelerated("create.rejection.poisson", elements=REJECTED)

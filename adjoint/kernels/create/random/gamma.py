@@ -9,6 +9,7 @@ run in Python.
 
 import functools
 import math
+from functools import partial
 from typing import Any
 
 import numpy
@@ -20,7 +21,7 @@ from ....codegen.costs import REJECTED
 from ....codegen.elementary import on_arrays
 from ...runtime.floating import refuse, type_name
 from ..mt19937 import Stream
-from .uniform import FLOAT32, FLOAT64
+from .uniform import FLOAT32, FLOAT64, in_tiles
 
 
 def _logarithm(x: float) -> float:
@@ -67,10 +68,8 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
         NotImplementedError: if `concentration` is neither float32 nor float64.
     """
     _require_single_or_double("gamma_cpu", concentration)
-    with stream.lock:
-        drawn = _gammas(concentration.astype(FLOAT64, order="C"), stream, concentration.dtype == FLOAT32)
-    result = drawn.astype(concentration.dtype).reshape(concentration.shape)
-    return numpy.maximum(result, numpy.finfo(result.dtype).tiny)
+    result = in_tiles(partial(_gammas, single=concentration.dtype == FLOAT32), stream, concentration)
+    return numpy.maximum(result, numpy.finfo(result.dtype).tiny, out=result)
 
 
 @accelerated("create.rejection.standard_gamma", elements=REJECTED)
@@ -113,10 +112,7 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
     if count.dtype != prob.dtype:
         raise RuntimeError(f"Found dtype {type_name(prob.dtype)} but expected {type_name(count.dtype)}")
     _require_single_or_double("binomial_cpu", count)
-    counts, probs = (array.astype(FLOAT64, order="C") for array in numpy.broadcast_arrays(count, prob))
-    with stream.lock:
-        drawn = _binomials(counts, probs, stream, count.dtype == FLOAT32)
-    return drawn.astype(count.dtype).reshape(counts.shape)
+    return in_tiles(partial(_binomials, single=count.dtype == FLOAT32), stream, *numpy.broadcast_arrays(count, prob))
 
 
 @accelerated("create.rejection.binomial", elements=REJECTED)

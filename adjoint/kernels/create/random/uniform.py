@@ -15,6 +15,7 @@ from ....codegen.costs import THREADED
 from ....dtypes import limits_of
 from ...math.fma import fma32, fma64
 from ...runtime.floating import is_floating, refuse, type_name
+from ...runtime.layout import row_major
 from ...runtime.narrow_array import is_narrow
 from ..mt19937 import Stream
 from .targets import as_real, c_name, require_floating, round_to, store
@@ -30,6 +31,20 @@ LOW_24_BITS_OF_64 = numpy.array(2**24 - 1, numpy.uint64)
 LOW_53_BITS = numpy.array(2**53 - 1, numpy.uint64)
 UNIT_24 = numpy.array(2.0**-24, numpy.float32)
 UNIT_53 = numpy.array(2.0**-53)
+
+
+def in_tiles(draw: Callable[..., ndarray], stream: Stream, *parameters: ndarray) -> ndarray:
+    """Return numbers that `draw` computes from float64 parameters, in an array of the parameters' common shape and type.
+
+    `draw` receives a tile of each parameter, and the stream. It may change the tiles.
+    """
+    result = numpy.empty(parameters[0].shape, parameters[0].dtype)
+    flat, numbers = [row_major(array).reshape(-1) for array in parameters], result.reshape(-1)
+    with stream.lock:
+        for start in range(0, numbers.size, TILE):
+            part = slice(start, start + TILE)
+            numbers[part] = round_to(draw(*(array[part].astype(FLOAT64) for array in flat), stream), result.dtype)
+    return result
 
 
 def fractions24(stream: Stream, n: int) -> ndarray:
