@@ -14,6 +14,7 @@ computes the result.
 from __future__ import annotations
 
 import functools
+import operator
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -24,6 +25,7 @@ import numpy
 from .._runtime.first_use import computed_once, import_late
 from .._runtime.platform import ctypes
 from ..kernels.runtime.freed_memory import keep_freed_memory
+from ..kernels.runtime.layout import row_major
 from .costs import CALLS
 
 _Form = TypeVar("_Form", bound=Callable[..., Any])
@@ -102,7 +104,10 @@ class CompiledLoops:
             if isinstance(argument, numpy.generic):  # a NumPy scalar has no address
                 return NotImplemented
         try:
-            return form(*args, **options)
+            result = form(*args, **options)
+            if result is NotImplemented and (copied := without_repetition(args)) is not None:
+                return form(*copied, **options)
+            return result
         except Exception as error:
             from .llvm.values import CompilationError
 
@@ -135,6 +140,23 @@ class RepeatedForm:
         result = LOOPS.run(self.path, *args)
         self._form = None if result is NotImplemented else LOOPS.form(self.path)
         return result
+
+
+def without_repetition(args: tuple[Any, ...]) -> list[Any] | None:
+    """Return the arguments with copies of arrays that repeat elements in memory, or None if there are no such arrays.
+
+    The gradients of sums are such arrays. Forms may write to their first argument, so it is not copied if it is writeable.
+    """
+    copied = [
+        row_major(arg) if is_repeated(arg) and (place or not arg.flags.writeable) else arg
+        for place, arg in enumerate(args)
+    ]
+    return None if all(map(operator.is_, copied, args)) else copied
+
+
+def is_repeated(arg: Any) -> bool:
+    """Return whether `arg` is an array with elements that repeat in memory."""
+    return isinstance(arg, numpy.ndarray) and 0 in arg.strides and not arg.flags.c_contiguous
 
 
 LOOPS = CompiledLoops()

@@ -19,7 +19,8 @@ import numpy
 from numpy import ndarray
 
 from .._runtime.forks import code_of
-from .acceleration import LOOPS
+from ..kernels.runtime.layout import row_major
+from .acceleration import LOOPS, is_repeated
 from .costs import CALLS
 
 Dtype = numpy.dtype[Any]
@@ -119,6 +120,19 @@ def _copying(run: Callable[..., Any]) -> Callable[..., Any]:
     return into
 
 
+def _copied(argument: Any) -> Any:
+    return row_major(argument) if is_repeated(argument) else argument
+
+
+def _of_copies(plan: Plan) -> Plan:
+    """Return `plan` for arguments that repeat elements in memory: it computes with copies."""
+    return Plan(
+        plan.results,
+        run=lambda *arguments: plan.run(*map(_copied, arguments)),
+        into=lambda out, *arguments: plan.into(out, *map(_copied, arguments)),
+    )
+
+
 NUMPY = Plan((), run=lambda *_: NotImplemented)
 """The plan of a kernel that lets NumPy compute arrays of a certain signature. NumPy's function itself has no plan."""
 
@@ -174,6 +188,8 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
             made = LOOPS.run(path, *given) if LOOPS.enabled and given is not NotImplemented else NotImplemented
             if made is not NotImplemented:
                 plan = made if isinstance(made, Plan) else made.plan(names)
+            elif any(map(is_repeated, args)):
+                plan = _of_copies(make((key, "copies"), *map(_copied, args)))
             return plans.keep(key, plan)
 
         parts = ["LOOPS._enabled", "LOOPS.every_size"]

@@ -82,6 +82,6 @@ def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
         return None
     bits = _BITS.get(arrays[0].itemsize)
     alike = mask.flags.c_contiguous and all(
-        not a.ndim or (a.shape == mask.shape and a.flags.c_contiguous) for a in arrays
+        not a.ndim or (a.shape == mask.shape and (a.flags.c_contiguous or not any(a.strides))) for a in arrays
     )
     return bits if alike and arrays[0].dtype.kind != "c" else None

@@ -301,8 +301,8 @@ def masked_fill(self: Array, mask: Array, value: Any) -> Array:
         found = chosen(mask, filled, self, numpy.empty(shape, self.dtype))
         if found is not NotImplemented:
             return numpy.asarray(found)
-    if mask.shape == self.shape and self.flags.c_contiguous and filled.dtype == self.dtype:
-        return choose(mask, filled, self)
+    if mask.shape == self.shape and filled.dtype == self.dtype:
+        return choose(mask, filled, row_major(self))
     result = numpy.broadcast_to(self, shape).copy() if shape != self.shape else numpy.array(self, order="C")
     numpy.copyto(result, filled, where=mask)
     return result
