@@ -115,6 +115,8 @@ class Tensor(Interchange, TensorMethods):
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         require_data(self, value)
+        if NOTING:
+            LATE.check_data_set(self)
         if self._edge is LEAF:
             note_former(self, value._array)
         self._array = value._array

@@ -18,6 +18,7 @@ from .tracebacks import PACKAGE
 
 MODULES = {
     "argument_error": "dispatch.arguments",
+    "check_data_set": "tape.interpreters",
     "copy_elements": "kernels.memory.copying",
     "note_creation": "tape.interpreters",
     "run_accumulate_grad": "autograd.hook_calls",
@@ -33,6 +34,7 @@ class LateBound:
 
     __slots__ = (
         "argument_error",
+        "check_data_set",
         "copy_elements",
         "forward_tangent",
         "note_creation",
@@ -45,6 +47,9 @@ class LateBound:
 
     argument_error: Callable[[Exception, str, FrameType], TypeError | None]
     """`(error, function, frame)`: replaces Python's error about an argument that should be a tensor or an integer."""
+
+    check_data_set: Callable[[Any], None]
+    """Raise an error if a transformed function sets the data of a tensor that it created or received."""
 
     copy_elements: Callable[[Any, Any], None]
     """Copy the elements of the second array into the first array, which has another memory order, by a compiled loop."""

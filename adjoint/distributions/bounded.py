@@ -142,7 +142,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     ) -> None:
         (parameter,) = broadcast_all(self._choose(probs, logits))
         if logits is None:
-            if validate_args and not constraints.unit_interval.check(parameter).all():
+            if validate_args and not torch.func.debug_unwrap(constraints.unit_interval.check(parameter)).all():
                 raise ValueError("The parameter probs has invalid values")
             parameter = clamp_probs(parameter)
         setattr(self, self._given, parameter)

@@ -362,7 +362,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         is_symmetric = super().check(value)
-        if not is_symmetric.all():
+        if not torch.func.debug_unwrap(is_symmetric).all():
             return is_symmetric
         return (torch.linalg.eigvalsh(value) >= 0).all(-1)
 
@@ -370,7 +370,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         is_symmetric = super().check(value)
-        if not is_symmetric.all():
+        if not torch.func.debug_unwrap(is_symmetric).all():
             return is_symmetric
         return torch.linalg.cholesky_ex(value)[1] == 0
 

@@ -152,7 +152,7 @@ class Geometric(ProbsOrLogits, Distribution):
         super().__init__(parameter.size(), validate_args=validate_args)
         if self._validate_args and logits is None:
             value = self.probs
-            if not (value > 0).all():
+            if not torch.func.debug_unwrap(value > 0).all():
                 raise ValueError(
                     f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to be positive but found invalid values:\n{value[~(value > 0)]}"

@@ -65,7 +65,7 @@ class Distribution:
             if derived or constraints.is_dependent(constraint):
                 continue
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            if not torch.func.debug_unwrap(constraint.check(value)).all():
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -222,7 +222,7 @@ class Distribution:
                 "distribution with `validate_args=False` to turn off validation.",
             )
             return
-        if not support.check(value).all():
+        if not torch.func.debug_unwrap(support.check(value)).all():
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

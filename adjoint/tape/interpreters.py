@@ -307,6 +307,12 @@ def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], Non
             )
 
 
+def check_data_set(tensor: Tensor) -> None:
+    """Raise an error if a transformed function sets the data of a tensor that it created or received."""
+    if any(transform.refuses_captured and transform.owns(tensor) for transform in modes.STATE.transforms):
+        raise RuntimeError("mutating directly with `.data` inside functorch transform is not allowed.")
+
+
 @uninterrupted
 def go_outside(level: Any) -> tuple[Any, ...]:
     """Leave `level`, an interpreter or transform, and all inner levels. Return the former values, for `set_surroundings`."""
@@ -399,4 +405,5 @@ def innermost(values: Iterable[Any]) -> Interpreter | None:
     return None
 
 
+LATE.check_data_set = check_data_set
 LATE.note_creation = note_creation

@@ -84,15 +84,15 @@ def _of_bool(name: str, input: Tensor) -> None:
 
 
 def _is_all_true(input: Tensor) -> Tensor:
-    """Return whether all elements of a bool tensor are true."""
+    """Return whether all elements of a bool tensor are true, in all examples of a `vmap`."""
     _of_bool("_is_all_true", input)
-    return input.all()
+    return torch.func.debug_unwrap(input).all()
 
 
 def _is_any_true(input: Tensor) -> Tensor:
-    """Return whether an element of a bool tensor is true."""
+    """Return whether an element of a bool tensor is true, in any example of a `vmap`."""
     _of_bool("_is_any_true", input)
-    return input.any()
+    return torch.func.debug_unwrap(input).any()
 
 
 def _aminmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:

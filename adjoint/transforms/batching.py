@@ -14,6 +14,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, TypeAlias
 
+from ..device import contiguous_format
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.kinds import result_dtype
@@ -162,7 +163,7 @@ def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
         target = result_dtype(op, args)
     aligned = []
     for name, value in zip(op.names, args, strict=True):
-        if name == "memory_format":  # it refers to the four dimensions that the function sees
+        if name == "memory_format" and value is not contiguous_format:  # others are for the dimensions of an example
             value = None
         elif isinstance(value, Tensor):
             value = batch.aligned(value, rank, expanded=not broadcasts)

@@ -102,7 +102,7 @@ def _node_of(value: Any, is_leaf: IsLeaf = None) -> NodeDef | None:
     if node is None and isinstance(value, tuple):
         if hasattr(kind, "_fields"):
             return SUPPORTED_NODES[namedtuple]
-        if hasattr(kind, "n_fields"):
+        if kind.__module__.endswith(".return_types"):
             _support(kind, lambda items, _: kind(items))
             return SUPPORTED_NODES[kind]
     return node

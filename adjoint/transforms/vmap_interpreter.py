@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 from ..autograd.function import Function, without_setup_context
@@ -52,7 +52,11 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         for value in call.given:  # most often one of these, and not one in a sequence
             if type(value) is BatchedTensor and value.level is self:
                 return True
-        return any(self.wraps(tensor) for tensor in call.tensors())
+        return self.draws_for_batch(call.op, call.in_place) or any(self.wraps(tensor) for tensor in call.tensors())
+
+    def draws_for_batch(self, operator: Operator, in_place: bool = False) -> bool:
+        """Return whether `operator` draws numbers for each element, also if no argument has the batch dimension."""
+        return operator.random and not in_place and self.randomness == "different"
 
     # --- the interface for rules ------------------------------------------------------------------------------------
 
@@ -98,18 +102,14 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             )
         return self.randomness
 
-    def drawn(self, draw: Callable[[], Tensor]) -> Tensor:
-        """Draw random numbers for a new tensor."""
+    def drawn(self, draw: Callable[[], Tensor], draw_batch: Callable[[], Tensor]) -> Tensor:
+        """Draw random numbers for a new tensor: the same for all elements, or for a batch with its dimension in front."""
         how = self.random()
         with lower(self):
-            if how == "same":
-                return draw()
-            return BatchedTensor(operators.stack([draw() for _ in range(max(self.size, 1))])[: self.size], 0, self)
+            return draw() if how == "same" else BatchedTensor(draw_batch(), 0, self)
 
-    def sequential_fallback(
-        self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Tensor:
-        """Apply `function` to one batch element after another."""
+    def sequential_fallback(self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Apply `function`, which returns a tensor or a tuple of tensors, to one batch element after another."""
         with lower(self):
             results = [
                 function(
@@ -118,7 +118,12 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                 )
                 for index in range(max(self.size, 1))
             ]
-            return BatchedTensor(operators.stack(results)[: self.size], 0, self)
+            if isinstance(results[0], tuple):
+                return type(results[0])([self._stacked(column) for column in zip(*results, strict=True)])
+            return self._stacked(results)
+
+    def _stacked(self, results: Sequence[Tensor]) -> Tensor:
+        return BatchedTensor(operators.stack(list(results))[: self.size], 0, self)
 
     def shared_by_all(self, tensor: Tensor) -> Tensor:
         """Return a tensor without the batch dimension in a form that may have a history inside this `vmap`."""
@@ -148,6 +153,9 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             args = tuple([self.shared(value) for value in args])
         before = go_outside(self)  # does what `lower_outside_transform` does, without its cost
         try:
+            if self.draws_for_batch(operator):
+                args = tuple([BatchedTensor(self.expanded(v), 0, self) if isinstance(v, Tensor) else v for v in args])
+                batched = True
             if batched:
                 results, bdim = self.batched(operator, args), 0
             else:

@@ -298,6 +298,25 @@ def test_modules_as_functions_by_the_former_interface():
             former.combine_state_for_ensemble(wrong)
 
 
+@pytest.mark.parametrize("shape", [(), (4,)])
+def test_ensembles_of_new_modules_by_the_former_interface(shape):
+    former = importlib.import_module("adjoint._functorch.make_functional")
+    x = torch.ones((*shape, 5, 2))
+
+    def batched(function):
+        return torch.vmap(function) if shape else function
+
+    parameters, function, names = former.functional_init(torch.nn.Linear, shape)(2, 3)
+    assert names == ("weight", "bias") and parameters[0].shape == (*shape, 3, 2)
+    assert torch.allclose(batched(function)(parameters, (x,)), x @ parameters[0].mT + parameters[1].unsqueeze(-2))
+    made = former.functional_init_with_buffers(torch.nn.BatchNorm1d, shape)(2, track_running_stats=True)
+    parameters, buffers, function, names, buffer_names = made
+    assert names == ("weight", "bias") and buffer_names == ("running_mean", "running_var", "num_batches_tracked")
+    assert batched(function)(parameters, buffers, (x,)).shape == x.shape
+    with pytest.raises(ValueError, match="more than 1 element"):
+        former.functional_init(torch.nn.Linear, (2, 2))
+
+
 def test_a_loader_of_another_library_is_read():
     from adjoint.utils.data import dataloader
 

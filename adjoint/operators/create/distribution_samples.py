@@ -23,7 +23,7 @@ class poisson:
     grad_self = zeros_like_grad
 
 
-@internal(drawing(kernels.multinomial), name="multinomial")
+@internal(drawing(kernels.multinomial), name="multinomial", batch="samples of 1")
 class indices_of_chances:
     """Indices drawn with the probabilities in each row of `self`."""
 
@@ -62,6 +62,7 @@ def _check_trials(count, prob, generator=None):
     method=(),
     out=False,
     node="NotImplemented",
+    batch="elementwise",
     check=_check_trials,
 )
 class binomial:
@@ -73,7 +74,14 @@ class binomial:
     grad_prob = underived("binomial")
 
 
-@operator(kernel=drawing(kernels.standard_gamma), name="_standard_gamma", namespace="torch", method=(), out=False)
+@operator(
+    kernel=drawing(kernels.standard_gamma),
+    name="_standard_gamma",
+    namespace="torch",
+    method=(),
+    out=False,
+    batch="leading",
+)
 class standard_gamma:
     """Numbers from gamma distributions with concentrations `self` and rate 1.
 
@@ -98,7 +106,14 @@ class standard_gamma_grad:
     grad_output = grad_self
 
 
-@operator(kernel=drawing(kernels.sample_dirichlet), name="_sample_dirichlet", namespace="torch", method=(), out=False)
+@operator(
+    kernel=drawing(kernels.sample_dirichlet),
+    name="_sample_dirichlet",
+    namespace="torch",
+    method=(),
+    out=False,
+    batch="leading",
+)
 class sample_dirichlet:
     """Samples of Dirichlet distributions along the last dimension."""
 

@@ -5,7 +5,6 @@ With the same seed, the numbers equal PyTorch's numbers bit for bit. The gradien
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from ...tape import mode_switches, modes
 from ...tape.modes import is_grad_enabled
 from ...tensor import Tensor, wrap
 from ..memory.conversion import checked_dtype, is_meta
+from .batches import like_batch, one_by_one, under_vmap, with_batch_size
 from .creation import check_request, checked_shape, finished, leaf, result_dtype, shape_of
 from .like import empty_array_like
 
@@ -69,19 +69,6 @@ def zeros_like_grad(grad, xp):
     return xp.zeros_like(grad)
 
 
-def for_each_example(create: Any) -> Any:
-    """Run `create`, which draws random numbers for a new tensor, under the rules of `vmap`."""
-
-    @functools.wraps(create)
-    def drawing(*args: Any, **keywords: Any) -> Any:
-        for level in reversed(modes.STATE.interpreters) if modes.FLAGS.special else ():
-            if hasattr(level, "drawn"):
-                return level.drawn(lambda: drawing(*args, **keywords))
-        return create(*args, **keywords)
-
-    return drawing
-
-
 # --- new tensors ----------------------------------------------------------------------------------------------
 
 
@@ -116,7 +103,7 @@ def _sampled(name, sample, sampler, doc):
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
-    return public()(for_each_example(create))
+    return public()(under_vmap(with_batch_size)(create))
 
 
 def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Generator | None, *parameters: Any) -> Any:
@@ -140,7 +127,7 @@ def _sampled_like(name, sample, doc):
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
-    return public()(for_each_example(create))
+    return public()(under_vmap(like_batch)(create))
 
 
 rand = _sampled(
@@ -170,7 +157,7 @@ def _whole(value, function, name, position):
 
 
 @public()
-@for_each_example
+@under_vmap(with_batch_size)
 def randint(
     *arguments, low=0, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
     pin_memory=False, requires_grad=False,
@@ -208,7 +195,7 @@ def randint(
 
 
 @public()
-@for_each_example
+@under_vmap(like_batch)
 def randint_like(
     input, *bounds, low=0, high=None, generator=None, dtype=None, layout=strided, device=None, pin_memory=False,
     requires_grad=False, memory_format=None,
@@ -232,7 +219,7 @@ def randint_like(
 
 
 @public()
-@for_each_example
+@under_vmap(one_by_one)
 def randperm(
     n, *, generator=None, out=None, dtype=dtypes.int64, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -266,7 +253,7 @@ def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callabl
 # --- drawn with given parameters ------------------------------------------------------------------------------
 
 
-@internal(drawing(kernels.normal), node="NormalBackward1", aten_name="normal", narrow="halves")
+@internal(drawing(kernels.normal), node="NormalBackward1", batch="elementwise", aten_name="normal", narrow="halves")
 class normal_of_mean:
     """Normally distributed numbers with the given means and one standard deviation."""
 
@@ -275,7 +262,7 @@ class normal_of_mean:
     grad_mean = zeros_like_grad
 
 
-@internal(drawing(kernels.normal), node="NormalBackward2", aten_name="normal")
+@internal(drawing(kernels.normal), node="NormalBackward2", batch="elementwise", aten_name="normal")
 class normal_of_std:
     """Normally distributed numbers with one mean and the given standard deviations."""
 
@@ -284,7 +271,7 @@ class normal_of_std:
     grad_std = zeros_like_grad
 
 
-@internal(drawing(kernels.normal), node="NormalBackward3", aten_name="normal")
+@internal(drawing(kernels.normal), node="NormalBackward3", batch="elementwise", aten_name="normal")
 class normal_of_both:
     """Normally distributed numbers of the given means and standard deviations."""
 
@@ -333,13 +320,13 @@ def normal_function(
     )  # in PyTorch, for any default dtype
     check_request("normal", kind.numpy, out, requires_grad, device, pin_memory, layout)
     if out is None:
-        return _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout)
+        return _normal_of_numbers(mean, std, kind, generator, requires_grad, device, pin_memory, layout, shape)
     array = drawn_into(out, shape, kernels.normal_, stream_of(generator), mean, std)
     return finished("normal", array, out, requires_grad, device, pin_memory, layout)
 
 
-@for_each_example
-def _normal_of_numbers(mean, std, shape, kind, generator, requires_grad, device, pin_memory, layout):
+@under_vmap(with_batch_size)
+def _normal_of_numbers(mean, std, kind, generator, requires_grad, device, pin_memory, layout, shape):
     array = NUMPY.allocate(shape, kind.numpy)
     if not _draws_nothing(device):
         array = kernels.normal_(stream_of(generator), array, mean, std)
@@ -388,7 +375,10 @@ class bernoulli_of_each:
 
 
 @internal(
-    drawing(kernels.bernoulli_, like_first=True), node="BernoulliBackward0", batch="leading", aten_name="bernoulli"
+    drawing(lambda stream, like, p: kernels.bernoulli_(stream, numpy.empty(like.shape, like.dtype), p)),
+    node="BernoulliBackward0",
+    batch="leading",
+    aten_name="bernoulli",
 )
 class bernoulli_of_one:
     """Random zeros and ones in the shape of `self`. The probability of 1 is `p`."""
@@ -520,6 +510,7 @@ class bernoulli:
     out=False,
     inplace=True,
     node="BernoulliBackward1",
+    batch="elementwise",
     aten_name="bernoulli",
     vmap_name="inplace bernoulli",
 )

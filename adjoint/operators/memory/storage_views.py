@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -58,7 +59,7 @@ class view_as_real:
         return xp.view_as_complex(xp.contiguous(grad))
 
 
-@operator(view=True, method=False, kernel=kernels.view_as_complex, batch="leading")
+@operator(view=True, method=False, kernel=kernels.view_as_complex)
 class view_as_complex:
     """A real tensor with a last dimension of size 2 as a complex tensor."""
 
@@ -66,6 +67,9 @@ class view_as_complex:
 
     def grad_self(grad, xp):
         return xp.view_as_real(xp.resolve_conj(grad))
+
+    def batch(op, batch, value):
+        return batch.apply(op, (batch.first(value) if value._array.ndim else batch.at(value, 0),))
 
 
 @public(on_arrays=numpy.real, numpy_names=True)
@@ -158,7 +162,35 @@ class as_strided:
     def batch(op, batch, value, size, stride, storage_offset):  # each example has a window on its part of the memory
         first = batch.first(value)
         offset = first.storage_offset() if storage_offset is None else storage_offset
+        _check_window(first, list(size), list(stride), offset)
         return first.as_strided((first.shape[0], *size), (first.stride(0), *stride), offset)
+
+
+def _check_window(batch: Tensor, size: list[int], stride: list[int], offset: int) -> None:
+    """Raise an error if an example of `batch`, whose first dimension counts examples, does not contain this window."""
+    if len(size) != len(stride):
+        raise RuntimeError(
+            "Tensor.as_strided(size, stride, ...): size and stride must have the same length! "
+            f"Got size {size} and stride {stride}"
+        )
+    start, (wanted, given) = batch.storage_offset(), (_span(size, stride), _span(batch.shape[1:], batch.stride()[1:]))
+    if not wanted or (start <= offset and offset + wanted <= start + given):
+        return
+    reach = "`tensor` has no storage but the passed-in (size, stride, storage_offset) imply a result with some storage."
+    if given:
+        reach = (
+            f"`result` can access some memory in range [{offset}, {offset + wanted}], but `tensor` can only access some "
+            f"memory in range [{start}, {start + given}]."
+        )
+    raise RuntimeError(
+        f"result = tensor.as_strided({size}, {stride}, {offset}) can access memory outside of `tensor`. {reach} This is not "
+        "supported inside of vmap, please try to rewrite the `as_strided` call as a sequence of PyTorch view operations"
+    )
+
+
+def _span(size: Sequence[int], stride: Sequence[int]) -> int:
+    """Return the number of elements from the first to the last in memory."""
+    return 0 if 0 in size else 1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
 
 
 public(name="as_strided", numpy_names=True)(as_strided)

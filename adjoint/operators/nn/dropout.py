@@ -16,7 +16,8 @@ from ...kernels.memory import copying
 from ...kernels.runtime.meta_array import Meta, parked
 from ...tape import modes
 from ...tensor import Tensor, can_require_grad, wrap
-from ..create.random import for_each_example, stream_of
+from ..create.batches import one_by_one, under_vmap
+from ..create.random import stream_of
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -48,12 +49,12 @@ def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, i
     return _alpha_dropped(input, drawn, p, inplace) if alpha else multiply(input, drawn)
 
 
-@for_each_example
+@under_vmap(one_by_one)
 def _mask(array, feature, p):
     return computed(_drawn_mask, array, feature, p, keeps=True)
 
 
-@for_each_example
+@under_vmap(one_by_one)
 def _kept(array, feature, p):
     return computed(_drawn_kept, array, feature, p, keeps=True)
 

@@ -7,6 +7,7 @@ import math
 from ...dispatch.decorators import public
 from ...dispatch.out import store
 from ...dispatch.return_types import return_type
+from ...dispatch.sequential import sequential_fallback
 from ...kernels.reduce import histograms as kernels
 from ...kernels.runtime.floating import quietly, type_name
 from ...tensor import Tensor, wrap
@@ -83,6 +84,7 @@ def _found(input, bins, range, weight, density):
 
 
 @public(namespace="torch", method=True)
+@sequential_fallback
 def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density=False, out=None):
     """The number of elements in each bin, and the edges of the bins.
 

@@ -83,7 +83,8 @@ def _batch_reshaped(op, batch, value, size):
     if not value._array.size:
         return None
     first = batch.first(value)
-    return first.reshape((first.shape[0], *size))
+    size = (first.shape[0], *size)
+    return first.view(size) if op.view else first.reshape(size)
 
 
 def _reshaped_copy(grad, self_shape, xp):
@@ -417,6 +418,10 @@ class transpose:
 
     def grad_self(grad, dim0, dim1, xp):
         return xp.transpose(grad, dim0, dim1)
+
+    def batch(op, batch, value, *dims):
+        first, dims = batch.first(value), batch.shifted(dims, value._array.ndim)
+        return batch.apply(op, (first, *dims)) if value._array.ndim else first
 
 
 @public(method=True, numpy_names=True)

@@ -21,6 +21,11 @@ __all__ = [
 ]
 
 
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    """Return `value`, or a tuple of it if it is no tuple."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 def _slice_argnums(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True) -> Any:
     """Return the arguments that `argnums` selects.
 

@@ -6,7 +6,7 @@ Libraries still import it from `functorch`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import adjoint as torch
@@ -17,6 +17,8 @@ __all__ = [
     "FunctionalModule",
     "FunctionalModuleWithBuffers",
     "combine_state_for_ensemble",
+    "functional_init",
+    "functional_init_with_buffers",
     "make_functional",
     "make_functional_with_buffers",
 ]
@@ -104,3 +106,38 @@ def combine_state_for_ensemble(
 
 def _stacked(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(torch.stack([value.detach() for value in column]) for column in zip(*rows, strict=True))
+
+
+def functional_init_with_buffers(
+    model_class: type[nn.Module], ensemble_shape: Sequence[int] = (), device: Any = "cpu"
+) -> Callable[..., Any]:
+    """Return a function that takes the arguments of `model_class` and creates an ensemble of `ensemble_shape`, at most one size.
+
+    The function returns the stacked parameters and buffers, a function of parameters, buffers and a tuple of inputs, and
+    the names of the parameters and of the buffers.
+    """
+    if len(ensemble_shape) > 1:
+        raise ValueError("NYI: ensemble_shape with more than 1 element")
+
+    def init(*args: Any, **keywords: Any) -> Any:
+        models = [model_class(*args, **keywords).to(device) for _ in range(ensemble_shape[0] if ensemble_shape else 1)]
+        function, params, buffers = combine_state_for_ensemble(models)
+        if not ensemble_shape:
+            params, buffers = tuple(models[0].parameters()), tuple(models[0].buffers())
+        call = lambda params, buffers, inputs: function(params, buffers, *inputs)
+        return params, buffers, call, function.param_names, function.buffer_names
+
+    return init
+
+
+def functional_init(
+    model_class: type[nn.Module], ensemble_shape: Sequence[int] = (), device: Any = "cpu"
+) -> Callable[..., Any]:
+    """Return what `functional_init_with_buffers` does, for modules without buffers."""
+    with_buffers = functional_init_with_buffers(model_class, ensemble_shape, device)
+
+    def init(*args: Any, **keywords: Any) -> Any:
+        params, _, call, names, _ = with_buffers(*args, **keywords)
+        return params, lambda params, inputs: call(params, (), inputs), names
+
+    return init

@@ -25,16 +25,16 @@ from ..torch_version import TorchVersion
 
 MODULES = frozenset(
     """
-    _C._autograd _C._distributed_c10d _C._profiler _custom_op _dynamo.test_case _dynamo.testing _export _functorch.utils
-    _higher_order_ops _inductor _inductor.utils _logging.scribe _native _prims _prims_common _refs _refs._conversions _refs.fft
-    _refs.linalg _refs.nn.functional _refs.special _subclasses.meta_utils _subclasses.schema_check_mode _utils_internal
-    _vendor _vendor.packaging.version ao.nn ao.nn.qat.modules ao.nn.quantizable.modules ao.nn.quantized.modules ao.ns
-    ao.pruning ao.quantization.quantization_mappings ao.quantization.quantize_fx cuda.jiterator cuda.nccl
-    distributed._functional_collectives distributed._local_tensor distributed.tensor.parallel fx.immutable_collections
-    jit._logging jit.frontend jit.mobile jit.quantized masked.maskedtensor.binary masked.maskedtensor.reductions
-    masked.maskedtensor.unary nn.parallel._functions nn.utils._expanded_weights onnx.symbolic_opset9 testing._utils
-    utils._config_module utils._content_store utils._device utils._helion utils._pallas utils._traceback utils._triton
-    utils.cpp_extension utils.data.datapipes
+    _C._autograd _C._distributed_c10d _C._profiler _custom_op _dispatch _dynamo.test_case _dynamo.testing _export
+    _functorch.utils _higher_order_ops _inductor _inductor.utils _logging.scribe _native _prims _prims_common _refs
+    _refs._conversions _refs.fft _refs.linalg _refs.nn.functional _refs.special _subclasses.meta_utils
+    _subclasses.schema_check_mode _utils_internal _vendor _vendor.packaging.version ao.nn ao.nn.qat.modules
+    ao.nn.quantizable.modules ao.nn.quantized.modules ao.ns ao.pruning ao.quantization.quantization_mappings
+    ao.quantization.quantize_fx cuda.jiterator cuda.nccl distributed._functional_collectives distributed._local_tensor
+    distributed.tensor.parallel fx.immutable_collections jit._logging jit.frontend jit.mobile jit.quantized
+    masked.maskedtensor.binary masked.maskedtensor.reductions masked.maskedtensor.unary nn.parallel._functions
+    nn.utils._expanded_weights onnx.symbolic_opset9 testing._utils utils._config_module utils._content_store utils._device
+    utils._helion utils._pallas utils._traceback utils._triton utils.cpp_extension utils.data.datapipes
     """.split()
 )
 """The modules. All their submodules exist too."""
@@ -125,7 +125,7 @@ OF_VALUE: list[tuple[Any, str]] = [
     ),
     (lambda tracebacks: [[] for _ in tracebacks], "_C._profiler.symbolize_tracebacks"),
     (lambda *args, **names: _ABSENT, "cuda.jiterator._create_jit_fn cuda.jiterator._create_multi_output_jit_fn"),
-    (nullcontext, "overrides.enable_reentrant_dispatch"),
+    (nullcontext, "_dispatch.python.enable_python_dispatcher overrides.enable_reentrant_dispatch"),
     (_undecorated, "_inductor.config.patch"),
     (type("HigherOrderOperator", (), {"__init__": _nothing, "py_impl": _undecorated}), "_ops.HigherOrderOperator"),
     (TestCase, "_dynamo.test_case.TestCase"),
@@ -136,8 +136,7 @@ OF_VALUE: list[tuple[Any, str]] = [
         _ABSENT,
         (
             "_C._functorch.TransformType _C._is_torch_function_all_disabled _dynamo.utils.LazyString _dynamo.utils.clone_input "
-            "_functorch.functorch.make_fx _functorch.make_functional.functional_init "
-            "_functorch.make_functional.functional_init_with_buffers _higher_order_ops.cond.cond_op "
+            "_functorch.functorch.make_fx _higher_order_ops.cond.cond_op "
             "_higher_order_ops.invoke_quant_packed _scaled_grouped_mm "
             "_subclasses.fake_tensor.FakeTensorConverter autograd.function._nested_map "
             "distributed.distributed_c10d._CollOp distributed.distributed_c10d._store_based_barrier "

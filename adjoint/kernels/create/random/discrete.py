@@ -186,7 +186,7 @@ def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: b
     with stream.lock:
         if replacement and num_samples > 1:
             return _with_replacement(stream, probs, num_samples)
-        ranks = exponential_(stream, numpy.empty(probs.shape, probs.dtype))
+        ranks = exponential_(stream, empty_like(probs))
     work = compute_dtype(probs.dtype)
     rows, shares = ranks.reshape(-1, ranks.shape[-1]), probs.reshape(-1, ranks.shape[-1])
     result = numpy.empty((len(rows), num_samples), numpy.int64)

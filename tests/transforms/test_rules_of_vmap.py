@@ -1,0 +1,115 @@
+"""What operators do inside transforms beyond computing the values of a loop: memory, errors, checks, random numbers."""
+
+import pytest
+
+import adjoint as torch
+from adjoint.func import grad, jvp, vmap
+from adjoint.testing import assert_close
+
+
+def test_a_view_that_an_example_does_not_have_is_refused():
+    batch = torch.arange(12.0).reshape(2, 3, 2).clone()
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        vmap(lambda x: x.view(4), in_dims=1)(batch)
+    assert vmap(lambda x: x.reshape(4), in_dims=1)(batch)[1].tolist() == [2.0, 3.0, 8.0, 9.0]
+    assert vmap(lambda x: x.view(2, 1, 2), in_dims=1)(batch)._base is batch
+
+
+def test_a_contiguous_copy_is_contiguous_for_each_example():
+    batch = torch.rand(2, 3, 7)
+    copy = vmap(lambda x: x.clone(memory_format=torch.contiguous_format), in_dims=1)(batch)
+    assert copy.is_contiguous()
+    assert not vmap(torch.clone, in_dims=1)(batch).is_contiguous()
+
+
+def test_dimensions_of_numbers_transposed_are_the_same_tensor():
+    numbers = torch.rand(3)
+    assert vmap(lambda x: x.transpose(0, -1))(numbers) is numbers
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        vmap(lambda x: x.transpose(0, 1))(numbers)
+
+
+def test_number_as_complex_is_refused():
+    with pytest.raises(RuntimeError, match="Input tensor must have one or more dimensions"):
+        vmap(torch.view_as_complex)(torch.rand(2))
+
+
+@pytest.mark.parametrize("batch", [torch.rand(5, 2, 3), torch.rand(2, 5, 2, 3)[1], torch.rand(2, 3, 5).movedim(-1, 0)])
+def test_as_strided_gives_each_example_its_window(batch):
+    _, rows, columns = batch.stride()
+    start = batch.storage_offset()
+    windows = vmap(lambda x: x.as_strided((3, 2), (columns, rows), start))(batch)
+    assert (windows == batch.mT).all()
+    assert windows._base is (batch if batch._base is None else batch._base)
+    assert vmap(lambda x: x.as_strided((0,), (7,)))(batch).shape == (5, 0)
+
+
+@pytest.mark.parametrize(
+    ("window", "words"),
+    [
+        (
+            ((3,), (1,), 1),
+            r"some memory in range \[1, 4\].*some memory in range \[0, 3\]. This is not supported inside of vmap",
+        ),
+        (((2,), (3,), 0), r"in range \[0, 4\]"),
+        (((1, 1), (1,), 0), r"same length! Got size \[1, 1\] and stride \[1\]"),
+    ],
+)
+def test_as_strided_beyond_an_example_is_refused(window, words):
+    with pytest.raises(RuntimeError, match=words):
+        vmap(lambda x: x.as_strided(*window))(torch.rand(5, 3))
+    with pytest.raises(RuntimeError, match="`tensor` has no storage"):
+        vmap(lambda x: x.as_strided((1,), (1,)))(torch.rand(5, 0))
+
+
+def test_different_random_numbers_also_of_a_tensor_without_batch_dimension():
+    shared = torch.full((20,), 0.5)
+    for draw in (torch.bernoulli, torch.poisson, lambda p: torch.multinomial(p, 5), lambda p: torch.normal(p, p)):
+        examples = vmap(lambda x, draw=draw: draw(shared) + 0 * x, randomness="different")(torch.zeros(3, 1))
+        assert examples.unique(dim=0).shape[0] == 3
+    with pytest.raises(RuntimeError, match="different inplace randomness on an unbatched tensor"):
+        vmap(lambda x: shared.bernoulli_() + x, randomness="different")(torch.zeros(3, 1))
+    with pytest.raises(RuntimeError, match="calling out variants"):
+        vmap(lambda x: torch.rand(20, out=shared) + x, randomness="same")(torch.zeros(3, 1))
+
+
+def test_distributions_validate_all_examples():
+    places = torch.tensor([0.0, 1.0])
+    assert_close(vmap(lambda x: torch.distributions.Normal(x, 1.0).log_prob(x))(places), torch.full((2,), -0.9189385))
+    drawn = vmap(lambda x: torch.distributions.Categorical(logits=x).sample(), randomness="different")(
+        torch.zeros(4, 3)
+    )
+    assert drawn.shape == (4,)
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        vmap(lambda x: torch.distributions.Normal(torch.zeros(2), x))(torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
+
+
+def test_truth_of_a_whole_batch():
+    for values, every, some in (([1, 1], True, True), ([1, 0], False, True), ([0, 0], False, False)):
+        seen = []
+        vmap(lambda x, seen=seen: seen.extend((torch._is_all_true(x), torch._is_any_true(x))) or x)(
+            torch.tensor(values, dtype=torch.bool)
+        )
+        assert [bool(each) for each in seen] == [every, some]
+
+
+def test_histograms_of_examples():
+    counts, edges = vmap(lambda x: torch.histogram(x, 2, range=(0.0, 2.0)))(torch.tensor([[0.5, 1.5], [1.2, 1.8]]))
+    assert counts.tolist() == [[1.0, 1.0], [0.0, 2.0]]
+    assert edges.tolist() == [[0.0, 1.0, 2.0]] * 2
+
+
+def test_data_set_inside_a_transform_is_refused():
+    x, captured = torch.rand(2), torch.rand(2)
+
+    def set_data(x, of=lambda x: x):
+        of(x).data = torch.zeros(2)
+        return x.sum()
+
+    for of in (lambda x: x, lambda x: x * 2, lambda x: torch.ones(2)):
+        with pytest.raises(RuntimeError, match=r"mutating directly with `.data` inside functorch transform"):
+            grad(lambda x, of=of: set_data(x, of))(x)
+        with pytest.raises(RuntimeError, match=r"mutating directly with `.data` inside functorch transform"):
+            jvp(lambda x, of=of: set_data(x, of), (x,), (x,))
+    assert grad(lambda x: set_data(x, lambda _: captured))(x).tolist() == [1.0, 1.0]
+    assert captured.tolist() == [0.0, 0.0]
