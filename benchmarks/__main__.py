@@ -41,15 +41,16 @@ WIDTH = 62
 
 
 def load_libraries() -> tuple[ModuleType, ModuleType]:
-    """Load both libraries: adjoint first, because it may set environment variables for NumPy's BLAS."""
+    """Load both libraries. adjoint is first, because it may set environment variables for NumPy's BLAS."""
     return load_library("adjoint"), load_library("torch")
 
 
 def load_library(name: str) -> ModuleType:
     """Import `adjoint` or `torch`, and let it use two threads.
 
-    The environment is set before NumPy is imported, whose BLAS reads it once. Variables that pin OpenBLAS to the kernels of
-    another processor are removed: with them, the ratios would differ from users' machines.
+    The environment is set before NumPy is imported, because BLAS reads it once. Variables that pin OpenBLAS to the
+    kernels of another processor are removed, because the ratios would otherwise differ from the ratios on users'
+    machines.
     """
     for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         os.environ.pop(variable, None)
@@ -109,7 +110,7 @@ def run_startup(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def run_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Print and return the peak memory of training steps, for the models whose names match `only`."""
+    """Print and return the peak memory of training steps of the models whose names match `only`."""
     from benchmarks import memory
     from benchmarks.models import GROUP
     from benchmarks.runner import geometric_mean
@@ -138,7 +139,7 @@ def run_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def run_operator_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Print and return how much single operators whose names match `only` raise the peak of memory."""
+    """Print and return the growth of peak memory in single operators whose names match `only`."""
     from benchmarks import operator_memory
 
     names = [name for name, _ in operator_memory.cases() if only.search(name)]
@@ -155,9 +156,9 @@ def run_operator_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, An
 
 
 def run_compiled(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Print and return times of compiled functions and of the functions themselves.
+    """Print and return the times of compiled functions and of the same functions without compilation.
 
-    JAX takes part if it is installed, and PyTorch's `torch.compile` if `ADJOINT_BENCH_INDUCTOR` is set.
+    JAX is measured if it is installed, and PyTorch's `torch.compile` if `ADJOINT_BENCH_INDUCTOR` is set.
     """
     load_libraries()
     from benchmarks import compiled
@@ -166,7 +167,7 @@ def run_compiled(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Print and return times of collectives and data-parallel steps in two processes; nothing without mpi4py."""
+    """Print and return the times of collectives and data-parallel steps in two processes. Without mpi4py, return nothing."""
     from importlib.util import find_spec
 
     if find_spec("mpi4py") is None:
@@ -187,7 +188,7 @@ def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def run_group(name: str, quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
-    """Time the cases of one group whose names match `only`; print and return the results."""
+    """Time the cases of one group whose names match `only`. Print and return the results."""
     adjoint, torch = load_libraries()
     from benchmarks.runner import QUICK, Settings, geometric_mean, measure
 
@@ -235,7 +236,7 @@ def _duration(seconds: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the selected groups; return 1 if the libraries computed different results anywhere."""
+    """Run the selected groups. Return 1 if the results of the two libraries differ."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="adjoint beside PyTorch.")
     parser.add_argument("--groups", default=",".join(GROUPS), help=f"comma-separated, of {', '.join(GROUPS)}")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")

@@ -1,4 +1,4 @@
-"""A case is a function of the module, `torch` or `adjoint`, that prepares data and returns the function to time."""
+"""A case is a function of `torch` or `adjoint` that prepares data and returns the function to time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ Timed = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One line of the table: `prepare(module)` returns the function that is timed."""
+    """One line of the table. `prepare(module)` returns the function that is timed."""
 
     name: str
     prepare: Callable[[ModuleType], Timed]

@@ -1,4 +1,4 @@
-"""Compiled functions: each case compiled by adjoint, uncompiled in adjoint and PyTorch, and by JAX's `jit` if installed."""
+"""Compiled functions: each case in adjoint, with and without compilation, in PyTorch, and in JAX if it is installed."""
 
 import gc
 import re
@@ -19,7 +19,7 @@ IN_JAX: dict[str, Callable[[], Timed]] = {}
 
 
 def case(name: str) -> Callable[[Case], Case]:
-    """Register a case: a function of the library and of the compiling function."""
+    """Register a case, which is a function of the library and of its compiling function."""
 
     def register(prepare: Case) -> Case:
         CASES[name] = prepare
@@ -93,7 +93,7 @@ def mlp_in_jax() -> Timed:
 
 
 def expression(a: Any, b: Any, relu: Callable[[Any], Any]) -> Any:
-    """Compute the expression of micrograd's README."""
+    """Compute the expression in micrograd's README."""
     c = a + b
     d = a * b + b**3
     c = c + c + 1
@@ -255,16 +255,17 @@ def wide_mlp_in_jax() -> Timed:
 
 
 def of_models() -> dict[str, Case]:
-    """Register the training steps of the group of models, each compiled as a whole."""
+    """Register the training steps of the group of models. Each step is compiled as a whole."""
     return {each.name: lambda torch, compiled, each=each: compiled(each.prepare(torch)) for each in models.GROUP.cases}
 
 
 def run(
     quick: bool, only: re.Pattern[str], width: int, duration: Callable[[float], str], inductor: bool
 ) -> list[dict[str, Any]]:
-    """Time the cases whose names match `only`; print and return medians of alternate rounds.
+    """Time the cases whose names match `only`. Print and return the medians of alternate rounds.
 
-    `inductor`: whether PyTorch's `torch.compile` takes part, which needs a C++ compiler, and up to a minute for each case.
+    `inductor`: whether to measure PyTorch's `torch.compile`, which needs a C++ compiler and up to a minute for each
+    case.
     """
     settings = QUICK if quick else Settings()
     adjoint, torch = import_module("adjoint"), import_module("torch")

@@ -1,6 +1,7 @@
-"""Two processes of one thread each: all_reduce and steps of DistributedDataParallel on MPI, compared with PyTorch on gloo.
+"""Two processes of one thread: all_reduce and DistributedDataParallel on MPI, compared with PyTorch on gloo.
 
-Processes of both libraries are started alternately; `python -m benchmarks.distributed adjoint` starts one.
+The processes of the two libraries are started alternately. `python -m benchmarks.distributed adjoint` starts one
+process.
 """
 
 import json
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 SIZES = {"4 kB": 1 << 10, "1 MB": 1 << 18, "100 MB": 25 << 20}
 GIGABITS = 10
 LINK = GIGABITS * 1e9 / 8
-"""Bytes a second of the network that the overlap is measured on. Its transfers are waits, which need no processor."""
+"""The bytes per second of the simulated network. Its transfers are waits, which need no processor."""
 
 
 def run(rounds: int, only: re.Pattern[str]) -> list[dict[str, Any]]:
@@ -43,13 +44,13 @@ def run(rounds: int, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def loopback() -> dict[str, str]:
-    """Return variables that let gloo use this machine only: else it looks up the machine's name, which may fail."""
+    """Return variables that restrict gloo to this machine, because gloo would otherwise look up the machine's name."""
     names = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
     return {"GLOO_SOCKET_IFNAME": names[0]} if names else {}
 
 
 def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, float]:
-    """Run the processes of one library; return their measurements."""
+    """Run the processes of one library, and return their measurements."""
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
@@ -77,7 +78,7 @@ def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, 
 
 
 class Measured:
-    """The cases in one process, for the library that it has imported as torch."""
+    """The cases in one process, for the library that the process has imported as torch."""
 
     def __init__(self, library: str, only: str) -> None:
         if library == "adjoint":
@@ -92,7 +93,7 @@ class Measured:
         self.times: dict[str, float] = {}
 
     def time(self, name: str, call: Any, rounds: int) -> float:
-        """Return the median of some rounds; all ranks begin and end a round together."""
+        """Return the median of some rounds. All ranks begin and end a round together."""
         if not self.only.search(name):
             return 0.0
         seconds = []
@@ -106,7 +107,7 @@ class Measured:
         return self.times[name]
 
     def time_alternately(self, calls: dict[str, Any], rounds: int) -> None:
-        """Return the medians of several calls that take turns, so that other work on the machine affects all alike."""
+        """Return the medians of functions that run alternately, so that other programs affect all equally."""
         seconds: dict[str, list[float]] = {name: [] for name in calls if self.only.search(name)}
         for number in range(rounds + 2):
             for name, found in seconds.items():
@@ -118,7 +119,7 @@ class Measured:
         self.times |= {name: median(found) for name, found in seconds.items()}
 
     def all_reduce(self) -> None:
-        """Sums of float32."""
+        """Time sums of float32 tensors."""
         for name, count in SIZES.items():
             tensor = self.torch.zeros(count)
             self.time(
@@ -160,7 +161,7 @@ class Measured:
         self.overlap_of_sleep()
 
     def overlap_of_link(self) -> None:
-        """Time these over a simulated network, whose transfers take less time than backward, and no processor."""
+        """Time the same steps over a simulated network. Its transfers take less time than backward, and need no processor."""
         shape = (256, 1024)
         calls = {}
         for name, speed, pause in (
@@ -175,7 +176,7 @@ class Measured:
         self.time_alternately(calls, 15)
 
     def overlap_of_sleep(self) -> None:
-        """Time these with all processors free for communication: backward sleeps."""
+        """Time the same steps with all processors free for communication, because backward sleeps."""
         if self.library == "adjoint":
             from adjoint.distributed import progress
 
@@ -204,7 +205,7 @@ class Measured:
         return self.torch.nn.parallel.DistributedDataParallel(model, **options)
 
     def step(self, model: Any, shape: tuple[int, ...], pause: float = 0.0) -> Any:
-        """Return a function that trains the model for a step, and pauses after backward."""
+        """Return a function that trains the model for one step, and sleeps after backward."""
         torch = self.torch
         x, y = torch.randn(*shape), torch.randint(0, 10, shape[:1])
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -251,33 +252,33 @@ class Measured:
 
 
 class Link:
-    """A simulated network that sends one bucket after the other; the bytes determine the time."""
+    """A simulated network that sends one bucket after another. The number of bytes determines the time."""
 
     def __init__(self, speed: float) -> None:
         self.speed, self.free = speed, 0.0
 
 
 class Sent:
-    """The result of a bucket's hook: waiting for it ends when the link has sent the bucket."""
+    """The result of a bucket's hook. `wait` returns when the network has sent the bucket."""
 
     def __init__(self, buffer: Any, at: float) -> None:
         self.buffer, self.at = buffer, at
 
     def wait(self) -> Any:
-        """Sleep until the link is done."""
+        """Sleep until the bucket has been sent."""
         time.sleep(max(0.0, self.at - time.perf_counter()))
         return self.buffer
 
 
 def link_hook(link: Link, bucket: Any) -> Sent:
-    """A communication hook whose transfer takes time, and no processor."""
+    """Send a bucket over the simulated network, which takes time but no processor."""
     buffer = bucket.buffer()
     link.free = max(time.perf_counter(), link.free) + 4 * buffer.numel() / link.speed
     return Sent(buffer, link.free)
 
 
 def main(library: str, only: str = "") -> None:
-    """Measure in this process; rank 0 prints the medians as JSON."""
+    """Measure in this process. Rank 0 prints the medians as JSON."""
     measured = Measured(library, only)
     measured.all_reduce()
     measured.steps()

@@ -1,4 +1,4 @@
-"""Calls as people write them, on 100 to 1,000 numbers and one thread: mixed dtypes, views, parts, losses, norms, small sorts."""
+"""Typical calls on 100 to 1,000 numbers and one thread: mixed dtypes, views, parts, losses, norms, small sorts."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -11,7 +11,7 @@ GROUP = Group("everyday", threads=1)
 
 
 def operands(torch: ModuleType) -> dict[str, Any]:
-    """Return the operands of the expressions below; `w`, `b` and `u` require grad."""
+    """Return the operands of the expressions below. `w`, `b` and `u` require grad."""
     x = torch.randn(16, 32)
     return {
         "x": x,
@@ -70,7 +70,7 @@ w.clone() | torch.linalg.inv(a) | torch.linalg.det(a) | torch.fft.rfft(w).abs() 
 torch.addmm(v[:16], w, r) | torch.addcmul(w, x, y, value=0.5) | torch.dist(w, x) | torch.cdist(w, x) | w.reciprocal() | -w
 w.neg().exp() | w.unfold(1, 4, 2).sum(2) | w.repeat_interleave(2, 1) | w.take_along_dim(i, 1)
 """
-"""Expressions, between bars and lines; with a history if they name `w`, `b` or `u`. Timed with backward as well."""
+"""Expressions, separated by bars and lines. Expressions with `w`, `b` or `u` have a history, and are also timed with backward."""
 
 PLAIN = """
 x + y | x * y | x + d | x * n | x * d | n * 2.5 | n / m | n + m | n // m | n % m | x > y | x == y | x > 0 | n == 3 | h + x
@@ -90,13 +90,13 @@ float(torch.equal(x, y)) | torch.bernoulli(p / 2) | torch.multinomial(p, 2) | x.
 n.bitwise_and(m) | ~c | c & c | x.histc(10) | x.quantile(0.5) | torch.bucketize(x, v.sort()[0]) | x.cumsum(0) | torch.triu(x)
 x.repeat(2, 2)
 """
-"""The same, without a history and without backward."""
+"""Expressions without a history, in the same form."""
 
 PARTS = """
 a[0] = 1.0 | a[1:3] = v | a[c] = 0.0 | a[:, 2] += 1.0 | a[:, 0] = v[:16] | a[j] = x[:8] | a[2] *= b | a.mul_(2.0) | a += x
 a[1:].add_(b)
 """
-"""Statements that change `a`, the product of a recorded tensor and a number; with the sum and backward."""
+"""Statements that change `a`, a recorded product of a tensor and a number. They are timed with the sum and backward."""
 
 
 def _changed(statement: str, names: dict[str, Any]) -> Timed:

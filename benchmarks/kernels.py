@@ -1,4 +1,4 @@
-"""Operators on arrays in cache and far beyond it, forward, and forward with backward."""
+"""Operators on arrays that fit in the cache and on much larger arrays, with and without backward."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -22,7 +22,7 @@ def _forward(name: str, make: Callable[[ModuleType], Any], operation: Operation)
 
 
 def _backward(name: str, make: Callable[[ModuleType], Any], operation: Operation) -> None:
-    """Forward and backward with a gradient that is not constant; the timed function returns the gradient of the input."""
+    """Run forward, and backward with a gradient that is not constant. The timed function returns the gradient of the input."""
 
     @case(f"{name}, forward and backward")
     def forward_and_backward(torch: ModuleType) -> Timed:
@@ -111,7 +111,7 @@ def _cholesky(torch: ModuleType, x: Any) -> Any:
 
 
 def _with_parameters(*shapes: tuple[int, ...], call: str, **options: Any) -> Operation:
-    """A function of `nn.functional` with parameters of these shapes, which are created once and require grad."""
+    """A function of `nn.functional` with parameters of these shapes, which require grad and are created once."""
     made: dict[ModuleType, list[Any]] = {}
 
     def operation(torch: ModuleType, x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Passes over datasets by two worker processes: started, all batches taken, ended."""
+"""Passes over datasets with two worker processes: start the workers, read all batches, end the workers."""
 
 from types import ModuleType
 from typing import Any

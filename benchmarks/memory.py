@@ -1,4 +1,4 @@
-"""Peak resident memory of training steps, each library and model in a fresh process (Linux)."""
+"""The peak resident memory of training steps, with each library and model in a new process (Linux)."""
 
 import json
 import subprocess
@@ -12,14 +12,14 @@ STEPS = 5
 
 @dataclass(frozen=True)
 class Peak:
-    """Bytes: the peak of the whole process, and its growth since the import of the library."""
+    """The peak memory of the process in bytes, and its growth since the import of the library."""
 
     process: int
     training: int
 
 
 def peak(module: str, case: str) -> Peak:
-    """Return the peaks of a new process that imports `module` and takes some steps of the model `case`."""
+    """Return the peaks of a new process that imports `module` and runs some steps of the model `case`."""
     finished = subprocess.run(
         [sys.executable, "-m", "benchmarks.memory", module, case], capture_output=True, text=True, check=True
     )
@@ -38,7 +38,7 @@ def peaks(case: str, rounds: int) -> dict[str, Peak]:
 
 
 def resident(field: str) -> int:
-    """Return a figure of the memory of this process, in bytes."""
+    """Return a property of this process's memory, in bytes."""
     with Path("/proc/self/status").open() as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith(field))
 

@@ -54,7 +54,7 @@ def transformer_block(torch: ModuleType) -> Timed:
     batch, length, width, heads = 8, 32, 64, 4
 
     class Block(nn.Module):
-        """Pre-norm self-attention and a two-layer MLP, each with a residual connection."""
+        """Self-attention and a two-layer MLP, each with normalization first and with a residual connection."""
 
         def __init__(self):
             super().__init__()
@@ -87,7 +87,7 @@ def lenet(torch: ModuleType) -> Timed:
 
 
 def _resnet(torch: ModuleType, widths: tuple[int, ...]) -> Any:
-    """A residual network for images of 32x32: one block of two convolutions for each width."""
+    """A residual network for 32x32 images, with one block of two convolutions for each width."""
     nn = torch.nn
 
     class Block(nn.Module):

@@ -1,4 +1,4 @@
-"""How much single operators raise the peak of resident memory above their operands, each in a new process (Linux)."""
+"""The growth of the peak resident memory in single operators, in addition to their operands, each in a new process (Linux)."""
 
 import ctypes
 import gc
@@ -17,10 +17,10 @@ from benchmarks.memory import resident
 from benchmarks.survey import DIFFERENTIABLE, OTHERS, expressions, forward, operands, with_backward
 
 TIMES = 16
-"""The operands are so many times those of the survey: some 8 MB each."""
+"""The factor by which the operands are larger than the operands of the survey, so that each has about 8 MB."""
 
 TOGETHER = 30
-"""So many cases are measured by copies of one process."""
+"""The number of cases that copies of one process measure."""
 
 RANDOM = """
 torch.multinomial(p, 1) | torch.multinomial(p, 9, True) | torch.multinomial(p[:, :64], 9) | torch.bernoulli(x.sigmoid())
@@ -38,11 +38,11 @@ c.scatter_add(1, (k[:16] % 16)[:, None, None].expand(len(c), -1, 32, 32), c) | x
 x + v[:, None].expand(-1, len(x)).mT | x[:, :1].expand(-1, 1024) * x | x[:, :1].expand(-1, 1024).sum(0)
 x[:1].expand(len(x), -1).softmax(1)
 """
-"""Expressions with operands that are expanded: one element in memory for many."""
+"""Expressions with expanded operands, in which many elements share one place in memory."""
 
 
 def cases() -> Iterator[tuple[str, Callable[[dict[str, Any]], Timed]]]:
-    """Return names, each with a function that prepares the call to measure."""
+    """Return the name of each case, with a function that prepares the call to measure."""
     for each in expressions(DIFFERENTIABLE + EXPANDED.lstrip()):
         yield each, partial(forward, each)
         yield f"{each}, f+b", partial(with_backward, each)
@@ -51,7 +51,7 @@ def cases() -> Iterator[tuple[str, Callable[[dict[str, Any]], Timed]]]:
 
 
 def growths(module: str, names: list[str]) -> dict[str, int]:
-    """Return the bytes by which each case of these names raises the peak above the memory of its operands."""
+    """Return, for each case of these names, the growth of the peak in bytes, without the memory of the operands."""
     finished = subprocess.run(
         [sys.executable, "-m", "benchmarks.operator_memory", module],
         input=json.dumps(names),
@@ -64,7 +64,7 @@ def growths(module: str, names: list[str]) -> dict[str, int]:
 
 
 def _in_a_child(work: Callable[[], int]) -> int:
-    """Return the result of `work` in a forked copy of this process; -1 if it fails."""
+    """Return the result of `work` in a forked copy of this process, or -1 if `work` fails."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -80,7 +80,7 @@ def _in_a_child(work: Callable[[], int]) -> int:
 
 
 def _growth(prepare: Callable[[dict[str, Any]], Timed], names: dict[str, Any]) -> int:
-    """Return the growth of this process in a second call, after kernels have been compiled and libraries loaded."""
+    """Return the growth of this process in a second call, when kernels have been compiled and libraries loaded."""
     step = prepare(names)
     step()
     gc.collect()
@@ -94,7 +94,7 @@ def _growth(prepare: Callable[[dict[str, Any]], Timed], names: dict[str, Any]) -
 
 
 def _measure(module: str, wanted: set[str]) -> dict[str, int]:
-    """Measure for `growths` with one thread: forked copies of a process have no others."""
+    """Measure for `growths` with one thread, because forked copies of a process have only one thread."""
     library = load_library(module)
     library.set_num_threads(1)
     library.manual_seed(0)

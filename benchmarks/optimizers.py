@@ -1,4 +1,4 @@
-"""Steps of optimizers, over one large parameter and over many small ones."""
+"""Steps of optimizers, on one large parameter and on many small parameters."""
 
 from types import ModuleType
 from typing import Any

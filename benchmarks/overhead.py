@@ -1,4 +1,4 @@
-"""Small tensors: the overhead of the library over the array operation."""
+"""Calls with small tensors, which measure the overhead of the library."""
 
 from types import ModuleType
 
@@ -162,7 +162,7 @@ def chain_of_mixed(torch: ModuleType) -> Timed:
 
 @case("scalar graph, forward and backward")
 def scalar_graph(torch: ModuleType) -> Timed:
-    """The expression of micrograd's README on zero-dimensional tensors."""
+    """Compute the expression in micrograd's README on zero-dimensional tensors."""
     a = torch.tensor(-4.0, requires_grad=True)
     b = torch.tensor(2.0, requires_grad=True)
 

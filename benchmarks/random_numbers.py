@@ -1,4 +1,4 @@
-"""Random numbers: the speed of drawing the same bits as PyTorch."""
+"""The speed of drawing the same random bits as PyTorch."""
 
 from collections.abc import Callable
 from types import ModuleType

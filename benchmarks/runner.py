@@ -1,4 +1,4 @@
-"""Fair timing of two libraries: alternate rounds in one process, medians, and the spread of the paired ratios."""
+"""Fair timing of two libraries: alternate rounds in one process, medians, and the spread of the ratios of paired rounds."""
 
 import gc
 from dataclasses import asdict, dataclass
@@ -15,7 +15,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Settings:
-    """The time for each case: `rounds` rounds of about `round_seconds` for each library."""
+    """The time for each case, as `rounds` rounds of about `round_seconds` for each library."""
 
     rounds: int = 15
     round_seconds: float = 0.02
@@ -26,7 +26,7 @@ QUICK = Settings(rounds=5, round_seconds=0.005)
 
 @dataclass(frozen=True)
 class Result:
-    """Seconds for a call (median of rounds), and the quartiles of the ratio adjoint/PyTorch over paired rounds."""
+    """The seconds of a call (the median of rounds), and the quartiles of the ratio adjoint/PyTorch over paired rounds."""
 
     group: str
     case: str
@@ -43,7 +43,7 @@ class Result:
 
 
 def measure(group: str, case: Case, adjoint: ModuleType, torch: ModuleType, settings: Settings) -> Result:
-    """Time one case for both libraries in alternate rounds; the first library changes every round."""
+    """Time one case with both libraries in alternate rounds. The first library changes every round."""
     ours, theirs = _prepare(case, adjoint), _prepare(case, torch)
     agrees = _agree(ours(), theirs())
     loops = {timed: calibrated(timed, settings.round_seconds) for timed in (ours, theirs)}
@@ -83,7 +83,7 @@ def _agree(ours: Any, theirs: Any) -> bool:
 
 
 _ASLEEP = 0.02
-"""After so many seconds no thread of the other library looks for work any more; PyTorch's do so for about 8 ms."""
+"""The number of seconds after which no thread of the other library polls for work. PyTorch's threads poll for about 8 ms."""
 
 
 def timed_round(timed: Timed, loops: int) -> float:
@@ -96,7 +96,7 @@ def timed_round(timed: Timed, loops: int) -> float:
 
 
 def calibrated(timed: Timed, seconds: float) -> int:
-    """Warm up, and find how many calls fill a round. A compiled step is complete after its third call."""
+    """Warm up, and return the number of calls that fill a round. A compiled step is complete after its third call."""
     for _ in range(3):
         timed()
     loops = 1

@@ -23,7 +23,7 @@ EXPECTED = (8, 16, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True)
 class Network:
-    """Seconds for each message, `alpha`, and for each byte, `beta`."""
+    """The seconds for each message, `alpha`, and for each byte, `beta`."""
 
     name: str
     alpha: float
@@ -41,7 +41,7 @@ NETWORKS = (Network("10 Gbit/s Ethernet", 30e-6, 8 / 10e9), Network("100 Gbit/s 
 
 @dataclass(frozen=True)
 class Step:
-    """One step in one process: backward until the last bucket is ready, the rest, and (ready after, bytes) of each bucket."""
+    """One step in one process: backward up to the last bucket, the rest, and (time when ready, bytes) of each bucket."""
 
     rest: float
     backward: float
@@ -50,7 +50,8 @@ class Step:
     def time(self, network: Network, ranks: int, slowdown: float = 1.0, overlapping: bool = True) -> float:
         """Return the seconds of a step.
 
-        `slowdown`: of computing, if ranks share processors. `overlapping`: communication during backward.
+        `slowdown`: the factor of the computing time, if ranks share processors. `overlapping`: whether backward and
+        communication overlap.
         """
         end = 0.0
         for ready, size in self.buckets:
@@ -60,7 +61,7 @@ class Step:
 
 
 def profile(only: str) -> None:
-    """Measure in each process: the step alone, the buckets, the step with communication, and two sizes of all_reduce."""
+    """Measure in each process: the step without communication, the buckets, the step with communication, and two all_reduces."""
     measured = Measured("adjoint", only)
     dist, torch = measured.dist, measured.torch
     x, y = torch.randn(64, 1024), torch.randint(0, 10, (64,))
@@ -99,7 +100,7 @@ def profile(only: str) -> None:
 
 
 def main() -> None:
-    """Measure 1, 2 and 4 ranks on this machine, compare with the model, and print its predictions for other networks."""
+    """Measure 1, 2 and 4 ranks on this machine, compare them with the model, and print predictions for other networks."""
     cores = os.cpu_count() or 1
     seen = {ranks: started("profile", ranks) for ranks in MEASURED}
     alone = seen[1]

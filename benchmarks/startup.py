@@ -11,7 +11,7 @@ _PROGRAM = "import time; start = time.perf_counter(); import {}; print(time.perf
 
 
 def import_time(module: str) -> float:
-    """Return the seconds of `import module` in a new interpreter, which may store bytecode, as for installed packages."""
+    """Return the seconds of `import module` in a new interpreter, which may store bytecode as for installed packages."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     finished = subprocess.run(
         [sys.executable, "-c", _PROGRAM.format(module)], capture_output=True, text=True, check=True, env=environment
@@ -20,7 +20,7 @@ def import_time(module: str) -> float:
 
 
 def import_times(rounds: int) -> dict[str, list[float]]:
-    """Return `rounds` import times of each module, measured alternately after one unmeasured import of each."""
+    """Return `rounds` import times of each module, measured alternately after one import that is not measured."""
     for module in MODULES:
         import_time(module)
     times: dict[str, list[float]] = {module: [] for module in MODULES}
@@ -31,5 +31,5 @@ def import_times(rounds: int) -> dict[str, list[float]]:
 
 
 def ratios(times: dict[str, list[float]]) -> dict[str, float]:
-    """Return the median import time of adjoint divided by that of each other module."""
+    """Return the median import time of adjoint divided by the median import time of each other module."""
     return {module: median(times["adjoint"]) / median(times[module]) for module in times if module != "adjoint"}

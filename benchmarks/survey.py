@@ -1,4 +1,4 @@
-"""Many operators that no other group times, forward and with backward, to find where the library is still slower."""
+"""Many operators that no other group times, with and without backward, to find the operators that are still slower."""
 
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -10,7 +10,7 @@ GROUP = Group("survey")
 
 
 def operands(torch: ModuleType, times: int = 1) -> dict[str, Any]:
-    """Return the operands of the expressions below; `times` multiplies the number of rows, planes or matrices."""
+    """Return the operands of the expressions below. `times` multiplies the number of rows, planes or matrices."""
     rows, batch = 128 * times, 8 * times
     x = torch.randn(rows, 1024)
     a = torch.randn(batch, 64, 64)
@@ -90,7 +90,7 @@ torch.fft.fft2(c).real | torch.fft.irfft(z) | torch.stft(x, 64, window=v[:64], r
 h + h | h * h | h.exp() | h.sum(1) | h.softmax(1) | F.linear(h, w) | F.gelu(h) | F.layer_norm(h, (1024,)) | z * z
 z / z.conj() | z.abs() | z.exp() | z.square() | z.sum(1) | z.cumsum(1) | z @ z.mH | z.angle() | torch.view_as_real(z)
 """
-"""Expressions, between bars and lines. They are timed with backward as well, to the first operand of floating point."""
+"""Expressions, separated by bars and lines. They are also timed with backward to the first floating-point operand."""
 
 OTHERS = """
 torch.special.zeta(p + 2, p) | n + n | n * n | n // m | n % m | n.float() | n.sum() | n.max() | n.cumsum(1) | n.sort(1)[0]
@@ -106,7 +106,7 @@ torch.linspace(0, 1, 100000) | torch.zeros(100000) | torch.full((100000,), 2.0) 
 torch.linalg.eigvals(a[:2]).abs().sort(1)[0] | torch.linalg.matrix_rank(s) | h > 0 | h.sort(1)[0] | h.argmax(1)
 x.to(torch.int32) | x.double() | x.half()
 """
-"""The same, without backward."""
+"""Expressions that are timed without backward, in the same form."""
 
 
 def expressions(text: str) -> Iterator[str]:

@@ -48,7 +48,9 @@ def is_reached(page: str) -> bool:
 
 PAGES = {"python": "https://docs.python.org/3", "numpy": "https://numpy.org/doc/stable"}
 intersphinx_mapping = {name: (page, None) for name, page in PAGES.items() if OWNER or is_reached(page)}
-"""Types link to the pages of Python and NumPy. A workflow fails if it cannot reach them; elsewhere the links are left out."""
+"""Types link to the pages of Python and NumPy. If these sites cannot be reached, a workflow fails, and other builds
+omit the links.
+"""
 intersphinx_timeout = 10
 exclude_patterns = ["building", "reference/examples", "_build", "**.ipynb_checkpoints"]
 if find_spec("jupyterlite_sphinx"):  # lessons that run in the reader's browser

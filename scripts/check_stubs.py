@@ -1,7 +1,7 @@
-"""Compare the type stubs with the package: `python scripts/check_stubs.py`. It takes a minute or more.
+"""Compare the type stubs with the package: `python scripts/check_stubs.py`.
 
-mypy's `stubtest` imports the package and compares it with the stubs. Only the modules that have stubs count
-here; the others are checked by mypy itself. Intended differences are listed below.
+mypy's `stubtest` imports the package and compares it with the stubs, which takes a minute or more. Only modules with
+stubs are compared, because mypy checks the other modules. `ON_PURPOSE` lists the intended differences.
 """
 
 import os
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 STUBBED = re.compile(
     r"adjoint\.(\w+|(linalg|special|fft|nn\.functional|operators\.tensor_methods\.TensorMethods)\.[\w.]+) "
 )
-"""A line about a name of a module that has a stub."""
+"""A line of the output about a name in a module with a stub."""
 
 ON_PURPOSE = (
     (
@@ -35,11 +35,11 @@ ON_PURPOSE = (
     ("is not keyword-only", "", "the schema says that it is; the function does not mind"),
     ('runtime parameter "decimals"', "", "the function tells a number from none"),
 )
-"""Two parts of a message, and why the difference is meant."""
+"""Two parts of a message, and the reason for the difference."""
 
 
 def overloaded() -> set[str]:
-    """Return the functions with several signatures, which parse their arguments by hand: stubtest expects one signature."""
+    """Return the functions with several signatures, because stubtest expects one signature."""
     found = set()
     for path in (ROOT / "adjoint").rglob("*.pyi"):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -49,7 +49,7 @@ def overloaded() -> set[str]:
 
 
 def differences() -> list[str]:
-    """Return the output of stubtest about the modules that have stubs."""
+    """Return the output of stubtest for the modules with stubs."""
     configuration = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     quiet = 'disable_error_code = ["annotation-unchecked"]\n'  # stubtest takes notes for errors
     plugin = "scripts/mypy_declarations.py"
@@ -69,7 +69,7 @@ def differences() -> list[str]:
 
 
 def main() -> int:
-    """Print the unintended differences; return the exit code."""
+    """Print the unintended differences, and return the exit status."""
     several = overloaded()
     found = [
         line

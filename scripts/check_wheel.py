@@ -1,7 +1,7 @@
 """Check a wheel before it is published: `python scripts/check_wheel.py dist/*.whl`.
 
-The wheel holds the files of `adjoint/` in this checkout byte for byte, the stubs of `second_names.py`, and nothing else but its
-metadata; it has at most 3 MB, and installs at most 10 MB.
+The wheel must contain exactly the files of `adjoint/` in this checkout, the stubs of `second_names.py`, and metadata.
+It must have at most 3 MB, and its installed files at most 10 MB.
 """
 
 import sys
@@ -23,7 +23,7 @@ def source() -> dict[str, bytes]:
 
 
 def faults(wheel: Path) -> list[str]:
-    """Return the faults of a wheel, one per line."""
+    """Return the defects of a wheel, one per line."""
     with zipfile.ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist()}
     held = {name: content for name, content in packed.items() if not name.split("/")[0].endswith(".dist-info")}

@@ -2,9 +2,9 @@
 
     python scripts/fit_polynomials.py [NAME ...]
 
-Each row names a function, the interval that it is needed on, and how many coefficients float32 and float64 need. It is
-interpolated at Chebyshev's points with 50 digits (`mpmath.chebyfit`), which is within a factor of two of the best polynomial.
-Printed: the largest error on the interval, and the coefficients from the highest power down.
+Each row contains a function, its interval, and the numbers of coefficients for float32 and float64. The function is
+interpolated at Chebyshev's points with 50 digits (`mpmath.chebyfit`). The error is at most twice the error of the best
+polynomial. The script prints the largest error on the interval, and the coefficients from the highest power down.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ mp.dps = 50
 
 
 def _series(function: Callable[[Any], Any], at_zero: Any, limit: float = 1e-12) -> Callable[[Any], Any]:
-    """A quotient that is 0 / 0 at 0, where its limit is known."""
+    """Return the quotient, with its limit in place of 0 / 0 at 0."""
     return lambda x: at_zero if abs(x) < limit else function(x)
 
 
@@ -29,12 +29,12 @@ LOG_RANGE = [float(mpmath.sqrt(0.5)) - 1 - 1e-4, float(mpmath.sqrt(2)) - 1 + 1e-
 
 
 def _root(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """(f(x) / x - 1) / z of an odd function, as a function of z = x * x."""
+    """Return (f(x) / x - 1) / z for an odd function f, as a function of z = x * x."""
     return lambda z: (function(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z
 
 
 def _scaled_complement(t: Any) -> Any:
-    """(1 + 2 x) exp(x * x) erfc(x) by t = (x - 4) / (x + 4)."""
+    """Return (1 + 2 x) exp(x * x) erfc(x) as a function of t = (x - 4) / (x + 4)."""
     if t > 0.999999:
         return 2 / mpmath.sqrt(mp.pi)
     x = 4 * (1 + t) / (1 - t)
@@ -64,7 +64,7 @@ ROWS: dict[str, tuple[Callable[[Any], Any], list[float], int, int]] = {
 
 
 def main(names: list[str]) -> None:
-    """Print the chosen rows."""
+    """Print the selected rows."""
     for name in names or ROWS:
         function, interval, single, double = ROWS[name]
         for suffix, count in (("32", single), ("64", double)):

@@ -1,8 +1,8 @@
-"""Write `adjoint/dispatch/aten_schemas.txt`: the signatures of the operators of PyTorch's dispatcher, as it prints them.
+"""Write `adjoint/dispatch/aten_schemas.txt`: the signatures of the operators of PyTorch's dispatcher.
 
-Run it with the PyTorch whose signatures are wanted: `python scripts/list_aten_schemas.py`. Some operators are left out: those of
-libraries and devices that adjoint does not have, those of TorchScript's lists, strings and numbers, and those that adjoint does
-not compute.
+Run `python scripts/list_aten_schemas.py` with the version of PyTorch to list. Some operators are omitted: operators of
+libraries and devices that adjoint does not have, operators on TorchScript's lists, strings and numbers, and operators
+that adjoint does not compute.
 """
 
 import re

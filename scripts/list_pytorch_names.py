@@ -1,6 +1,6 @@
-"""Write `scripts/pytorch_names.txt`: the public names of PyTorch's modules, as `import torch` gives them.
+"""Write `scripts/pytorch_names.txt`: the public names of PyTorch's modules after `import torch`.
 
-Run it with the PyTorch whose names are wanted: `python scripts/list_pytorch_names.py`. Then run
+Run `python scripts/list_pytorch_names.py` with the version of PyTorch to list. Then run
 `scripts/write_compatibility.py`.
 """
 
@@ -21,7 +21,7 @@ INTERNAL = re.compile(
     r"_(sparse|philox|cast_|validate|make_|has_|no_grad|wrapped|sp|list_to|tensor_to|efficientzero|foobar|ncf|propagate|lazy_clone|"
     r"saturate|use_|fill_mem|copy_from|assert|functional_|histogramdd|to_|values|indices|linalg_check|compute_|dim|resize_output)"
 )
-"""Operators that PyTorch's own functions call and no program names."""
+"""Operators that only PyTorch's own functions call."""
 
 TARGET = Path(__file__).with_name("pytorch_names.txt")
 
@@ -43,7 +43,7 @@ MODULES = """
     torch.utils.flop_counter torch.utils.hooks torch.utils.model_zoo torch.utils.tensorboard torch.ao.quantization
     torch.quantization torch.version torch.__config__ torch.__future__
 """.split()
-"""What is listed: modules and two classes; a name in a module without `__all__` counts if it is PyTorch's own."""
+"""The listed modules and classes. In a module without `__all__`, a name counts if PyTorch defines it."""
 
 
 def object_at(name: str) -> object:

@@ -1,8 +1,8 @@
-"""A mypy plugin for declarations: a declared class is replaced by the function that it declares.
+"""A mypy plugin for declarations, which replaces a declared class by the function that it declares.
 
-Mypy treats a decorated class as a class, whatever the decorator returns. This plugin declares that the constructor of
-such a class accepts any arguments, and that its instances (as which mypy sees results of the function, and the first
-parameters of formulas) are compatible with any type.
+mypy treats a decorated class as a class, even if the decorator returns another object. This plugin lets the constructor
+of such a class accept any arguments. It also makes instances of the class compatible with any type, because mypy gives
+this type to results of the function and to the first parameters of formulas.
 """
 
 from collections.abc import Callable
@@ -19,10 +19,10 @@ DECORATORS = (
 
 
 class Declarations(Plugin):
-    """The plugin: it handles the decorators of declarations, those of `dispatch` and those that a family derives from them."""
+    """The plugin, which handles the decorators of `dispatch` and decorators that a family derives from them."""
 
     def get_class_decorator_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
-        """The handler for a class decorated by the function with this name."""
+        """Return the handler for a class that the function with this name decorates."""
         return becomes_function if fullname.startswith(DECORATORS) else None
 
 
@@ -32,5 +32,5 @@ def becomes_function(context: ClassDefContext) -> None:
 
 
 def plugin(version: str) -> type[Plugin]:
-    """The entry point for mypy."""
+    """Return the plugin, as mypy requires."""
     return Declarations

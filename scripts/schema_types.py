@@ -24,18 +24,18 @@ OF_SCHEMAS = {
     "Generator": "Generator",
     "Storage": "UntypedStorage",
 }
-"""The types of arguments, in the notation of schemas and in that of Python."""
+"""The types of arguments, in the notation of schemas and in Python's notation."""
 
 RETURNED = {"Tensor[]": "tuple[Tensor, ...]", "Scalar": "_int | _float", "()": "None"}
-"""Types that results have and arguments have not. Numbers are those of `item()`, which PyTorch types as if none were complex."""
+"""Types that only results have. PyTorch declares the number that `item()` returns as real, even for complex tensors."""
 
 
 NUMBERED = ("ScalarType", "Layout", "MemoryFormat")
-"""Types whose defaults are numbers in schemas."""
+"""Types whose defaults are written as numbers in schemas."""
 
 
 class Parameter(NamedTuple):
-    """One parameter: `types` are alternatives; `default` is text, None where there is none."""
+    """One parameter. `types` are its alternative types, and `default` is the text of its default, or None."""
 
     name: str
     types: tuple[str, ...]
@@ -66,14 +66,14 @@ class Signature(NamedTuple):
         )
 
     def as_method(self) -> Signature | None:
-        """Return the signature of the method of `Tensor`; None if the schema has no tensor `self`."""
+        """Return the signature of the method of `Tensor`, or None if the schema has no tensor `self`."""
         if not any(each.name == "self" and "Tensor" in each.types for each in self.parameters):
             return None
         others = [each for each in self.parameters if each.name not in ("self", "out")]
         return self._replace(parameters=(Parameter("self", (), None, False), *others))
 
     def with_names_in(self, accepted: set[str] | None) -> Signature | None:
-        """Return the signature without unaccepted optional parameters; None if a required parameter is not accepted."""
+        """Return the signature without optional parameters that are not accepted, or None if a required one is not accepted."""
         if accepted is None:
             return self
         kept = tuple(each for each in self.parameters if each.name in accepted)
@@ -81,7 +81,7 @@ class Signature(NamedTuple):
         return self._replace(parameters=kept) if all(each.default is not None for each in dropped) else None
 
     def text(self) -> str:
-        """Return the text between the name and the colon."""
+        """Return the text between the name and the colon of the `def`."""
         parts, keyword_only = [], False
         for parameter in self.parameters:
             if parameter.keyword_only and not keyword_only:
@@ -91,7 +91,7 @@ class Signature(NamedTuple):
         return f"({', '.join(parts)}) -> {self.returns}"
 
     def variadic(self) -> str | None:
-        """Return the text with `*` before a list of numbers; None if the first parameter is not such a list."""
+        """Return the text with `*` before a list of numbers, or None if the first parameter is not such a list."""
         own = self.parameters[:1] if self.names[:1] == ["self"] else ()
         listed, *rest = self.parameters[len(own) :]
         if "Sequence[_int]" not in listed.types or not all(each.keyword_only for each in rest):
@@ -116,7 +116,7 @@ def type_of(text: str) -> tuple[str, ...]:
 
 
 def signatures(packet: str) -> list[Signature]:
-    """Return the overloads of a packet. Overloads that differ only in types are merged; `out` becomes a parameter."""
+    """Return the overloads of a packet. Overloads that differ only in types are merged, and `out` becomes a parameter."""
     found: list[Signature] = []
     out_of: dict[str, str] = {}
     known = [schemas.schema_of(packet, overload) for overload in schemas.overload_names(packet)]
@@ -141,7 +141,7 @@ def signatures(packet: str) -> list[Signature]:
 
 
 def _covers(wider: Signature, signature: Signature) -> bool:
-    """Return whether `signature` is `wider` without some of its optional parameters."""
+    """Return whether `signature` equals `wider` without some of the optional parameters of `wider`."""
     further = [each for each in wider.parameters if each.name not in signature.names]
     kept = tuple(each for each in wider.parameters if each.name in signature.names)
     return (
@@ -197,7 +197,7 @@ def _default(value: object) -> str:
 
 
 def _added(found: Iterable[Signature], new: Signature) -> Iterator[Signature]:
-    """Add a signature; if one has the same names, merge the types."""
+    """Add a signature, or merge its types with a signature that has the same names."""
     taken = False
     for known in found:
         if not taken and known.returns == new.returns and _alike(known, new):

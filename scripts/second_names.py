@@ -1,7 +1,8 @@
-"""The stub that type checkers need in a wheel to find `adjoint.cuda`, whose file is `adjoint/torch_names/cuda/__init__.py`.
+"""The stubs with which type checkers find modules such as `adjoint.cuda` (`adjoint/torch_names/cuda/__init__.py`).
 
-Python finds it by `adjoint/_runtime/places.py`; type checkers find only files. So the wheel has a stub at this place, which lists
-the names of the module. A checkout has no such stubs: there, type checkers see `torch.cuda`, but not `import adjoint.cuda`.
+Python finds these modules through `adjoint/_runtime/places.py`, but type checkers find only files. The wheel therefore
+has a stub at each such place, which lists the names of the module. A checkout has no such stubs, so type checkers
+understand `torch.cuda` there, but not `import adjoint.cuda`.
 """
 
 import ast
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ONE_FILE = {"absent_devices": ("mps", "mtia", "xpu")}
-"""The file that is several modules: `ONE_FILE` of `places.py`, the other way round."""
+"""The file that implements several modules, with these modules. `ONE_FILE` of `places.py` is the inverse mapping."""
 
 ANYTHING = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 
@@ -32,7 +33,7 @@ def stubs(root: Path) -> dict[str, str]:
 
 
 def _names(module: ast.Module, imports: bool) -> Iterator[str]:
-    """Yield the names that a module defines, and with `imports` also those that it imports from the package."""
+    """Yield the names that a module defines and, with `imports`, the names that it imports from the package."""
     for statement in module.body:
         match statement:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):

@@ -1,4 +1,4 @@
-"""Put the stubs of `second_names.py` into a wheel: a build hook of hatchling; `pyproject.toml` names it."""
+"""A build hook of hatchling that puts the stubs of `second_names.py` into a wheel. `pyproject.toml` names the hook."""
 
 import runpy
 import tempfile
@@ -9,10 +9,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class WheelStubs(BuildHookInterface):
-    """The hook."""
+    """The build hook."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the stubs to a folder that lives as long as the build, and add them."""
+        """Write the stubs to a temporary folder, and add them to the wheel."""
         if version == "editable":  # which has the files of the checkout, and no others
             return
         self.folder = tempfile.TemporaryDirectory()

@@ -1,7 +1,7 @@
-"""Write docs/compatibility.md: which of PyTorch's public names this package has, and why the others are missing.
+"""Write docs/compatibility.md: the public PyTorch names that this package has, and the reason for each missing name.
 
-It also writes `adjoint/torch_names/missing_names.txt`, in which the package finds the missing names. The names are those of
-`scripts/pytorch_names.txt`, which `scripts/list_pytorch_names.py` writes. PyTorch is not needed.
+The script also writes `adjoint/torch_names/missing_names.txt`, in which the package looks up missing names. The names
+come from `scripts/pytorch_names.txt`, which `scripts/list_pytorch_names.py` writes. PyTorch is not needed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OTHER_REASONS = (
         "there are no data pipes; use `Dataset`",
     ),
 )
-"""Reasons, as those of `adjoint.missing`, for names of modules that explain nothing."""
+"""Reasons for missing names, in the form of `adjoint.missing`, for modules without stand-ins."""
 
 MISSING = Path(__file__).parents[1] / "adjoint" / "torch_names" / "missing_names.txt"
 
@@ -59,7 +59,7 @@ program written for PyTorch. A missing name raises an error when the program use
 
 
 def owner_of(module: str) -> object:
-    """Return our module or class of PyTorch's name, or None."""
+    """Return this package's module or class with PyTorch's name, or None."""
     own = f"adjoint{module.removeprefix('torch')}"
     try:
         return importlib.import_module(own)
@@ -112,7 +112,7 @@ def page() -> str:
 
 
 def listed() -> str:
-    """Return the text of `missing_names.txt`: missing names of modules that explain them, and all dispatcher operators."""
+    """Return the text of `missing_names.txt`: the missing names of modules with stand-ins, and all dispatcher operators."""
     version, *lines = NAMES.read_text(encoding="utf-8").splitlines()
     operators = [line for line in lines if line.startswith("torch.ops.aten:")]
     found = [f"{module}: {' '.join(names)}" for module, names in missing_names().items() if module in EXPLAINED]

@@ -1,6 +1,6 @@
-"""Write the line counts in the table of files to read first, and their sum, in `docs/architecture.md`.
+"""Write the line counts of the files to read first, and their sum, into `docs/architecture.md`.
 
-Run `python scripts/write_line_counts.py`; a test runs `counted` and compares.
+Run `python scripts/write_line_counts.py`. A test compares the page with the result of `counted`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SUM = re.compile(r"These \d+ files (.*) [\d,]+ lines with their docstrings")
 
 
 def counted(page: str) -> tuple[str, int]:
-    """Return the page with the present line counts and their sum."""
+    """Return the page with the current line counts and their sum."""
     counts = {
         path: len((PAGE.parent / path).read_text(encoding="utf-8").splitlines()) for _, path, _ in ROW.findall(page)
     }

@@ -19,7 +19,7 @@ ROOT = Path(str(find_spec("adjoint").origin)).parent  # type: ignore[union-attr]
 
 
 def declared() -> dict[tuple[str, str], Any]:
-    """Return all declarations so far, by the part of the index and the name."""
+    """Return all declarations so far, by part of the index and name."""
     build = sys.modules.get(f"{DISPATCH}.decorators")
     if not hasattr(build, "operator"):
         return {}
@@ -43,7 +43,7 @@ def declared() -> dict[tuple[str, str], Any]:
 
 
 class Watch:
-    """Records the names that each module declares while it runs, without those of modules that it imports."""
+    """Records the names that each module declares while it runs, without the names that imported modules declare."""
 
     def __init__(self) -> None:
         self.found: dict[str, dict[tuple[str, str], Any]] = defaultdict(dict)
@@ -66,7 +66,7 @@ class Watch:
 
 
 def index() -> dict[str, dict[str, set[str]]]:
-    """Return the parts of the index, by family and name; the part of operators has only names that no other part has."""
+    """Return the parts of the index by family and name. The part of operators contains only names that no other part has."""
     sys.modules[f"{DISPATCH}.operator_index"] = nothing = ModuleType(
         "index"
     )  # so that the result does not depend on the existing index
@@ -88,7 +88,7 @@ def index() -> dict[str, dict[str, set[str]]]:
 
 
 def text() -> str:
-    """The text of the file, with names grouped by the parts that they are in."""
+    """Return the text of the file, with names grouped by the parts that contain them."""
     lines = []
     for family, names in index().items():
         together: dict[str, list[str]] = {}

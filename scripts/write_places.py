@@ -64,14 +64,14 @@ SAME = {
     "serialization._get_layout": "serialization.tensors.get_layout",
     "storage._load_from_bytes": "serialization.pickled_storages.load_from_bytes",
 }
-"""What is called differently here wherever it is: by PyTorch's name, ours."""
+"""Names that differ in every module: the name in this package by PyTorch's name."""
 
 DEEPEST = 4
 
 NAMESPACES = ("linalg", "fft", "special", "sparse", "nn.functional", "")
 
 NOWHERE = ("_C._distributed_c10d", "_C._onnx", "onnx._internal")
-"""Modules by whose absence programs learn that there is no such part."""
+"""Modules that must not exist, because programs test for them."""
 
 Where = tuple[str, str]
 
@@ -110,7 +110,7 @@ def members(module: ModuleType) -> dict[str, Any]:
 
 
 def attribute(module: ModuleType | None, name: str) -> Any:
-    """Return an attribute of a module. Return None if there is none without the table."""
+    """Return an attribute of a module, or None if the attribute does not exist without the table."""
     try:
         return getattr(module, name, None)
     except ModuleNotFoundError:
@@ -118,7 +118,7 @@ def attribute(module: ModuleType | None, name: str) -> Any:
 
 
 def is_identified(value: Any) -> bool:
-    """Return whether the identity of an object determines what it is."""
+    """Return whether a value is an object with an identity, such as a class, and not a constant."""
     if isinstance(value, (ModuleType, type, FunctionType, BuiltinFunctionType)):
         module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         return str(module).partition(".")[0] in ("torch", "adjoint", "None")
@@ -128,7 +128,7 @@ def is_identified(value: Any) -> bool:
 
 
 def home_in_pytorch(value: Any) -> Where | None:
-    """Return the module and the name of a class or function in PyTorch's pickles; also if these cannot name it."""
+    """Return the module and the name under which PyTorch's pickles would refer to a class or function."""
     if not isinstance(value, (type, FunctionType, BuiltinFunctionType)):
         return None
     module, name = str(value.__module__), value.__qualname__
@@ -148,7 +148,7 @@ def home_in_pytorch(value: Any) -> Where | None:
 
 
 def nearest(file: str, name: str, homes: set[Where]) -> Where | None:
-    """Return the nearest of PyTorch's homes for an object of this package; None if it is in the right file."""
+    """Return the nearest PyTorch module for an object of this package, or None if the object is in the right file."""
     if (file, name) in homes:
         return None
     same = [home for home in homes if home[1] == name] or [home for home in homes if len(homes) == 1]
@@ -158,7 +158,7 @@ def nearest(file: str, name: str, homes: set[Where]) -> Where | None:
 
 
 class Pairs:
-    """The pairs of corresponding objects of this package and of PyTorch."""
+    """The pairs of corresponding objects in this package and in PyTorch."""
 
     def __init__(self) -> None:
         self.theirs, self.ours = wanted_modules(), own_modules()
@@ -187,7 +187,7 @@ class Pairs:
                 self.pairs[id(value)] = value, mine
 
     def module_at(self, name: str) -> ModuleType | None:
-        """Return the module of this package with a name of PyTorch's."""
+        """Return the module of this package with the name of a PyTorch module."""
         found: Any = self.ours.get(name)
         if found is None:
             found = adjoint
@@ -198,11 +198,11 @@ class Pairs:
         return found
 
     def exists(self, module: str) -> bool:
-        """Return whether this package has a module of this name without the table, or PyTorch's has builtin functions only."""
+        """Return whether this module exists without the table, or contains only built-in functions in PyTorch."""
         return self.module_at(module) is not None or f"torch.{module}" in PRIVATE
 
     def at(self, module: str, name: str) -> Any:
-        """Return the object of this package under a name of PyTorch's."""
+        """Return the object of this package with the name of a PyTorch object."""
         return attribute(self.module_at(module), name)
 
     def lines(self) -> list[str]:

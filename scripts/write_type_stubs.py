@@ -1,10 +1,12 @@
 """Write the types of the operators for type checkers and editors: `python scripts/write_type_stubs.py`.
 
-Operators are created from declarations at import time, which a type checker does not run. The functions of namespaces and their
-other exports go to `__init__.pyi` of `adjoint` and `adjoint.nn.functional`, and to `linalg.pyi`, `special.pyi`, `fft.pyi` and
-`sparse.pyi`. The methods that operators install on `Tensor` go to `TensorMethods` in `operators/tensor_methods.pyi`; the classes
-of named results to `torch_names/return_types.pyi`. Types come from the dispatcher's schemas (`schema_types.py`), or from
-`handwritten_types.pyi` if Python's arguments differ.
+Operators are created from declarations at import time, and a type checker does not run these declarations. The
+functions and other exports of namespaces are written to `__init__.pyi` of `adjoint` and `adjoint.nn.functional`, and to
+`linalg.pyi`, `special.pyi`, `fft.pyi` and `sparse.pyi`. The methods that operators install on `Tensor` are written to
+`TensorMethods` in `operators/tensor_methods.pyi`, and the classes of named results to `torch_names/return_types.pyi`.
+
+Types come from the dispatcher's schemas (`schema_types.py`), or from `handwritten_types.pyi` if Python's arguments
+differ.
 """
 
 import ast
@@ -40,7 +42,7 @@ SOURCES = {
     "_device": "adjoint.device", "_layout": "adjoint.device", "_memory_format": "adjoint.device", "_dtype": "adjoint.dtypes",
     "Generator": "adjoint.random", "UntypedStorage": "adjoint.kernels.memory.storages", "Tensor": "adjoint.tensor",
 }  # fmt: skip
-"""Where names come from that types are written with; those with an underscore are not exported."""
+"""The modules of the names that annotations use. Names with an underscore are not exported."""
 
 ALIASES = {
     "_Number": "_bool | _int | _float | _complex",
@@ -77,12 +79,12 @@ PREFIXES = {
     "sparse": "sparse_",
     "functional": "",
 }
-"""What the dispatcher's names begin with for the functions of a namespace."""
+"""The prefix of the dispatcher's names for the functions of a namespace."""
 
 PROPERTIES = {"retains_grad": "_bool", "_backward_hooks": "dict[_int, object] | None"}
 
 LISTS = frozenset("size sizes shape dims dim repeats".split())
-"""Lists of numbers that may also be given as that many arguments."""
+"""Lists of numbers that may also be given as separate arguments."""
 
 
 def handwritten() -> dict[str, dict[str, list[str]]]:
@@ -104,7 +106,7 @@ HANDWRITTEN = handwritten()
 
 
 def accepted(function: Any) -> set[str] | None:
-    """Return the names of the parameters of a function; None if it accepts further arguments."""
+    """Return the names of the parameters of a function, or None if it accepts further arguments."""
     operator: Operator | None = getattr(function, "operator", None)
     if operator is not None:
         return {*operator.names, "self", "input", "out"}
@@ -123,7 +125,7 @@ def takes_list_as_arguments(function: Any) -> bool:
 
 
 def lines_of(namespace: str, name: str, function: Any) -> list[str]:
-    """Return the types of a function of a namespace, or of a method of `Tensor`: one line, or two for each overload."""
+    """Return the types of a function of a namespace or of a method of `Tensor`: one line, or two lines for each overload."""
     if (lines := HANDWRITTEN.get(namespace, {}).get(name)) is not None:
         return lines
     packet = PREFIXES.get(namespace, "") + name
@@ -173,7 +175,7 @@ def methods() -> Iterator[str]:
 
 
 def named_results() -> Iterator[str]:
-    """Return the classes of named results: tuples whose items have names."""
+    """Return the classes of named results, which are tuples with named items."""
     for name, kind in sorted(BY_NAME.items()):
         fields = kind.__match_args__
         yield f"class {name}(tuple[{', '.join(['Tensor'] * len(fields))}]):"
@@ -183,7 +185,7 @@ def named_results() -> Iterator[str]:
 
 
 def exports(package: ModuleType) -> Iterator[str]:
-    """Return the exports of a package: the names that it imports, and the names that it defines, mostly operators."""
+    """Return the exports of a package: the names that it imports, and the names that it defines (mostly operators)."""
     for statement in ast.parse(inspect.getsource(package)).body:
         if isinstance(statement, ast.ImportFrom):
             source = package.__name__ if statement.level else ""
@@ -203,14 +205,14 @@ def exports(package: ModuleType) -> Iterator[str]:
 
 
 def package_of(module: str) -> str:
-    """Return the package under whose name type checkers find a module of `adjoint`."""
+    """Return the name of the package in which type checkers find a module of `adjoint`."""
     first = module.partition(".")[0]
     found = (PACKAGE / "torch_names").glob(f"{ONE_FILE.get(first, first)}*")
     return "adjoint.torch_names" if any(each.stem == ONE_FILE.get(first, first) for each in found) else "adjoint"
 
 
 def late_exports() -> Iterator[str]:
-    """Return the further exports of `adjoint`: names that are imported on first use."""
+    """Return the other exports of `adjoint`, which are imported on first use."""
     for package, modules in groupby(sorted(adjoint._MODULES, key=package_of), package_of):
         yield f"from {package} import {', '.join(f'{ONE_FILE.get(name, name)} as {name}' for name in modules)}"
     for module, names in groupby(sorted(adjoint._PLACES, key=adjoint._PLACES.get), adjoint._PLACES.get):
@@ -218,7 +220,7 @@ def late_exports() -> Iterator[str]:
 
 
 def headed(lines: list[str]) -> str:
-    """Return the text of a file: imports of the names that its lines use, then the lines."""
+    """Return the text of a file: imports of the names that the lines use, and then the lines."""
     body = "\n".join([*lines, ""])
     written = body + "\n".join([text for name, text in ALIASES.items() if is_in(name, body)])
     aliases = [f"{name}: TypeAlias = {text}" for name, text in ALIASES.items() if is_in(name, written)]
@@ -231,12 +233,12 @@ def headed(lines: list[str]) -> str:
 
 
 def is_in(name: str, text: str) -> bool:
-    """Return whether a text uses a name, and does not export it."""
+    """Return whether a text uses a name without exporting it."""
     return re.search(rf"(?<![\w.]){name}\b", text) is not None and f"{name} as {name}" not in text
 
 
 def stubs() -> dict[Path, str]:
-    """Return the whole text of each file."""
+    """Return the text of each file."""
     load_all()
     files = {
         "__init__.pyi": [*exports(adjoint), *late_exports(), *functions("torch")],
