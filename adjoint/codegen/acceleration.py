@@ -104,10 +104,7 @@ class CompiledLoops:
             if isinstance(argument, numpy.generic):  # a NumPy scalar has no address
                 return NotImplemented
         try:
-            result = form(*args, **options)
-            if result is NotImplemented and (copied := without_repetition(args)) is not None:
-                return form(*copied, **options)
-            return result
+            return form(*args, **options)
         except Exception as error:
             from .llvm.values import CompilationError
 
@@ -142,21 +139,13 @@ class RepeatedForm:
         return result
 
 
-def without_repetition(args: tuple[Any, ...]) -> list[Any] | None:
-    """Return the arguments with copies of arrays that repeat elements in memory, or None if there are no such arrays.
+def without_repetition(argument: Any) -> Any:
+    """Return a row-major copy of an array with elements that repeat in memory, or the argument itself if it is none.
 
-    The gradients of sums are such arrays. Forms may write to their first argument, so it is not copied if it is writeable.
+    Compiled code reads each element at its own address. The gradients of sums, for example, repeat one element.
     """
-    copied = [
-        row_major(arg) if is_repeated(arg) and (place or not arg.flags.writeable) else arg
-        for place, arg in enumerate(args)
-    ]
-    return None if all(map(operator.is_, copied, args)) else copied
-
-
-def is_repeated(arg: Any) -> bool:
-    """Return whether `arg` is an array with elements that repeat in memory."""
-    return isinstance(arg, numpy.ndarray) and 0 in arg.strides and not arg.flags.c_contiguous
+    repeated = isinstance(argument, numpy.ndarray) and 0 in argument.strides and not argument.flags.c_contiguous
+    return row_major(argument) if repeated else argument
 
 
 LOOPS = CompiledLoops()
@@ -171,6 +160,10 @@ def accelerated(path: str, *, elements: int) -> Callable[[_Form], _Form]:
         def kernel(first: Any, *args: Any, **options: Any) -> Any:
             if first.size >= elements or LOOPS.every_size:
                 result = LOOPS.run(path, first, *args, **options)
+                if result is NotImplemented:
+                    copies = [*map(without_repetition, args)]
+                    if not all(map(operator.is_, copies, args)):
+                        result = LOOPS.run(path, first, *copies, **options)
                 if result is not NotImplemented:
                     return result
             return form(first, *args, **options)

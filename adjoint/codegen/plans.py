@@ -12,6 +12,7 @@ compiled program calls `kernel.plan(...)`, plans its memory, and calls `plan.int
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,8 +20,7 @@ import numpy
 from numpy import ndarray
 
 from .._runtime.forks import code_of
-from ..kernels.runtime.layout import row_major
-from .acceleration import LOOPS, is_repeated
+from .acceleration import LOOPS, without_repetition
 from .costs import CALLS
 
 Dtype = numpy.dtype[Any]
@@ -120,16 +120,12 @@ def _copying(run: Callable[..., Any]) -> Callable[..., Any]:
     return into
 
 
-def _copied(argument: Any) -> Any:
-    return row_major(argument) if is_repeated(argument) else argument
-
-
 def _of_copies(plan: Plan) -> Plan:
     """Return `plan` for arguments that repeat elements in memory: it computes with copies."""
     return Plan(
         plan.results,
-        run=lambda *arguments: plan.run(*map(_copied, arguments)),
-        into=lambda out, *arguments: plan.into(out, *map(_copied, arguments)),
+        run=lambda *arguments: plan.run(*map(without_repetition, arguments)),
+        into=lambda out, *arguments: plan.into(out, *map(without_repetition, arguments)),
     )
 
 
@@ -188,8 +184,10 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
             made = LOOPS.run(path, *given) if LOOPS.enabled and given is not NotImplemented else NotImplemented
             if made is not NotImplemented:
                 plan = made if isinstance(made, Plan) else made.plan(names)
-            elif any(map(is_repeated, args)):
-                plan = _of_copies(make((key, "copies"), *map(_copied, args)))
+            else:
+                copies = tuple(map(without_repetition, args))
+                if not all(map(operator.is_, copies, args)):
+                    plan = _of_copies(make((key, "copies"), *copies))
             return plans.keep(key, plan)
 
         parts = ["LOOPS._enabled", "LOOPS.every_size"]

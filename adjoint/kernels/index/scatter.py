@@ -187,7 +187,7 @@ def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -
     """Return whether a compiled loop has written or combined `values`: one for each index (in bounds), one for all, or slices."""
     if not LOOPS.takes(max(index.size, values.size), MOVED):
         return False
-    return LOOPS.run("index.scattering.scatter", x, dim, index, values, how) is not NotImplemented
+    return LOOPS.run("index.scattering.scatter", x, dim, index, row_major(values), how) is not NotImplemented
 
 
 def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None, of_slices: bool = False) -> bool:
@@ -507,7 +507,7 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
     """Execute `out[index[i]] += rows[i]` for a contiguous `out` with two dimensions."""
     if (
         LOOPS.takes(rows.size, MOVED)
-        and LOOPS.run("index.scattering.add_rows_at", out, index, rows) is not NotImplemented
+        and LOOPS.run("index.scattering.add_rows_at", out, index, row_major(rows)) is not NotImplemented
     ):
         return
     if rows.size >= SUMMED and numpy.bincount(as_places(index)).max() == 1:  # ten times as fast as one after another
