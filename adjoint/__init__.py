@@ -117,7 +117,7 @@ _NAMES = {
         "_fft_c2c _fft_c2r _fft_r2c _index_put_impl_ _int_mm _is_all_true _is_any_true _is_zerotensor "
         "_log_softmax _logcumsumexp _lu_with_info _masked_softmax _neg_view_copy _nnpack_available _pack_padded_sequence "
         "_reshape_from_tensor _scaled_dot_product_attention_math _segment_reduce _softmax _sparse_csr_prod _sparse_csr_sum "
-        "_stack _to_cpu _unique2 _unsafe_index _unsafe_index_put _validate_sparse_compressed_tensor_args "
+        "_stack _to_cpu _unique _unique2 _unsafe_index _unsafe_index_put _validate_sparse_compressed_tensor_args "
         "_validate_sparse_coo_tensor_args _weight_norm_interface"
     ),
     "_utils": "_assert",

@@ -80,6 +80,8 @@ def __getattr__(name: str) -> Any:
         return value
     if name == "kineto_available":
         return import_late("adjoint.profiler").kineto_available
+    if name == "torch":
+        return import_late("adjoint")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -14,6 +14,7 @@ from ..tape.saved_attributes import SavedTensor as SavedTensor
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
 from .graph import saved_tensors_hooks
+from .saved_variable import SavedVariable
 
 __all__ = ["SavedTensor", "_InputMetadata"]
 
@@ -76,6 +77,11 @@ def _top_saved_tensors_default_hooks(ignore_is_tracing: bool) -> tuple[Any, Any]
     """Return the innermost pair of saved-tensor hooks, or None."""
     hooks = modes.STATE.saved_tensor_hooks
     return (hooks[-1][0], hooks[-1][1]) if hooks else None
+
+
+def _make_saved_tensor(tensor: Tensor, is_output: bool, is_inplace_on_view: bool = False) -> SavedTensor:
+    """Save `tensor`, through the saved-tensor hooks if there are any."""
+    return SavedVariable(tensor, 0 if is_output else None)
 
 
 class CreationMeta(enum.Enum):

@@ -45,6 +45,7 @@ class FunctionNode(FunctionCtx, Node):
     marked_constant: tuple[int, ...] = ()
     materialize_grads = True
     _materialize_non_diff_grads = True
+    _is_pure_view = False
     needs_input_grad: tuple[bool, ...] = ()
     _saved: Any = ()
     _constant_outputs: tuple[int, ...] = ()
@@ -59,11 +60,7 @@ class FunctionNode(FunctionCtx, Node):
 
         In `jvp`, the tensors given to `save_for_forward`.
         """
-        if self.in_jvp:
-            kept = self.saved_for_forward if self.saved_for_forward is not None else self.to_save
-            if kept is not None:
-                return kept
-        return unpacked(self)
+        return (self.saved_for_forward or ()) if self.in_jvp else unpacked(self)
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -98,9 +95,6 @@ class FunctionNode(FunctionCtx, Node):
                 if grad is None:
                     grads = materialized(self, grads)
                     break
-        task = modes.STATE.task
-        if task is not None:
-            task.node = self
         cls = self._forward_cls
         function = cls.backward if cls.vjp is Function.vjp else only_vjp(cls)
         results = function(self, list(grads)) if cls.boxed_grads_call else function(self, *grads)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._runtime.tracebacks import warn
 from ..tape import modes
+from ..tape.edges import edge_of
 from ..tape.interpreters import innermost
 from ..tape.node import Node, start
 from ..tensor import Tensor, wrap
@@ -104,19 +105,36 @@ def _refuse_keyword_only(signature: inspect.Signature, args: tuple[Any, ...], ke
 
 
 class Error(Node):
-    """The history of the results of a `once_differentiable` backward. Differentiating the results raises an error."""
+    """The history of tensors that cannot be differentiated. Its backward raises an error."""
 
-    __slots__ = ()
+    __slots__ = ("message",)
+    message: str
 
     def name(self) -> str:
         """Return PyTorch's full name."""
         return "torch::autograd::Error"
 
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
-        """Raise an error, because the backward cannot be differentiated."""
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        """Raise the error."""
+        raise RuntimeError(self.message)
 
     backward_recorded = backward
+
+
+def failing(message: str, tensors: Sequence[Any]) -> list[Any]:
+    """Return `tensors` with a history whose backward raises RuntimeError with `message`. Other objects stay unchanged."""
+    node = object.__new__(Error)
+    node.message = message
+    start(node, tuple([edge_of(each) if isinstance(each, Tensor) else None for each in tensors]), 2)
+    results = [wrap(each._array) if isinstance(each, Tensor) else each for each in tensors]
+    made = [(number, each) for number, each in enumerate(results) if isinstance(each, Tensor)]
+    node._grad_shape, node._grad_dtype = [None] * len(results), [None] * len(results)
+    for number, each in made:
+        node._grad_shape[number], node._grad_dtype[number] = each._array.shape, each._array.dtype
+        each._edge = (node, number)
+    if len(results) == 1:
+        node._grad_shape, node._grad_dtype = node._grad_shape[0], node._grad_dtype[0]
+    return results
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,19 +148,11 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         if not modes.is_grad_enabled() or not needs:
             return results
         several = isinstance(results, tuple)
-        marked = [undifferentiable(result) for result in (results if several else (results,))]
+        leaves = [
+            wrap(each._array, True) if isinstance(each, Tensor) else each
+            for each in (results if several else (results,))
+        ]
+        marked = failing("trying to differentiate twice a function that was marked with @once_differentiable", leaves)
         return tuple(marked) if several else marked[0]
 
     return wrapper
-
-
-def undifferentiable(result: Any) -> Any:
-    """Return `result` with a history that leads nowhere, and that raises an error when it is differentiated."""
-    if not isinstance(result, Tensor):
-        return result
-    node = object.__new__(Error)
-    start(node, (None,), 2)
-    result = wrap(result._array)
-    node._grad_shape, node._grad_dtype = result._array.shape, result._array.dtype
-    result._edge = (node, 0)
-    return result

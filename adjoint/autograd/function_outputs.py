@@ -44,7 +44,7 @@ def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
     """Return whether the output is one new tensor that needs only `node` as its history."""
     if type(output) is not Tensor or output._edge is not None or output._base is not None:
         return False
-    if node.dirty_tensors or node.non_differentiable or output._array.dtype.kind not in "fc":
+    if node.dirty_tensors or node.non_differentiable or node._is_pure_view or output._array.dtype.kind not in "fc":
         return False
     for arg in args:  # noqa: SIM110  (`all` takes longer than the rest of these questions)
         if arg is output:
@@ -55,7 +55,12 @@ def is_simple(output: Any, node: Any, args: tuple[Any, ...]) -> bool:
 def tie_outputs(node: Any, args: tuple[Any, ...], outputs: list[Any], recording: bool) -> list[Any]:
     """Return the results of `apply` for `outputs`. If `recording`, `node` becomes the history of the tracked results."""
     if recording:
-        check_saved(node)
+        check_saved(node.to_save)
+    if node._is_pure_view and (sum(node._tensor_inputs), len(outputs)) != (1, 1):
+        raise RuntimeError(
+            "Pure view custom Function can only have one input Tensor and one output Tensor. Open an issue if you need to "
+            "support more."
+        )
     constant = marked(node, "non_differentiable", "mark_non_differentiable only accepts variable arguments, but got")
     dirty = marked(node, "dirty_tensors", "mark_dirty can only accept variables, but argument")
     for tensor in dirty:
@@ -158,16 +163,15 @@ class Outputs:
         return result
 
     def check_dirty(self, tensor: Tensor, role: Role) -> None:
-        """Raise an error if autograd forbids the in-place change of an argument. Warn if `tensor` is not an argument."""
+        """Raise an error if autograd forbids the in-place change. Warn if `tensor` is neither an argument nor a view."""
         if tensor.requires_grad and not is_recorded(tensor._edge):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        if not role.is_argument:
+            if tensor._base is not None:
+                raise RuntimeError(DIRTY_OTHER)
+            warn(DIRTY_OTHER)
         if tensor._base is not None and len(self.outputs) > 1 and can_require_grad(tensor._array):
             raise RuntimeError(DIRTY_VIEW)
-        if not role.is_argument:
-            warn(
-                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
-                "passed to ctx.mark_dirty()."
-            )
         views.check_history(tensor)
 
     def rebase(self, changed: Tensor, number: int) -> None:
@@ -183,7 +187,7 @@ class Outputs:
         result._edge = (self.node, number)
         if result._base is not None:
             result._view_version = shared_counter(result)[0]
-            result._creation = views.MULTI_OUTPUT if self.are_several() else views.CUSTOM
+            result._creation = self.creation()
 
     def leave_untracked(self, result: Tensor, role: Role) -> None:
         """Leave a result out of the graph.
@@ -193,7 +197,13 @@ class Outputs:
         if role.is_constant:
             result._edge = None
         if result._base is not None and self.shows_argument(result):
-            result._creation = views.CUSTOM
+            result._creation = self.creation()
+
+    def creation(self) -> str | None:
+        """Return the mark of a view, which decides whether the view may be changed in place."""
+        if self.node._is_pure_view:
+            return None
+        return views.MULTI_OUTPUT if self.are_several() else views.CUSTOM
 
     def are_several(self) -> bool:
         """Return whether more than one output is differentiable."""
@@ -249,6 +259,10 @@ SAVED_ARGUMENT = (
     "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
     "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside the "
     "forward function itself."
+)
+DIRTY_OTHER = (
+    "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to "
+    "ctx.mark_dirty()."
 )
 DIRTY_VIEW = (
     "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one "

@@ -5,6 +5,7 @@ This module also determines which of the reachable nodes must run, and their ord
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Container
 from heapq import heappop, heappush
@@ -12,13 +13,17 @@ from itertools import count
 from types import FrameType
 from typing import Any
 
+from .._runtime.tracebacks import variables_in
 from ..tape import modes
-from ..tape.modes import STATE
+from ..tape.modes import FLAGS, STATE
 from ..tape.node import AccumulateGrad, Node, accumulator_of
 from ..tensor import Tensor
 from .shown import Shown
 
 _next_id = count().__next__
+
+_RUNNERS = {"execute": "node", "finish_leaf": "leaf"}
+"""The functions that run nodes and finish leaves, and the variable of each that holds the node or the leaf."""
 
 
 class Capture:
@@ -50,11 +55,10 @@ class GraphTask:
     `retain_graph`: whether nodes keep their saved tensors. `create_graph`: whether gradients are tensors and are
     recorded. `capture`: the requested inputs, or None for all leaves. `accumulating`: whether gradients accumulate into
     the `.grad` of leaves. `order`, `uses`, `needed`: the results of discovery. `depth`: the number of enclosing runs in
-    this thread. `node`: the current node, if other code may read it. A leaf represents its `AccumulateGrad`. `frame`:
-    the user's frame that started the run, if it has been looked up. `root`: the only root, if there is one. The hooks
-    of this root run whether its gradient is requested or not, as in PyTorch. `given`: the tensors of the initial
-    gradients, if the caller gave them. `shown`: the tensors through which user code sees gradient arrays, if user code
-    has seen any.
+    this thread. `node`: the current node, in anomaly mode. `frame`: the user's frame that started the run, if it has
+    been looked up. `root`: the only root, if there is one. The hooks of this root run whether its gradient is requested
+    or not, as in PyTorch. `given`: the tensors of the initial gradients, if the caller gave them. `shown`: the tensors
+    through which user code sees gradient arrays, if user code has seen any.
     """
 
     retain_graph = False
@@ -67,7 +71,7 @@ class GraphTask:
     depth = 0
     callbacks: list[Callable[[], Any]] | None = None
     needed: dict[Node, tuple[Any, ...]] | None = None
-    node: Node | Tensor | None = None
+    node: Node | None = None
     id: int | None = None
     stopped_recording = False
     frame: FrameType | None = None
@@ -101,7 +105,7 @@ class GraphTask:
             return node.variable in capture.leaves
         if self.needed is None:
             self.needed = {node: node._edges for node in self.order}
-        return node in self.needed or (capture is not None and node in capture.outputs)
+        return node in self.needed or (capture is not None and node in capture.outputs and node in self.order)
 
 
 def current_task_id() -> int:
@@ -131,8 +135,9 @@ def execution_order() -> list[Node]:
             "e.g. by running:\n\n>>> with torch.autograd.set_multithreading_enabled(False):\n...     torch.autograd.grad(...)\n"
         )
     nodes = [node for node in task.order if task.will_run(node)]
-    if task.node in nodes:
-        nodes = nodes[nodes.index(task.node) :]
+    current = current_node()
+    if current in nodes:
+        nodes = nodes[nodes.index(current) :]
     assert task.needed is not None  # set by `will_run`
     leading_on = [[edge for edge in task.needed.get(node, ()) if isinstance(edge, Tensor)] for node in nodes]
     awaited = Counter(leaf for leaves in leading_on for leaf in leaves)
@@ -171,11 +176,17 @@ def run_callbacks(callbacks: list[Callable[[], Any]]) -> None:
 
 
 def current_node() -> Node | None:
-    """Return the node that this thread is running in a backward (in a hook, the node of that hook), or None."""
-    task = modes.STATE.task
-    if task is None:
-        return None
-    return accumulator_of(task.node) if isinstance(task.node, Tensor) else task.node
+    """Return the node that this thread is running in a backward (in a hook, the node of that hook), or None.
+
+    The engine does not store the node, because this would slow down every backward. Its frames contain the node.
+    """
+    assert FLAGS.engine is not None
+    runners = {FLAGS.engine[name].__code__: variable for name, variable in _RUNNERS.items()}
+    frame: FrameType | None = sys._getframe(1) if modes.STATE.task is not None else None
+    while frame is not None and frame.f_code not in runners:
+        frame = frame.f_back
+    found = None if frame is None else variables_in(frame).get(runners[frame.f_code])
+    return accumulator_of(found) if isinstance(found, Tensor) else found
 
 
 def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
@@ -186,7 +197,7 @@ def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
         plain = needed = task.needed = find_needed(task.order, capture)
         if task.accumulating:
             # The `.grad` of outputs counts too: such nodes run, as leaves do, and their gradients are dropped.
-            for node in capture.outputs:
+            for node in capture.outputs.keys() & set(task.order):
                 needed.setdefault(node, (None,) * len(node._edges))
         if capture.outputs:
             plain = needed.keys() - capture.outputs.keys()

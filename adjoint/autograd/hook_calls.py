@@ -199,9 +199,12 @@ def run_accumulator(node: AccumulateGrad, grad: Any, create_graph: bool) -> None
     stop_recording()
     for hook in list((hooks.pre or {}).values()):
         grads = replaced_tuple(hook, hook(grads), grads)
+    leaf, is_first = node.variable, node.variable._grad is None
     if grads[0] is not None:
-        accumulate(node.variable, from_tensor(grads[0], create_graph), create_graph)
-    run_post_accumulate_hooks(node.variable)
+        accumulate(leaf, from_tensor(grads[0], create_graph), create_graph)
+        if is_first and leaf._grad is not None and not create_graph:
+            grads = (made(leaf._grad._array),)  # post-hooks see changes of `.grad`, which has taken the gradient over
+    run_post_accumulate_hooks(leaf)
     for group in hooks.post:
         for hook in list(group.values()):
             hook((), grads)

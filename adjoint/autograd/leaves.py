@@ -26,7 +26,6 @@ def finish_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> None:
         node = live_accumulator(leaf)
         if (node is None or node._hooks is None) and task.accumulates(leaf):
             accumulate(leaf, buffers.pop(place), task.create_graph)
-            task.node = leaf
             run_post_accumulate_hooks(leaf)
             return
     try:
@@ -46,7 +45,6 @@ def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     if extra is not None and extra.grad_dtype is not OWN and grad is not None:
         grad = validate_grad(grad, grad.shape, leaf._array.dtype, None, leaf)
     if extra is not None and extra.hooks:
-        task.node = leaf
         grad = run_leaf_hooks(leaf, grad, task.create_graph)
     if capture is not None and (leaf not in capture.leaves or not task.accumulating):
         if leaf in capture.leaves:
@@ -60,7 +58,6 @@ def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
 
 def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     """Add `grad` to the `.grad` of a leaf in an unusual case."""
-    task.node = leaf
     node = live_accumulator(leaf)
     if node is not None and node._hooks is not None:
         run_accumulator(node, grad, task.create_graph)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from ..dtypes import C_NAMES, dtype
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.hook_handles import HookDict, RemovableHandle
-from ..tape.node import own_hooks
+from ..tape.node import Node, own_hooks
 from ..tensor import Tensor, can_require_grad, history, is_recorded
 from .backward import backward_of
 
@@ -180,6 +181,17 @@ def set_volatile(self: Tensor, value: bool | None = None) -> None:
     warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning)
 
 
+def _use_count(self: Tensor) -> int:
+    """Return the number of owners that the tensor has in PyTorch: the program, and its `AccumulateGrad` if a graph needs one."""
+    edges = [each for each in gc.get_referrers(self) if type(each) is tuple]
+    return 1 + any(isinstance(each, Node) for each in gc.get_referrers(*edges))
+
+
+def keep_grad_fn(self: Tensor) -> None:
+    """Refuse to delete the attribute."""
+    raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+
+
 def keep_backward_hooks(self: Tensor) -> None:
     """Refuse to delete the attribute."""
     raise RuntimeError("Deletion of _backwards_hooks not allowed!")
@@ -217,11 +229,14 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
 
 def install() -> None:
     """Make these functions methods of `Tensor`."""
-    for function in (backward, register_hook, register_post_accumulate_grad_hook, requires_grad_, retain_grad):
+    for function in (
+        backward, register_hook, register_post_accumulate_grad_hook, requires_grad_, retain_grad, _use_count,
+    ):  # fmt: skip
         function.__module__, function.__qualname__ = Tensor.__module__, f"Tensor.{function.__name__}"
         setattr(Tensor, function.__name__, function)
     for name, accessors in (
         ("_backward_hooks", (backward_hooks, set_backward_hooks, keep_backward_hooks)),
+        ("_grad_fn", (lambda tensor: tensor.grad_fn, None, keep_grad_fn)),
         ("_post_accumulate_grad_hooks", (post_accumulate_hooks,)),
         ("grad_dtype", (grad_dtype, set_grad_dtype)),
         ("retains_grad", (retains_grad,)),

@@ -64,34 +64,34 @@ class SavedVariable(SavedTensor):
             result._own_extra().tangents = tensor._extra.tangents
         return result
 
-    @property
-    def data(self) -> Any:
-        """The packed object if hooks are registered, otherwise the tensor."""
-        return self.tensor.packed if type(self.tensor) is Packed else self.tensor
+    def stored(self) -> Any:
+        """Return the tensor, or a `Packed` if hooks are registered."""
+        return self.tensor
 
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
+    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
+        """Replace the saved tensor by the result of the first of two hooks, and read it back through the second hook."""
         if type(self.tensor) is Packed:
             raise RuntimeError(HOOKS_ARE_SET)
-        check_callable(pack_hook, unpack_hook)
+        check_callable(hooks)
         edge = None if self.output_nr is not None else edge_of(self.tensor)
         with modes_without_hooks():
-            self.tensor = pack(shown(self.tensor, None), (pack_hook, unpack_hook), edge)
+            self.tensor = pack(shown(self.tensor, None), hooks, edge)
 
 
 class SavedNone(SavedTensor):
     """The None given to `save_for_backward`, as `_raw_saved_tensors` returns it."""
 
     __slots__ = ()
-    data = None
 
     def __init__(self) -> None:
         pass
 
-    def unpack(self) -> None:
-        """None."""
+    def stored(self) -> None:
+        """Return None."""
 
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+    unpack = stored
+
+    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
         """Raise an error, because None cannot have hooks."""
         raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
 
@@ -104,12 +104,12 @@ def check_tuple(name: str, value: Any) -> None:
         )
 
 
-def check_saved(node: Any) -> None:
-    """Raise an error unless the values given to `save_for_backward` are tensors or None."""
-    if node.to_save is None:
+def check_saved(values: Any) -> None:
+    """Raise an error unless `values`, which `save_for_backward` has received, are tensors or None."""
+    if values is None:
         return
-    check_tuple("to_save", node.to_save)
-    for position, value in enumerate(node.to_save):
+    check_tuple("to_save", values)
+    for position, value in enumerate(values):
         if not isinstance(value, Tensor) and value is not None:
             raise TypeError(
                 f"save_for_backward can only save variables, but argument {position} is of type {type(value).__name__}"
@@ -121,10 +121,14 @@ def save(node: Any, outputs: list[Any]) -> None:
     if node.to_save is None:
         return
     check_tuple("to_save", node.to_save)
+    values, node.to_save = (
+        node.to_save,
+        None,
+    )  # first, because a hook may raise an error, and an output refers to the node
     saved: list[SavedVariable | None] = []
-    for tensor in node.to_save:
+    for tensor in values:
         if not isinstance(tensor, Tensor):
-            check_saved(node)  # raises an error, unless the node is None
+            check_saved(values)  # raises an error, unless the value is None
             saved.append(None)
             continue
         edge = tensor._edge

@@ -62,7 +62,7 @@ class Node(NodeInterface):
     def name(self) -> str:
         """Return the name printed in `grad_fn=<...>`. Without a derivative, it is the name of PyTorch's C++ class."""
         name = type(self).__name__
-        return "torch::autograd::NotImplemented" if name == "NotImplemented" else name
+        return f"torch::autograd::{name}" if name in ("NotImplemented", "CopyBackwards") else name
 
     def _operation(self) -> str:
         """Return the name of the operation for error messages: the node's name without `Backward0`."""

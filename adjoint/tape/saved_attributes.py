@@ -24,9 +24,9 @@ HOOKS_ARE_SET = (
 )
 
 
-def check_callable(pack_hook: Any, unpack_hook: Any) -> None:
-    """Raise an error unless both hooks can be called."""
-    if not (callable(pack_hook) and callable(unpack_hook)):
+def check_callable(hooks: tuple[Any, ...]) -> None:
+    """Raise an error unless `hooks` are two functions."""
+    if len(hooks) != 2 or not all(map(callable, hooks)):
         raise TypeError(
             "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
             "    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
@@ -39,27 +39,40 @@ class SavedTensor:
 
     __slots__ = ("_item", "_node")
 
-    def __init__(self, node: Node, item: str) -> None:
+    def __init__(self, node: Node | None = None, item: str = "") -> None:
+        if node is None:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         self._node = node
         self._item = item
 
     def __repr__(self) -> str:
         return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
 
-    @property
-    def data(self) -> Any:
-        """The packed object if hooks are registered, otherwise the tensor."""
+    def stored(self) -> Any:
+        """Return the tensor, or a `Packed` if hooks are registered."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
             raise released(self._node)
-        return saved.packed if type(saved) is Packed else unpack(self._node, self._item)
+        return saved if type(saved) is Packed else unpack(self._node, self._item)
+
+    @property
+    def data(self) -> Any:
+        """The packed object if hooks are registered, otherwise the tensor."""
+        saved = self.stored()
+        return saved.packed if type(saved) is Packed else saved
+
+    @property
+    def unpack_hook(self) -> Callable[[Any], Any] | None:
+        """The second hook if hooks are registered, otherwise None."""
+        saved = self.stored()
+        return saved.unpack_hook if type(saved) is Packed else None
 
     def unpack(self) -> Any:
         """Return the tensor, read back through the hook if there is one."""
         return read_saved(self._node, f"_saved_{shown_name(self._item)}")
 
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Replace the saved tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
+    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
+        """Replace the saved tensor by the result of the first of two hooks, and read it back through the second hook."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
             raise RuntimeError(FREED_BEFORE_HOOKS)
@@ -67,14 +80,14 @@ class SavedTensor:
             raise RuntimeError(HOOKS_ARE_SET)
         if saved is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        check_callable(pack_hook, unpack_hook)
+        check_callable(hooks)
         edge = None
         if isinstance(saved, ndarray):
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
         else:
             edge = edge_of(saved)
         with modes_without_hooks():
-            setattr(self._node, f"saved_{self._item}", pack(shown(saved, None), (pack_hook, unpack_hook), edge))
+            setattr(self._node, f"saved_{self._item}", pack(shown(saved, None), hooks, edge))
 
 
 class SavedElement(SavedTensor):
@@ -86,21 +99,20 @@ class SavedElement(SavedTensor):
         super().__init__(node, item)
         self._position = position
 
-    @property
-    def data(self) -> Any:
-        """The packed object if hooks are registered, otherwise the tensor or None."""
+    def stored(self) -> Any:
+        """Return the tensor or None, or a `Packed` if hooks are registered."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
             raise released(self._node)
         packed = saved.packed.get(self._position) if saved.packed is not None else None
-        return saved.element(self._position) if packed is None else packed.packed
+        return saved.element(self._position) if packed is None else packed
 
     def unpack(self) -> Any:
         """Return the tensor, restored by the hook if there is one, or None."""
         return super().unpack()[self._position]
 
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Replace the tensor by `pack_hook(tensor)`, and read it back through `unpack_hook`."""
+    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
+        """Replace the tensor by the result of the first of two hooks, and read it back through the second hook."""
         saved = getattr(self._node, f"saved_{self._item}")
         if saved is RELEASED:
             raise RuntimeError(FREED_BEFORE_HOOKS)
@@ -108,9 +120,9 @@ class SavedElement(SavedTensor):
             raise RuntimeError(HOOKS_ARE_SET)
         if saved.element(self._position) is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        check_callable(pack_hook, unpack_hook)
+        check_callable(hooks)
         with modes_without_hooks():
-            packed = saved.packed_by((pack_hook, unpack_hook), (self._position,))
+            packed = saved.packed_by(hooks, (self._position,))
         setattr(self._node, f"saved_{self._item}", packed)
 
 
@@ -158,7 +170,9 @@ def read_saved(node: Node, attribute: str) -> Any:
         if item.endswith("_strides") and value is not None:
             dtype = node._grad_dtype[0] if isinstance(node._grad_dtype, list) else node._grad_dtype
             return tuple(step // dtype.itemsize for step in value)
-        return _unsigned(name, value)
+        return (
+            float(value) if type(value) is int and node.operator.types.get(item) == "Float" else _unsigned(name, value)
+        )
     if raw:
         return SavedTensor(node, item)
     tensor = unpack(node, item)

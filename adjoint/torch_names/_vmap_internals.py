@@ -9,6 +9,7 @@ from typing import Any
 from adjoint._runtime.tracebacks import warn
 from adjoint.tensor import Tensor
 from adjoint.transforms.vmap import vmap as newer
+from adjoint.transforms.vmap_interpreter import LEGACY
 
 __all__ = ["vmap"]
 
@@ -43,7 +44,7 @@ def _vmap(
             absent.extend(place for place, each in enumerate(result) if each is None)
             return tuple(each for each in result if each is not None)
 
-        result = newer(without_absent, in_dims, out_dims)(*args)
+        result = newer(without_absent, in_dims, out_dims, LEGACY)(*args)
         if not isinstance(result, tuple):
             return result
         parts = list(result)

@@ -23,7 +23,7 @@ __all__ = [
     "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true", "_is_zerotensor", "_log_softmax",
     "_logcumsumexp", "_lu_with_info", "_masked_softmax", "_neg_view_copy", "_nnpack_available", "_pack_padded_sequence",
     "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax", "_sparse_csr_prod",
-    "_sparse_csr_sum", "_stack", "_to_cpu", "_unique2", "_unsafe_index", "_unsafe_index_put",
+    "_sparse_csr_sum", "_stack", "_to_cpu", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_weight_norm_interface",
 ]  # fmt: skip
 
@@ -109,6 +109,11 @@ def _logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tens
 def _segment_reduce(*args: Any, **options: Any) -> Tensor:
     """Return the reduction of each segment, as `torch.segment_reduce` does."""
     return torch.segment_reduce(*args, **options)
+
+
+def _unique(input: Tensor, sorted: bool = True, return_inverse: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the distinct elements, and the positions of all elements among them (empty unless requested)."""
+    return _unique2(input, sorted, return_inverse)[:2]
 
 
 def _unique2(

@@ -16,7 +16,7 @@ from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
 from .batched_tensor import BatchedTensor
 from .tree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
-from .vmap_interpreter import VmapInterpreter
+from .vmap_interpreter import LEGACY, VmapInterpreter
 
 __all__ = ["vmap"]
 
@@ -47,7 +47,7 @@ def vmap(
     >>> torch.vmap(torch.dot)(torch.ones(3, 5), torch.ones(3, 5))
     tensor([5., 5., 5.])
     """
-    if randomness not in ("error", "different", "same"):
+    if randomness not in ("error", "different", "same", LEGACY):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
@@ -159,12 +159,14 @@ def _run_within(
     level: VmapInterpreter, func: Any, leaves: list[Any], structure: TreeSpec, dims: list[Any], keywords: dict[str, Any]
 ) -> Any:
     """Run `func` for the whole batch, and return its result. The tensors with a batch dimension belong to `level`."""
-    level.begin()
+    if level.randomness != LEGACY:
+        level.begin()
     level.enter()
     try:
         return func(*_create_batched_inputs(dims, leaves, level, structure), **keywords)
     finally:
-        level.end()
+        if level.randomness != LEGACY:
+            level.end()
         level.leave()
 
 

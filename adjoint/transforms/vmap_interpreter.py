@@ -33,6 +33,9 @@ from .batching import SAME_OF_DIFFERENT, Batch
 from .forward_mode import carry_tangents
 from .tree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
+LEGACY = "legacy"
+"""The `randomness` of PyTorch's older `vmap`, which is no function transform and runs the `forward` of a custom `Function`."""
+
 
 class VmapInterpreter(Interpreter, Transform, Batch):
     """The interpreter of one `vmap`. It wraps the tensors that have its batch dimension."""
@@ -93,8 +96,13 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         """Return whether all batch elements get the same random numbers: `"same"` or `"different"`.
 
         Raises:
-            RuntimeError: if `randomness` is "error".
+            RuntimeError: if `randomness` is "error" or `LEGACY`.
         """
+        if self.randomness == LEGACY:
+            raise RuntimeError(
+                "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations outside "
+                "of vmap as a workaround"
+            )
         if self.randomness == "error":
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
@@ -250,6 +258,8 @@ class VmapInterpreter(Interpreter, Transform, Batch):
 
     def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Apply a custom `Function` by its own `vmap`, or by a generated `vmap` if the class requests it."""
+        if self.randomness == LEGACY:
+            return function.applied(args)[1]
         if function.setup_context is Function.setup_context:
             raise without_setup_context()
         overridden, generated = function.vmap is not Function.vmap, getattr(function, "generate_vmap_rule", False)

@@ -179,11 +179,25 @@ def check_reentrant(first: list[Array], second: list[Array], tolerance: float) -
 
 
 def check_linear(mapping: Mapping) -> None:
-    """Check that zero gradients of the outputs give zero gradients of the inputs."""
+    """Check that zero gradients of the outputs give zero gradients of the inputs, in the layouts of the inputs."""
     zeros = [wrap(numpy.zeros_like(output._array)) for output in mapping.outputs]
     found = grad(mapping.outputs, mapping.sources, zeros, retain_graph=True, allow_unused=True)
+    for gradient, source in zip(found, mapping.sources, strict=True):
+        if gradient is not None and gradient.layout is not strided:
+            check_layout(gradient, source)
     if any(gradient is not None and to_dense(read_array(gradient)).any() for gradient in found):
         raise GradcheckError("backward not multiplied by grad_output")
+
+
+def check_layout(gradient: Tensor, source: Tensor) -> None:
+    """Check that a sparse gradient has the layout of its input."""
+    if gradient.layout is not source.layout:
+        raise GradcheckError(f"grad is incorrect layout ({gradient.layout} is not {source.layout})")
+    kind = str(gradient.layout).removeprefix("torch.").removesuffix("_coo")
+    for name in ("sparse_dim", "dense_dim"):
+        got, expected = getattr(gradient, name)(), getattr(source, name)()
+        if got != expected:
+            raise GradcheckError(f"grad is {kind} tensor, but has incorrect {name} {got}, expected {expected}")
 
 
 def check_undefined_gradients(mapping: Mapping) -> None:
@@ -247,7 +261,8 @@ def check_undefined_tangents(mapping: Mapping) -> None:
 
 def check_batched_gradients(mapping: Mapping) -> None:
     """Check that a batch of gradients gives the same results as separate gradients."""
-    from ...transforms.reverse import vmap
+    from ...transforms.vmap import vmap
+    from ...transforms.vmap_interpreter import LEGACY
 
     for number, output in enumerate(mapping.outputs):
 
@@ -261,14 +276,15 @@ def check_batched_gradients(mapping: Mapping) -> None:
         vectors = [randn_like(output.detach()) for _ in range(2)]
         sequential_fallback = [product(vector) for vector in vectors]
         with batching(report.BATCHED, report.BATCHED_NOTE):
-            found = vmap(product)(stack(vectors))
+            found = vmap(product, randomness=LEGACY)(stack(vectors))
         for source, (got, *expected) in enumerate(zip(found, *sequential_fallback, strict=True)):
             compare_batches(got, expected, number, source, report.BATCHED, report.BATCHED_NOTE)
 
 
 def check_batched_tangents(mapping: Mapping) -> None:
     """Check that a batch of tangents gives the same results as separate tangents."""
-    from ...transforms.reverse import vmap
+    from ...transforms.vmap import vmap
+    from ...transforms.vmap_interpreter import LEGACY
 
     for number, source in enumerate(mapping.sources):
 
@@ -282,7 +298,7 @@ def check_batched_tangents(mapping: Mapping) -> None:
         vectors = [randn_like(source.detach()) for _ in range(2)]
         sequential_fallback = [product(vector) for vector in vectors]
         with batching(report.BATCHED_FORWARD, report.BATCHED_FORWARD_NOTE):
-            found = vmap(product)(stack(vectors))
+            found = vmap(product, randomness=LEGACY)(stack(vectors))
         for output, (got, *expected) in enumerate(zip(found, *sequential_fallback, strict=True)):
             compare_batches(got, expected, output, number, report.BATCHED_FORWARD, report.BATCHED_FORWARD_NOTE)
 

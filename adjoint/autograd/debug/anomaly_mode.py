@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -156,4 +157,7 @@ def parents_of(node: Node) -> Iterator[Node]:
 
 def _warn(message: str) -> None:
     frame = origin.user_frame(1)
-    warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)
+    try:
+        warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)
+    except UserWarning as error:  # a filter makes warnings errors, but the error of the backward must not be lost
+        traceback.print_exception(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy import ndarray
 
 from ... import dtypes
-from ...dispatch.annotations import Array, Bool, Dims, Int, Number
+from ...dispatch.annotations import Array, Bool, Dims, Float, Int, Number
 from ...dispatch.arguments import invalid_arguments, is_of_type
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT
@@ -100,7 +100,7 @@ class pdist:
     tensor([5.0000, 1.0000, 4.2426])
     """
 
-    def forward(self: Array, p: Number = 2.0): ...
+    def forward(self: Array, p: Float = 2.0): ...
 
     def grad_self(grad, self, p, result, xp):
         return xp.pdist_backward(grad, self, p, result)

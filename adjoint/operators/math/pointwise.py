@@ -336,7 +336,7 @@ class conjugate:
         return grad.conj()
 
 
-@operator(view=True, kernel=lazy_conj.negative, method=False, batch="elementwise")
+@operator(view=True, kernel=lazy_conj.negative, batch="elementwise")
 class _neg_view:
     """`-input` as a view."""
 

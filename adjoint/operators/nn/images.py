@@ -16,6 +16,12 @@ from ...kernels.runtime.layout import following_images
 class im2col:
     """The elements of the sliding blocks of images, as columns."""
 
+    saved_display = {
+        "self_sym_sizes": None,
+        "self_sym_argsize_minus_2": lambda node: node.saved_self_shape[-2],
+        "self_sym_argsize_minus_1": lambda node: node.saved_self_shape[-1],
+    }
+
     def forward(self: Array, kernel_size, dilation, padding, stride): ...
 
     def grad_self(grad, self_shape, kernel_size, dilation, padding, stride, xp):

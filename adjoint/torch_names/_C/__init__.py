@@ -1,5 +1,6 @@
 """`torch._C`: names by which programs inspect the engine, overrides and transforms. This file contains names only."""
 
+import weakref
 from contextlib import nullcontext
 from enum import Enum
 from typing import Any
@@ -9,7 +10,7 @@ from adjoint._runtime.absent import absent
 from adjoint._runtime.first_use import import_late
 from adjoint._runtime.tracebacks import end_at_caller
 from adjoint.autograd import bindings as _autograd
-from adjoint.autograd import undefined_grad as _functions
+from adjoint.autograd import special_nodes as _functions
 from adjoint.autograd.bindings import current_autograd_node as _current_autograd_node
 from adjoint.autograd.bindings import will_engine_execute_node as _will_engine_execute_node
 from adjoint.autograd.fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
@@ -177,6 +178,41 @@ def _get_accelerator() -> device:
 def _are_functorch_transforms_active() -> bool:
     """Return whether a function transform is running in this thread."""
     return bool(import_late("adjoint.transforms.wrapped_tensors").transforms_active())
+
+
+class _WeakTensorRef:
+    """A weak reference to a tensor."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Return whether the tensor has been freed."""
+        return self._reference() is None
+
+
+_cached: dict[int, _WeakTensorRef] = {}
+"""References to the tensors that are marked as cached, by the `id` of the tensor."""
+
+
+def _set_cached_tensors_enabled(enabled: bool) -> None:
+    """Do nothing. PyTorch counts the references to cached tensors of CUDA graphs, which do not exist here."""
+    _cached.clear()
+
+
+def _add_cached_tensor(tensor: Any) -> None:
+    """Mark `tensor` as cached."""
+    _cached[id(tensor)] = _WeakTensorRef(tensor)
+
+
+def _remove_cached_tensor(tensor: Any) -> None:
+    """Remove the mark."""
+    _cached.pop(id(tensor), None)
+
+
+def _is_cached_tensor(tensor: Any) -> bool:
+    """Return whether `tensor` is marked as cached."""
+    return id(tensor) in _cached and not _cached[id(tensor)].expired()
 
 
 def _is_alias_of(first: Any, second: Any) -> bool:

@@ -101,6 +101,17 @@ PROGRAMS = {
                 A.grad(h.sum(), x)
         traced(second)
     """,
+    "a_filter_that_makes_warnings_errors": """
+        import contextlib, io
+        x = torch.ones(2, requires_grad=True)
+        with A.set_detect_anomaly(True), warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()) as errors:
+            warnings.simplefilter('error')
+            y = x + 1
+            z = y ** 2
+            y += 1
+            raises(lambda: A.grad(z.sum(), x))
+        show('Error detected in PowBackward0' in errors.getvalue())
+    """,
     "a_view_that_has_become_ambiguous_is_detached": """
         import warnings
         warnings.simplefilter('ignore')

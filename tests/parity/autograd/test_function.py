@@ -787,6 +787,73 @@ PROGRAMS = {
             with torch.enable_grad():
                 raises(Dirty.apply, torch.ones(2, requires_grad=True))
     """,
+    "pure_views": """
+        class View(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, pure): ctx._is_pure_view = pure; return x.narrow(0, 0, 2)
+            @staticmethod
+            def backward(ctx, grad): return torch.cat([grad, grad[:1] * 0]), None
+        class OfCopy(View):
+            @staticmethod
+            def forward(ctx, x, pure): ctx._is_pure_view = pure; return x.clone().narrow(0, 0, 2)
+        class Several(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y): ctx._is_pure_view = True; return x * y
+            @staticmethod
+            def backward(ctx, grad): return grad, grad
+        for pure in (True, False):
+            for function in (View, OfCopy):
+                x = torch.ones(3, requires_grad=True)
+                for argument in (x * 1, x):
+                    y = function.apply(argument, pure)
+                    raises(lambda: y.add_(1))
+                    show(y._is_view(), type(y.grad_fn).__name__)
+                show(torch.autograd.grad(function.apply(x, pure).sum(), x))
+        base = torch.ones(3)
+        y = View.apply(base, True)
+        y.add_(torch.ones(2, requires_grad=True))
+        show(y.requires_grad, base.requires_grad)
+        for others in ((x, x), (base.detach(), base.detach())):
+            raises(Several.apply, *others)
+    """,
+    "marking_other_tensors_dirty": """
+        for is_view in (True, False):
+            class F(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    y = x.clone()
+                    y = y.view_as(x) if is_view else y
+                    ctx.mark_dirty(y)
+                    return y
+                @staticmethod
+                def backward(ctx, grad): return grad
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                raises(lambda: F.apply(torch.ones(2, requires_grad=True) * 1))
+            show([str(each.message) for each in caught])
+    """,
+    "tensors_saved_for_backward_are_not_saved_for_forward": """
+        class Joined(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): ctx.save_for_backward(x); return x.clone()
+            @staticmethod
+            def jvp(ctx, tangent): show(len(ctx.saved_tensors)); return tangent
+            @staticmethod
+            def vjp(ctx, grad): show(len(ctx.saved_tensors)); return grad
+        class Separate(Joined):
+            @staticmethod
+            def forward(x): return x.clone()
+            @staticmethod
+            def setup_context(ctx, inputs, output): ctx.save_for_backward(*inputs)
+        for function in (Joined, Separate):
+            for requires_grad in (False, True):
+                x = torch.ones(2, requires_grad=requires_grad)
+                with torch.autograd.forward_ad.dual_level():
+                    y = function.apply(torch.autograd.forward_ad.make_dual(x, torch.ones(2)))
+                    if requires_grad:
+                        y.sum().backward()
+        torch.func.jvp(Separate.apply, (torch.ones(2),), (torch.ones(2),))
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

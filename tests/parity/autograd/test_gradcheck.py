@@ -38,6 +38,36 @@ class WrongSecond(Function):
         x, = ctx.saved_tensors
         return grad * 3 * (x ** 2).detach()
 
+class Sparse(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.to_sparse()
+
+class Random(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def vjp(ctx, grad):
+        return grad * 2
+    @staticmethod
+    def jvp(ctx, tangent):
+        torch.randn_like(tangent)
+        return tangent * 2
+
+class Doubled(Random):
+    @staticmethod
+    def jvp(ctx, tangent):
+        return tangent * 2
+
+def hooked(x):
+    y = x.clone()
+    y.register_hook(lambda grad: grad.to_dense().to_sparse(1))
+    return y.to_dense()
+
 class Tripled(Function):
     @staticmethod
     def forward(ctx, x):
@@ -291,6 +321,12 @@ points_and_gradients(True, C)
 """
 
 FORWARD_CHECKS = """
+gradcheck(Doubled.apply, leaf(2), check_forward_ad=True, check_batched_forward_grad=True)
+gradcheck(Doubled.apply, leaf(2), check_forward_ad=True, check_batched_forward_grad=True, check_batched_grad=True)
+gradcheck(Random.apply, leaf(2), check_forward_ad=True, check_batched_forward_grad=True)
+gradcheck(Sparse.apply, leaf(2))
+gradcheck(Sparse.apply, leaf(2), fast_mode=True)
+gradcheck(hooked, leaf(2, 2).to_sparse(), masked=True)
 gradcheck(lambda x: x * 2, leaf(2), check_forward_ad=True)
 gradcheck(WrongForward.apply, leaf(2), check_forward_ad=True)
 gradcheck(WrongForward.apply, leaf(2), check_forward_ad=True, check_backward_ad=False)
