@@ -9,6 +9,7 @@ Attributes are computed without a lock. Two threads may compute the same attribu
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -19,10 +20,32 @@ from .forks import lock_across_forks
 from .tracebacks import PACKAGE, ending_at_caller
 
 _T = TypeVar("_T")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _importing = lock_across_forks()
 
 
+def unwatched(function: _Function) -> _Function:
+    """Return `function`, which writes or compiles code and calls no function of the user, without a capture that watches calls.
+
+    A capture by `torch.compile` watches the calls of its thread through a profile function.
+    """
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        watch = sys.getprofile()
+        if not hasattr(watch, "watches_users"):
+            return function(*args, **kwargs)
+        sys.setprofile(None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            sys.setprofile(watch)
+
+    return run  # type: ignore[return-value]
+
+
+@unwatched
 def import_late(name: str) -> ModuleType:
     """Import the module of this name, unless it has been imported. If another thread is importing it, wait."""
     module = sys.modules.get(name)

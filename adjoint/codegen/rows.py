@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from numpy import ndarray
 
-from .._runtime.first_use import computed_once
+from .._runtime.first_use import computed_once, unwatched
 from .._runtime.forks import lock_across_forks
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.shapes import normalize_dim
@@ -187,6 +187,7 @@ class RowProgram:
         geometry = math.prod(shapes[ROW]), length, 1
         return self._compiled(variant, dtype.char).call(arrays, memory, geometry, dtype, parts)
 
+    @unwatched
     def _new_plan(
         self, arrays: Sequence[ndarray | None], dim: int, variant: int, shape: tuple[int, ...] | None, compiled: bool
     ) -> Plan:

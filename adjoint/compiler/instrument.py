@@ -18,6 +18,8 @@ from contextlib import suppress
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from .._runtime.first_use import unwatched
+
 OBSERVER = "__observer__"
 """The name of the free variable that holds the observer."""
 
@@ -323,6 +325,7 @@ def without_annotations(node: ast.FunctionDef) -> None:
             each.annotation = None
 
 
+@unwatched
 def rewritten(function: FunctionType, observer: Any, rewriter: type[Rewriter] = Rewriter) -> FunctionType:
     """Return the function. Calls of `observer` replace the expressions that `rewriter` selects.
 

@@ -23,7 +23,7 @@ from .blocks import POINTERS, SIZES, STATUS, TYPES, Foreign, Writer, order_of
 from .extents import is_contiguous
 from .fusion import in_one_loop
 from .loops import write
-from .passes import in_few_buffers, recomputed
+from .passes import in_few_buffers, recomputed, with_short_views
 from .program import Instruction, Program, Reference
 
 
@@ -249,6 +249,7 @@ def fused(program: Program, instructions: list[Instruction], kept: list[bool], l
     program.memory = [*program.memory]
     wanted = in_one_loop(program, wanted, lasting)
     wanted = recomputed(program, in_few_buffers(program, wanted, lasting), lasting)
+    wanted = with_short_views(program, wanted)
     if not (LOOPS.available and IN_OBJECTS):
         return wanted
     result: list[Instruction] = []

@@ -80,7 +80,7 @@ class Observer(Guards):
         super().__init__(tracer)
         self.functions: dict[Any, Any] = {}
         self.ours: set[types.CodeType] = set()
-        self.profile: Any = None
+        self.harmless: dict[int, types.CodeType] = {}
         self.modes = modes_in_force()
         self.parts: list[Symbol] = []
 
@@ -88,8 +88,7 @@ class Observer(Guards):
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the rewritten `function`, and follow it."""
-        self.profile = sys.getprofile()
-        if self.profile is not None:
+        if sys.getprofile() is not None:
             self.stop("a profile is recorded")
             return function(*args, **kwargs)
         casts, modes.STATE.casts = modes.STATE.casts, None  # the casts of autocast, which the program performs itself
@@ -113,19 +112,18 @@ class Observer(Guards):
 
     def entered(self, frame: types.FrameType, event: str, argument: Any) -> None:
         """Record which functions run. Functions outside of this package that are not rewritten may have any effect."""
-        if event != "call" or self.stopped:
+        if event != "call" or id(frame.f_code) in self.harmless or self.stopped:
             return
         code = frame.f_code
         file = code.co_filename
         if code in READING:
             self.stop(f"{code.co_name}() reads elements of a tensor")
-        elif not (
-            file.startswith(LIBRARIES)
-            or code in self.ours
-            or (is_standard(frame) and not self.is_direct(frame))
-            or self.imports(frame)
-        ):
+        elif file.startswith(LIBRARIES):
+            self.harmless[id(code)] = code
+        elif not (code in self.ours or (is_standard(frame) and not self.is_direct(frame)) or self.imports(frame)):
             self.stop(f"{code.co_qualname} ({file}) is not called by the function itself")
+
+    entered.watches_users = True  # type: ignore[attr-defined]
 
     def is_direct(self, frame: types.FrameType) -> bool:
         """Return whether an expression of the function calls this method, which may read any attribute of its object."""
@@ -358,11 +356,7 @@ class Observer(Guards):
         """Return the rewritten form of a function. Its globals and closure must stay unchanged."""
         known = self.functions.get(function)
         if known is None:
-            sys.setprofile(None)
-            try:
-                known = self.functions[function] = rewritten(function, self)
-            finally:
-                sys.setprofile(self.entered)
+            known = self.functions[function] = rewritten(function, self)
             add_code(self.ours, known.__code__)
         globals_ = function.__globals__
         if not function.__code__.co_filename.startswith(PACKAGE):

@@ -11,7 +11,7 @@ import numpy
 from ..codegen.compiled_ufuncs import of_any_size
 from .blocks import SMALL
 from .buffers import Buffers
-from .extents import Same
+from .extents import Same, is_contiguous
 from .fusion import Fused
 from .program import Constant, Instruction, Program, Reference, numbers_in, used
 from .tracer import Overwriting
@@ -138,11 +138,48 @@ def overwriting_fused(owners: Owners, given: Instruction, position: int) -> tupl
     return None, None
 
 
+# --- views --------------------------------------------------------------------------------------------------------------------
+
+
+def with_short_views(program: Program, instructions: list[Instruction]) -> list[Instruction]:
+    """Return instructions that create views through methods of arrays, in a fraction of the time of the kernels of views."""
+    return [
+        each if (text := method_for(program, each)) is None else each._replace(function=text) for each in instructions
+    ]
+
+
+def method_for(program: Program, given: Instruction) -> str | None:
+    """Return the source of a method of the first operand that creates a view, or None if there is no such method."""
+    if given.kernel is None or not given.kernel.view or given.several or len(given.results) != 1:
+        return None
+    (result,), (operand, *options) = given.results, given.operands
+    if result is None or not all(isinstance(each, Constant) for each in options):
+        return None
+    (shape, dtype), (strides, _) = program.shapes[operand.number], program.memory[operand.number]  # type: ignore[misc]
+    if given.name in ("view_shape", "unsafe_view", "unsqueeze"):
+        whole = is_contiguous(shape, strides, numpy.dtype(dtype).itemsize)
+        return f"{{0}}.reshape({program.shapes[result][0]})" if whole else None  # type: ignore[index]
+    order, numbers = [*range(len(shape))], [each.value for each in options]
+    if given.name == "transpose" and order:
+        one, other = numbers
+        order[one], order[other] = order[other], order[one]
+    elif given.name == "permute":
+        (order,) = numbers
+    elif given.name == "t":
+        order.reverse()
+    else:
+        return None
+    return f"{{0}}.transpose({tuple(order)})"
+
+
 # --- memory ---------------------------------------------------------------------------------------------------------------
 
 
-ENOUGH = 0.75
+ENOUGH = 0.8
 """Values are computed again until the peak of memory has fallen to this fraction. A lower peak would cost time."""
+
+WORTHWHILE = 1 << 24
+"""No value is computed again if the peak is below this number of bytes."""
 
 
 class Lives:
@@ -223,7 +260,7 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
 
     most, position = lives.peak()
     size = most
-    while size > ENOUGH * most:
+    while size > max(ENOUGH * most, WORTHWHILE):
         found = [(buffers.sizes[each], each, gap) for each in makers if (gap := lives.around(each, position))]
         found = [each for each in found if fits(*each[1:])]
         if not found:

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy import ndarray
 
+from ..._runtime.first_use import unwatched
 from ..._runtime.platform import ctypes
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, address
 from ..costs import CALLS
@@ -50,6 +51,7 @@ class CompiledFunction:
         return f"<compiled kernel {self.code.name}>"
 
 
+@unwatched
 def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunction:
     """Compile a kernel for these types and static values.
 
