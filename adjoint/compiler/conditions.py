@@ -203,13 +203,15 @@ def mode_checks(source: Source, modes: tuple[Any, ...]) -> list[Check]:
 def head(source: Source, checks: list[Check]) -> list[str]:
     """Return the lines that test the conditions and load the inputs."""
     tensors = {check.place: check.tensor for check in checks if check.tensor is not None}
-    fits = fitting([*tensors.values()], whole=True) if tensors else None
+    given = [place for place in tensors if not place.isidentifier()]  # the other tensors are always the same objects
+    ordered = [*given, *[place for place in tensors if place.isidentifier()]]
+    fits = fitting([tensors[place] for place in ordered], whole=True) if tensors else None
     kept = keeping([check.way for check in checks if check.way is not None])
     lines, others = [], [check for check in checks if check.condition]
-    for native, given, field in ((kept, "", "way"), (fits, ", ".join(tensors), "tensor")):
+    for native, places, field in ((kept, "", "way"), (fits, ", ".join(given), "tensor")):
         if native is not None:
             joint = " and ".join([check.condition for check in others if getattr(check, field) is not None])
-            lines += [f"if not ({source.constant(native)}({given}) or ({joint})):", "    return MISSED"]
+            lines += [f"if not ({source.constant(native)}({places}) or ({joint})):", "    return MISSED"]
             others = [check for check in others if getattr(check, field) is None]
     lines[:0] = [f"if not ({' and '.join([check.condition for check in others])}):", "    return MISSED"]
     lines += [check.load for check in checks if check.load]

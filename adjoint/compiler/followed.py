@@ -41,7 +41,7 @@ def host(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -
     else:
         params = [*params_of(owner)]
         if name == "zero_grad":
-            require_usual_clearing(observer, owner, params)
+            require_usual_clearing(observer, owner)
     sys.setprofile(None)
     tracer.__exit__()
     try:

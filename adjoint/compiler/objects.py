@@ -7,6 +7,7 @@ store its attributes are found by means of a tensor with known attributes.
 from __future__ import annotations
 
 import functools
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -66,33 +67,36 @@ class Fits:
 def all_fit(
     own: Int, objects: Pointer[i64], given: Int, ARRAY: Static, BASE: Static, GRAD: Static, EDGE: Static, EXTRA: Static
 ) -> i64:
-    """Return whether all tensors and their arrays fit the numbers in `own`.
+    """Return whether tensors and their arrays fit the numbers in `own`.
 
-    The first number is the number of arguments that are tensors. The gradients of the other arguments are tested. The
-    second number is whether to test edges, bases and rare attributes.
+    The first numbers are the number of tensors, the number of tensors whose own arrays are tested (of the others, the arrays of
+    the gradients are), and whether to test edges, bases and rare attributes. The first `given` tensors are the arguments. The
+    others are always the same objects.
     """
     told = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
-    tensors, whole, expected = told[0], told[1], told + 2
-    for k in range(given):
-        place = objects[k]
+    count, tensors, whole, expected = told[0], told[1], told[2], told + 3
+    for k in range(count):
+        place = expected[0]
+        if k < given:
+            place = objects[k]
         if k >= tensors:
             place = as_pointer(place, i64)[GRAD]
         tensor = as_pointer(place, i64)
-        if tensor[CLASS] != expected[0]:
+        if tensor[CLASS] != expected[1]:
             return new_reference(FALSE)
-        if (whole != 0) & ((tensor[EDGE] != expected[1]) | (tensor[BASE] != NONE) | (tensor[EXTRA] != NONE)):
+        if (whole != 0) & ((tensor[EDGE] != expected[2]) | (tensor[BASE] != NONE) | (tensor[EXTRA] != NONE)):
             return new_reference(FALSE)
         array = as_pointer(tensor[ARRAY], i64)
-        ndim = expected[4]
-        if (array[CLASS] != expected[2]) | (array[DTYPE] != expected[3]):
+        ndim = expected[5]
+        if (array[CLASS] != expected[3]) | (array[DTYPE] != expected[4]):
             return new_reference(FALSE)
         if i64(as_pointer(tensor[ARRAY] + 8 * NDIM, i32)[0]) != ndim:
             return new_reference(FALSE)
         shape, strides = as_pointer(array[SHAPE], i64), as_pointer(array[STRIDES], i64)
         for d in range(ndim):
-            if (shape[d] != expected[5 + d]) | (strides[d] != expected[5 + ndim + d]):
+            if (shape[d] != expected[6 + d]) | (strides[d] != expected[6 + ndim + d]):
                 return new_reference(FALSE)
-        expected = expected + (5 + 2 * ndim)
+        expected = expected + (6 + 2 * ndim)
     return new_reference(TRUE)
 
 
@@ -109,9 +113,9 @@ def all_same(own: Int, objects: Pointer[i64], given: Int) -> i64:
     return new_reference(TRUE)
 
 
-OF_CLASS, EMPTY, WITH_ITEM, WITH_KEYS, WITH_VALUES = range(5)
+OF_CLASS, EMPTY, WITH_ITEM, WITH_KEYS, WITH_VALUES, WITH_ELEMENTS = range(6)
 """The kinds of conditions on an object: its class, its size of 0, an item or a missing item, its keys in order, its
-values in order."""
+values in order, its elements in order."""
 
 FORMS = {
     "type({0}) is {1}": OF_CLASS,
@@ -121,6 +125,7 @@ FORMS = {
     "{1} not in {0}": WITH_ITEM,
     "tuple({0}) == {1}": WITH_KEYS,
     "{1}(*{0}.values())": WITH_VALUES,
+    "{1}(*{0})": WITH_ELEMENTS,
 }
 """The conditions that `all_unchanged` tests. Numbers and keys must be the same objects."""
 
@@ -135,6 +140,8 @@ def way_of(condition: str, objects: tuple[Any, ...]) -> tuple[int, int, int, int
         return way, id(value), 0, id(others[0])
     if way == EMPTY and type(value) in (dict, OrderedDict):
         return way, id(value), 0, 0
+    if way == WITH_ELEMENTS and type(value) is list and hasattr(others[0], "__self__"):
+        return way, id(value), len(value), address(others[0].__self__)
     if way is None or type(value) is not dict:
         return None
     if way == WITH_KEYS:
@@ -147,10 +154,11 @@ def way_of(condition: str, objects: tuple[Any, ...]) -> tuple[int, int, int, int
 
 
 @loops(noalias=False, plain=True)
-def all_unchanged(own: Int, objects: Pointer[i64], given: Int) -> i64:
+def all_unchanged(own: Int, objects: Pointer[i64], given: Int, VERSIONED: Static) -> i64:
     """Return whether objects satisfy the conditions in the array `own`.
 
-    The array contains three words of scratch memory, the number of conditions, and four numbers for each.
+    The array contains three words of scratch memory, the number of conditions, and for each condition four numbers and the
+    last version of the dictionary that satisfied it.
     """
     work = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
     told = work + 4
@@ -160,11 +168,19 @@ def all_unchanged(own: Int, objects: Pointer[i64], given: Int) -> i64:
         if way == OF_CLASS:
             found = as_pointer(value, i64)[CLASS]
         elif way == WITH_ITEM:
-            found = item_of(value, key)
-            if (found == 0) & (error_raised() != 0):
-                return 0
-        elif size_of(value) != key:
+            version = as_pointer(value, i64)[ELEMENTS + 1]
+            if (VERSIONED == 0) | (version != told[4]):
+                found = item_of(value, key)
+                if (found == 0) & (error_raised() != 0):
+                    return 0
+                told[4] = version if found == expected else told[4]
+        elif as_pointer(value, i64)[ELEMENTS] != key:  # the sizes of dictionaries and lists
             return new_reference(FALSE)
+        elif way == WITH_ELEMENTS:
+            elements = as_pointer(as_pointer(value, i64)[ELEMENTS + 1], i64)
+            for k in range(key):
+                if elements[k] != as_pointer(expected, i64)[k]:
+                    return new_reference(FALSE)
         elif way != EMPTY:
             work[0] = 0
             for k in range(key):
@@ -173,20 +189,21 @@ def all_unchanged(own: Int, objects: Pointer[i64], given: Int) -> i64:
                     return new_reference(FALSE)
         if found != expected:
             return new_reference(FALSE)
-        told = told + 4
+        told = told + 5
     return new_reference(TRUE)
 
 
 item_of = function_of_python("PyDict_GetItemWithError", i64, i64, i64)
 next_item = function_of_python("PyDict_Next", i32, i64, *[PointerType(i64)] * 3)
-size_of = function_of_python("PyObject_Size", i64, i64)
 
 
 def keeping(ways: Sequence[tuple[int, int, int, int]]) -> Callable[[], bool] | None:
     """Return a native function that tests these conditions on objects, or None if that is impossible."""
     if not (ways and words()):
         return None
-    found: Callable[[], bool] = native("all_unchanged", numpy.array([0, 0, 0, len(ways), *chain(*ways)], numpy.int64))
+    found: Callable[[], bool] = native(
+        "all_unchanged", numpy.array([0, 0, 0, len(ways), *chain(*[(*way, 0) for way in ways])], numpy.int64)
+    )
     return found
 
 
@@ -216,25 +233,27 @@ def words() -> dict[str, int]:
     return places if len(places) == len(marks) else {}
 
 
-def fitting(tensors: Sequence[Tensor], grads: Sequence[Tensor] = (), *, whole: bool) -> Callable[..., bool] | None:
+def fitting(tensors: Sequence[Tensor], owners: Sequence[Tensor] = (), *, whole: bool) -> Callable[..., bool] | None:
     """Return a native function that tests whether tensors have these classes and layouts, or None if that is impossible.
 
-    The function takes the tensors, followed by the tensors whose gradients must have the layouts of `grads`. `whole`: whether the
-    function also tests that the tensors have the same edges, no bases and no rare attributes.
+    The function also tests the gradients of the tensors in `owners`. Its arguments take the place of the first tensors. It does
+    not keep the other tensors alive. `whole`: whether it also tests that the tensors have the same edges, no bases and no rare
+    attributes.
     """
-    count, tensors = len(tensors), [*tensors, *grads]
+    objects = [*tensors, *owners]
+    count, tensors = len(tensors), [*tensors, *[each._grad for each in owners]]  # type: ignore[list-item]
     arrays = [tensor._array for tensor in tensors]
     if not words() or not all(type(array) is ndarray and array.dtype.isbuiltin == 1 for array in arrays):
         return None
     numbers = [
         number
-        for tensor, array in zip(tensors, arrays, strict=True)
+        for place, tensor, array in zip(objects, tensors, arrays, strict=True)
         for number in (
-            *(id(type(tensor)), id(tensor._edge), id(ndarray), id(array.dtype), array.ndim, *array.shape),
+            *(id(place), id(type(tensor)), id(tensor._edge), id(ndarray), id(array.dtype), array.ndim, *array.shape),
             *array.strides,
         )
     ]
-    found: Callable[..., bool] = native("all_fit", numpy.array([count, whole, *numbers], numpy.int64))
+    found: Callable[..., bool] = native("all_fit", numpy.array([len(objects), count, whole, *numbers], numpy.int64))
     return found
 
 
@@ -324,7 +343,7 @@ def addresses() -> dict[str, int]:
     module = Module()
     module.add(all_fit, "all_fit", {name: places[name] for name in ("ARRAY", "BASE", "GRAD", "EDGE", "EXTRA")})
     module.add(all_same, "all_same", {})
-    module.add(all_unchanged, "all_unchanged", {})
+    module.add(all_unchanged, "all_unchanged", {"VERSIONED": int(sys.version_info < (3, 12))})  # PEP 509
     module.add(new_on_array, "new_on_array", {"PLACES": tuple(places.values())})
     module.add(note, "note", counter)
     module.add(count_steps, "count_float32", {"T": f32, **array})

@@ -155,10 +155,11 @@ def method_for(program: Program, given: Instruction) -> str | None:
     (result,), (operand, *options) = given.results, given.operands
     if result is None or not all(isinstance(each, Constant) for each in options):
         return None
-    (shape, dtype), (strides, _) = program.shapes[operand.number], program.memory[operand.number]  # type: ignore[misc]
+    shapes, memory = program.shapes, program.memory
+    (shape, dtype), (strides, _) = shapes[operand.number], memory[operand.number]
     if given.name in ("view_shape", "unsafe_view", "unsqueeze"):
         whole = is_contiguous(shape, strides, numpy.dtype(dtype).itemsize)
-        return f"{{0}}.reshape({program.shapes[result][0]})" if whole else None  # type: ignore[index]
+        return f"{{0}}.reshape({shapes[result][0]})" if whole else None  # type: ignore[index]
     order, numbers = [*range(len(shape))], [each.value for each in options]
     if given.name == "transpose" and order:
         one, other = numbers

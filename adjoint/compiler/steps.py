@@ -111,17 +111,16 @@ def clears_as_usual(optimizer: Any) -> bool:
     return type(optimizer).zero_grad is Optimizer.zero_grad and "zero_grad" not in vars(optimizer)
 
 
-def require_usual_clearing(guards: Guards, optimizer: Any, params: list[torch.Tensor]) -> None:
-    """Require that `zero_grad` of an optimizer only clears the gradients of these parameters."""
-    groups = range(len(optimizer.param_groups))
-    found = ", ".join(f"*{{0}}.param_groups[{number}]['params']" for number in groups)
-    for key, condition, *objects in (
-        ("method", "type({0}).zero_grad is {1}", optimizer, Optimizer.zero_grad),
-        ("no own method", "'zero_grad' not in {0}", vars(optimizer)),
-        ("groups", "len({0}.param_groups) == {1}", optimizer, len(groups)),
-        ("parameters", f"{{1}}({found})", optimizer, identical(params)),
-    ):
-        guards.guard((key, id(optimizer)), condition, *objects)
+def require_usual_clearing(guards: Guards, optimizer: Any) -> None:
+    """Require that `zero_grad` of an optimizer only clears the gradients of the same parameters."""
+    groups = optimizer.param_groups
+    guards.guard(("method", id(optimizer)), "type({0}).zero_grad is {1}", optimizer, Optimizer.zero_grad)
+    guards.guard(("no own method", id(optimizer)), "'zero_grad' not in {0}", vars(optimizer))
+    guards.guard(("groups", id(optimizer)), "{1}(*{0}.param_groups)", optimizer, identical(groups))
+    for group in groups:
+        params = group["params"]
+        guards.guard(("params", id(group)), "{0}[{1}] is {2}", group, "params", params)
+        guards.guard(("params", id(params)), "{1}(*{0})", params, identical(params))
 
 
 class Steady:
@@ -143,7 +142,7 @@ class Steady:
         self.tensors = [*self.counts, *self.changed]
         for tensor in self.tensors:
             shared_counter(tensor)
-        self.fits: Any = fitting(self.tensors, [*map(grad_of, self.params)], whole=False)
+        self.fits: Any = fitting(self.tensors, self.params, whole=False)
         self.note = native("note", None)
         self.bounds = [0, *accumulate([param._array.size for param in self.params])]
         self.loop: Any = None
@@ -193,7 +192,7 @@ class Steady:
             return False
         if self.others and any(param._grad is not None for param in self.others):
             return False
-        if not self.fits(*self.tensors, *self.params):
+        if not self.fits():
             return False
         if self.counts:
             step = self.count(*self.counts)

@@ -50,9 +50,9 @@ def tensor_on(array):
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("name", ARRAYS)
 def test_the_layout_of_each_array_is_tested(name, place):
-    fits = objects.fitting([wrap(LIKE), wrap(LIKE)], [wrap(LIKE)], whole=False)
     owner = wrap(LIKE)
     owner._grad = wrap(LIKE)
+    fits = objects.fitting([wrap(LIKE), wrap(LIKE)], [owner], whole=False)
     given = [wrap(LIKE), wrap(LIKE), owner]
     assert fits(*given) is True
     if place == 2:
@@ -87,8 +87,21 @@ def test_the_class_and_the_history_of_each_tensor_are_tested(name, expected):
 
 
 def test_a_gradient_that_is_missing_does_not_fit():
-    fits = objects.fitting([], [wrap(LIKE)], whole=False)
-    assert fits(wrap(LIKE)) is False
+    owner = wrap(LIKE)
+    owner._grad = wrap(LIKE)
+    fits = objects.fitting([], [owner], whole=False)
+    assert fits() is True and fits(owner) is True and fits(wrap(LIKE)) is False
+    owner._grad = None
+    assert fits() is False
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_tensor_that_is_no_argument_is_always_the_same_object(name):
+    kept = wrap(LIKE)
+    fits = objects.fitting([wrap(LIKE), kept], whole=True)
+    kept._array = ARRAYS[name]
+    assert fits(wrap(LIKE)) is objects.Fits(LIKE)(ARRAYS[name])
+    assert fits(wrap(LIKE), wrap(LIKE)) is True
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -155,6 +168,7 @@ def test_long_runs_release_the_interpreter_lock():
         torch.testing.assert_close(compiled(torch.ones(size)), chain(torch.ones(size)))
 
 
+LISTS = lambda: ([LIKE, LIKE], objects.identical([LIKE, LIKE]))
 CLASS_OF = type("Changing", (), {})
 CHANGES = {
     "its class": ("type({0}) is {1}", lambda: (CLASS_OF(), CLASS_OF), lambda given: setattr(given, "__class__", Other)),
@@ -171,6 +185,9 @@ CHANGES = {
         lambda: ({"a": LIKE}, objects.identical([LIKE])),
         lambda given: given.update(a=LIKE.copy()),
     ),
+    "an element": ("{1}(*{0})", LISTS, lambda given: given.__setitem__(1, LIKE.copy())),
+    "fewer elements": ("{1}(*{0})", LISTS, lambda given: given.pop()),
+    "more elements": ("{1}(*{0})", LISTS, lambda given: given.append(LIKE)),
 }
 
 
@@ -190,6 +207,16 @@ def test_one_call_tests_what_conditions_say(name):
     names = dict(zip("abc", given, strict=False))
     with suppress(KeyError):
         assert eval(condition.format(*names), names) is False
+    assert kept() is False
+
+
+def test_an_item_that_is_put_back_is_unchanged():
+    items = {"a": LIKE}
+    kept = objects.keeping([objects.way_of("{0}[{1}] is {2}", (items, "a", LIKE))])
+    for value in (LIKE, LIKE.copy(), LIKE, None, LIKE):
+        items["a"] = value
+        assert [kept(), kept()] == [value is LIKE] * 2
+    del items["a"]
     assert kept() is False
 
 
