@@ -388,7 +388,7 @@ def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
         for first, second in itertools.pairwise([step for size, step in zip(shape, strides, strict=True) if size > 1])
     ):
         return list(range(len(shape)))
-    return sorted(range(len(shape)), key=lambda dim: -strides[dim])
+    return sorted(range(len(shape)), key=lambda dim: (-strides[dim], shape[dim] == 1))
 
 
 def widened(place: Place, shape: tuple[int, ...]) -> Place:

@@ -37,7 +37,7 @@ from .program import Constant, Reference
 from .symbols import Symbol, plain, symbols_in, unwrapped
 from .tracer import Tracer
 
-AFTER_OTHERS = ("no own method", "method", "groups", "parameters")
+AFTER_OTHERS = ("no own method", "method", "groups", "params")
 """The kinds of guards that may be added after functions of the user have run unobserved, because such functions change
 no methods."""
 

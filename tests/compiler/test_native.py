@@ -166,6 +166,10 @@ def test_programs_that_repeat_themselves_compile_each_block_once():
     assert len(KNOWN_BLOCKS) == known
 
 
+def test_dimensions_of_size_1_keep_their_strides():
+    assert_as_eager(lambda x: (x.t().unsqueeze(1) * 1.5 + 1).sin(), lambda number: [torch.randn(3, 4)])
+
+
 def test_arrays_of_other_sizes_are_left_to_kernels():
     def function(x, y):
         return (x @ y).tanh().sum()

@@ -5,6 +5,7 @@ import tracemalloc
 import pytest
 
 import adjoint as torch
+from adjoint.compiler import passes
 
 from .comparison import assert_alike, assert_as_eager, reason_of
 
@@ -75,6 +76,12 @@ def test_gradients_are_not_copied():
     assert not any("clone" in str(each) for each in variant.program.natives)
 
 
+@pytest.fixture
+def any_peak(monkeypatch):
+    """Compute values again even if this saves little memory."""
+    monkeypatch.setattr(passes, "WORTHWHILE", 0)
+
+
 CHAINS = {
     "views of copies": lambda x, y: (x * 2).clone().T[1:].exp().sum() + (y - 1).clone().reshape(-1)[3:] * 2,
     "in place of operands": lambda x, y: torch.relu(x @ y).add(x).mul(y).sigmoid() + torch.relu(y @ x).tanh(),
@@ -104,7 +111,7 @@ def far_apart(x, y, changing=False):
 
 @pytest.mark.parametrize("size", [5, 300])
 @pytest.mark.parametrize("way", CHAINS)
-def test_values_equal_those_without_compile(way, size):
+def test_values_equal_those_without_compile(way, size, any_peak):
     with torch.no_grad():
         assert_as_eager(CHAINS[way], lambda number: [torch.randn(size, size), torch.randn(size, size)])
     if way != "written" and "changes" not in way:
@@ -112,8 +119,24 @@ def test_values_equal_those_without_compile(way, size):
         assert_as_eager(CHAINS[way], lambda number: given)
 
 
+@pytest.mark.parametrize("worthwhile", [0, 1 << 24])
+def test_only_large_programs_compute_values_again(worthwhile, monkeypatch):
+    monkeypatch.setattr(passes, "WORTHWHILE", worthwhile)
+    model, x = nn.Sequential(*[nn.Sequential(nn.Linear(300, 300), nn.GELU()) for _ in range(4)]), torch.randn(400, 300)
+
+    @torch.compile
+    def step():
+        model.zero_grad()
+        model(x).square().mean().backward()
+
+    for _ in range(2):
+        step()
+    (variant,) = step.compiled.variants
+    assert any(each.name == "drop" for each in variant.steps.values()) is (worthwhile == 0)
+
+
 @pytest.mark.thorough
-def test_less_memory_is_in_use():
+def test_less_memory_is_in_use(any_peak):
     """The values of activations, and of normalizations, are computed again."""
     layers = [nn.Sequential(nn.LayerNorm(300), nn.Linear(300, 300), nn.GELU(), nn.Linear(300, 300)) for _ in range(4)]
     model, x, peaks = nn.Sequential(*layers), torch.randn(400, 300), []
@@ -133,7 +156,7 @@ def test_less_memory_is_in_use():
 
 
 @pytest.mark.parametrize("block", [(nn.LayerNorm, nn.GELU), (nn.LayerNorm, nn.Sigmoid, nn.Tanh), (nn.GELU, nn.SiLU)])
-def test_values_that_are_computed_again_from_others_that_are(block):
+def test_values_that_are_computed_again_from_others_that_are(block, any_peak):
     torch.manual_seed(0)
     model = nn.Sequential(
         *[
