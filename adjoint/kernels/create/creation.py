@@ -212,13 +212,15 @@ def triu_indices(row: int, col: int, offset: int) -> Array:
 
 def _indices(starts: Array, ends: Array) -> Array:
     """Return the rows and columns of the elements between `starts` and `ends` of each row."""
-    counts = ends - starts
-    before = counts.cumsum() - counts
-    rows = numpy.arange(len(counts)).repeat(counts)
-    result = numpy.empty((2, len(rows)), numpy.int64)
-    result[0] = rows
-    numpy.subtract(numpy.arange(len(rows)), (before - starts).repeat(counts), result[1])
-    return result
+    rows = numpy.flatnonzero(starts < ends)
+    starts, ends = starts[rows], ends[rows]
+    stops = (ends - starts).cumsum()
+    result = numpy.zeros((2, stops[-1] if stops.size else 0), numpy.int64)
+    result[1] = 1
+    places = stops - (ends - starts)
+    result[0, places] = numpy.diff(rows, prepend=0)
+    result[1, places] = starts - numpy.append(0, ends[:-1] - 1)[: len(ends)]
+    return numpy.cumsum(result, 1, out=result)
 
 
 # --- complex numbers ------------------------------------------------------------------------------------------

@@ -124,16 +124,15 @@ def lu_solve(LU: Array, pivots: Array, B: Array, left: bool = True, adjoint: boo
     if not result.size:
         return column_major(result)
     exchanges = numpy.broadcast_to(pivots, (*batch, rows)).reshape(-1, rows) - 1
-    stacked = result.reshape(-1, *result.shape[-2:])
     with unwarned():
         if not adjoint:
-            elimination.exchange(stacked, exchanges)
-            inner = elimination.substituted(LU, result, upper=False, unitriangular=True)
-            return column_major(elimination.substituted(LU, inner, upper=True, unitriangular=False))
-        turned = LU.mT.conj()
-        inner = elimination.substituted(turned, result, upper=False, unitriangular=False)
-        result[...] = elimination.substituted(turned, inner, upper=True, unitriangular=True)
-        elimination.exchange(stacked, exchanges, backwards=True)
+            elimination.exchange(result.reshape(-1, *result.shape[-2:]), exchanges)
+        factors = LU.mT.conj() if adjoint else LU
+        for upper in (False, True):
+            result = elimination.substituted(factors, result, upper=upper, unitriangular=upper == adjoint)
+        if adjoint:
+            result = numpy.ascontiguousarray(result)
+            elimination.exchange(result.reshape(-1, *result.shape[-2:]), exchanges, backwards=True)
     return column_major(result)
 
 
