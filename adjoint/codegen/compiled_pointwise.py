@@ -19,7 +19,7 @@ from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
 from .acceleration import LOOPS
 from .compiled_complex import EXACT, PARTS, by_parts
 from .costs import CALLS, ELEMENTARY, LARGE, PIECEWISE, STEPS
-from .elementary import COSTLY_OPERATIONS, PIECEWISE_OPERATIONS
+from .elementary import COSTLY_OPERATIONS, FUNCTIONS, PIECEWISE_OPERATIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
 from .llvm.launch import launch
 from .numpy_tiles import result_like, walked
@@ -43,7 +43,7 @@ BOOLEAN = numpy.dtype(bool)
 
 def smallest_repeated(tree: Tree) -> int:
     """Return the number of elements above which repeated calls of compiled loops are faster than NumPy."""
-    if not PIECEWISE_OPERATIONS.keys().isdisjoint(_operations(tree)):
+    if not PIECEWISE_OPERATIONS.keys().isdisjoint(_operations(tree)) or is_exact(tree):
         return 0
     return smallest(tree) if _ONE_BY_ONE.isdisjoint(_operations(tree)) else STEPS
 
@@ -61,6 +61,12 @@ def smallest(tree: Tree) -> int:
 def is_costly(tree: Tree) -> bool:
     """Return whether NumPy takes a long time for one element. NumPy computes powers fast."""
     return not (COSTLY_OPERATIONS - {"power"}).isdisjoint(_operations(tree))
+
+
+def is_exact(tree: Tree) -> bool:
+    """Return whether NumPy computes the expression in several calls, all of which give the same bits as compiled loops."""
+    names = _operations(tree)
+    return len(names) > 2 and COSTLY_OPERATIONS.isdisjoint(names) and FUNCTIONS.keys().isdisjoint(names)
 
 
 def _operations(tree: Tree) -> list[str]:
@@ -305,7 +311,8 @@ class CompiledPointwise:
         if not plan.size:
             return plan
         shape, views = walked(list(operands), outs)
-        if shape[-1] < SHORTEST_ROW and len(shape) > 1 and self._cost == 1 and not LOOPS.every_size:
+        slow = shape[-1] < SHORTEST_ROW and len(shape) > 1 and self._cost == 1 and plan.size >= self._at_once
+        if slow and not LOOPS.every_size:
             return None
         LOOPS.load("pointwise_loops")
         function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))

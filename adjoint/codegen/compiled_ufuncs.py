@@ -88,13 +88,14 @@ class LargeUfunc:
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """Return the result of the ufunc."""
-        first, *others = operands
-        if (type(first) is ndarray or lazy_bits_of(first)) and self._is_large_enough(
-            first.size if self.with_number or not others else numpy.broadcast(first, *others).size, first.dtype
-        ):
-            result = self._compute(operands, out)
-            if result is not NotImplemented:
-                return result
+        first = operands[0]
+        if type(first) is ndarray or lazy_bits_of(first):
+            last = first if self.with_number else operands[-1]
+            size = first.size if last.shape == first.shape or not last.ndim else numpy.broadcast(*operands).size
+            if self._is_large_enough(size, first.dtype):
+                result = self._compute(operands, out)
+                if result is not NotImplemented:
+                    return result
         token = WARNINGS[OFF]
         try:
             return self.ufunc(*operands) if out is None else self.ufunc(*operands, out=out)
@@ -102,7 +103,7 @@ class LargeUfunc:
             restore(token)
 
     def _is_large_enough(self, size: int, dtype: numpy.dtype[Any]) -> bool:
-        if dtype in HALVES:
+        if dtype.itemsize == 2 and dtype in HALVES:
             return LOOPS.takes(size, CONVERTED)
         if dtype.kind == "c":
             return LOOPS.takes(size, self._elements_of_complex)

@@ -326,35 +326,44 @@ def _build_small(program: Program, namespace: dict[str, Any]) -> str:
 
 
 def _build_large(program: Program, namespace: dict[str, Any]) -> str:
+    otherwise = _run(program, namespace)
+    return program.compiled.direct_source(_signature(program, namespace), otherwise, namespace)
+
+
+def _run(program: Program, namespace: dict[str, Any], out: str = "") -> str:
     namespace["run"] = program.run
-    signature = _signature(program, namespace)
-    arrays, scalars = _tuple(program.parameters.arrays), _tuple(program.parameters.scalars)
-    return program.compiled.direct_source(signature, f"run(({arrays}), ({scalars}))", namespace)
+    return f"run(({_tuple(program.parameters.arrays)}), ({_tuple(program.parameters.scalars)}){out})"
 
 
 def _build_into(program: Program, namespace: dict[str, Any]) -> str:
-    namespace["run"] = program.run
-    arrays, scalars = _tuple(program.parameters.arrays), _tuple(program.parameters.scalars)
     signature = ", ".join([*program.parameters.names, "out"])
-    return program.compiled.direct_source(signature, f"run(({arrays}), ({scalars}), out)", namespace, into=True)
+    return program.compiled.direct_source(signature, _run(program, namespace, ", out"), namespace, into=True)
 
 
 def _build_general(program: Program, namespace: dict[str, Any]) -> str:
+    if program.compiled_from:
+        return _build_chosen(program, namespace)
+    namespace["chosen"] = _lazily(program, " chosen", _build_chosen)
+    chosen = f"chosen({', '.join(program.parameters.names)})"
+    return program.compiled.direct_source(_signature(program, namespace), chosen, namespace)
+
+
+def _build_chosen(program: Program, namespace: dict[str, Any]) -> str:
+    """Choose among NumPy and, unless the caller has already looked for a plan, the plans of compiled loops."""
     first, *others = program.parameters.arrays
-    namespace["small"], namespace["large"] = (
-        _lazily(program, " small", _build_small),
-        _lazily(program, " large", _build_large),
-    )
+    namespace["small"] = _lazily(program, " small", _build_small)
+    namespace["large"] = _lazily(program, " large", _build_large)
     alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
     passed = ", ".join(program.parameters.names)
     several = len(next(leaves(program.tree)).outputs) > 1
-    namespace["takes"] = LOOPS.takes
+    namespace["takes"], namespace["repays"] = LOOPS.takes, program.compiled.repays
     most = LARGE if program.chooses else THREADED
     lines = [
         f"def {program.name}({_signature(program, namespace)}):",
         f"    dtype = {first}.dtype",
         f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {most}{alike} and (",
         f"        {first}.size < {program.compiled_from} or not takes({first}.size, {program.compiled_from})",
+        f"        or not repays({first}.size)",
         "    ):",
     ]
     if several:
@@ -373,7 +382,7 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
             f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {each}:",
             f"        return asarray(straight(dtype.char)({arguments}))",
         ]
-    lines.append(f"    return large({passed})")
+    lines.append(f"    return {f'large({passed})' if program.compiled_from else _run(program, namespace)}")
     return "\n".join([*lines, ""])
 
 

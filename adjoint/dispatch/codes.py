@@ -78,7 +78,11 @@ def frequent_call_lines(op: Operator, variant: str, way: str, arrays: list[str])
     if variant == "function":
         plain += [f"{name} is MISSING" for name in numpy_names(op)]
         if op.out:
-            plain.append("(out is None or type(out) is Tensor)")  # `call` asks other classes to take the call over
+            several = [f"type(out[{index}]) is Tensor" for index in range(len(op.outputs))]
+            several = [f"type(out) is tuple and len(out) == {len(several)}", *several] if several else []
+            plain.append(
+                f"(out is None or {' and '.join(several) or 'type(out) is Tensor'})"
+            )  # `call` asks other classes
             way, result = f"{FUNCTION!r} if out is None else {OUT!r}", "code({0}) if out is None else code({0}, out)"
     return [
         "inference = infers_plainly() if FLAGS.special else False",

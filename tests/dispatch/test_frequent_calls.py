@@ -169,3 +169,40 @@ def test_an_operand_that_overlaps_a_part_of_out_is_refused(operand):
     with pytest.raises(RuntimeError, match="refer to a single memory"):
         torch.add(row[operand], torch.ones(2 if operand.stop == 3 and operand.start else 1), out=row[:2])
     assert torch.equal(row, torch.arange(6.0))
+
+
+X, INDICES = torch.randn(4, 5), torch.zeros(4, dtype=torch.int64)
+SEVERAL = {
+    "max": lambda out: torch.max(X, 1, out=out),
+    "sort": lambda out: torch.sort(X, 1, out=out),
+    "topk": lambda out: torch.topk(X, 2, 1, out=out),
+    "cummax": lambda out: torch.cummax(X, 1, out=out),
+    "qr": lambda out: torch.linalg.qr(X, out=out),
+    "aminmax": lambda out: torch.aminmax(X, dim=1, out=out),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_results_are_written_as_by_the_steps(name, monkeypatch):
+    function = SEVERAL[name]
+    expected = [
+        torch.empty(0),
+        torch.empty(0, dtype=torch.int64 if name in ("max", "sort", "topk", "cummax") else None),
+    ]
+    function(tuple(expected))  # its plan has no code yet, or leaves the call because of the shapes
+    written = [torch.zeros_like(item) for item in expected]
+    function(tuple(written))
+    monkeypatch.setattr("adjoint.dispatch.out.store", None)  # which the steps call
+    found = function(tuple(written))
+    assert all(one is other for one, other in zip(found, written, strict=True))
+    assert type(found).__name__ == f"{'linalg_' if name == 'qr' else ''}{name}_out"
+    assert all(map(torch.equal, written, expected))
+    assert [item._version for item in written] == [2, 2]
+
+
+def test_a_wrong_target_among_several_leaves_all_unchanged():
+    values, wrong = torch.zeros(4), torch.zeros(4)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype long"):
+            torch.max(X, 1, out=(values, wrong))
+    assert not values.any() and values._version == 0

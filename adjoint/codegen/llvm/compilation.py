@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -80,8 +81,7 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         )
         prototype = ctypes.CFUNCTYPE(None if result is None else result.ctype, *map(c_type, parameters))
         found = CompiledFunction(kernel, code, prototype(code.address), parameters)
-        if IN_OBJECTS and result in RETURNED:
-            found.quick = becoming_quick(found, result)
+        found.quick = becoming_quick(found, result, IN_OBJECTS and result in RETURNED)
         KERNELS.add(found)
         return found
 
@@ -98,9 +98,9 @@ def takes_table(types: tuple[Any, ...]) -> bool:
     return len(types) == 3 and isinstance(types[0], PointerType) and types[1:] == (i64, i64)
 
 
-def becoming_quick(function: CompiledFunction, result: Any) -> Any:
+def becoming_quick(function: CompiledFunction, result: Any, may_be_built_in: bool) -> Any:
     """Return a function that calls machine code through ctypes, and is replaced by a built-in function after many calls."""
-    waiting = iter(range(CALLS))
+    waiting = iter(range(CALLS)) if may_be_built_in else itertools.repeat(0)
 
     def quick(*arguments: Any) -> Any:
         if next(waiting, None) is None and not KERNELS.observers:

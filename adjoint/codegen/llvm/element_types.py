@@ -47,6 +47,9 @@ class NumberType:
     def __repr__(self) -> str:
         return self.name
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def element(self) -> NumberType:
         """The number type itself. For a vector type, this is the type of its numbers."""

@@ -168,7 +168,7 @@ def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool =
     expanded = expand_indices(x.shape, indices)
     shape = _indexed_shape(x.shape, expanded)
     try:
-        values = numpy.broadcast_to(values, shape)
+        values = values if values.shape == shape else numpy.broadcast_to(values, shape)
     except ValueError:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
@@ -280,8 +280,8 @@ def _indexed_shape(shape: tuple[int, ...], indices: Indices) -> tuple[int, ...]:
         return shape
     arrays = [index for index in indices if index is not None]
     try:
-        common = numpy.broadcast_shapes(*(index.shape for index in arrays))
-    except ValueError:
+        common = broadcast_shapes(*[index.shape for index in arrays])
+    except RuntimeError:
         raise IndexError(
             "shape mismatch: indexing tensors could not be broadcast together with shapes "
             + ", ".join(str(list(index.shape)) for index in arrays)

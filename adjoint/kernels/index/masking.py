@@ -131,7 +131,8 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):
             raise RuntimeError("value cannot be converted to type double without overflow")
-        dtype = common_dtype(self, min, max)
+        if not (self.ndim and dtype.kind in "fi" and _has_dtype(min, dtype) and _has_dtype(max, dtype)):
+            dtype = common_dtype(self, min, max)
         if dtype.kind == "c":
             raise NotImplementedError("clamp is not supported for complex types")
         if dtype.kind == "b" and not isinstance(min if max is None else max, numpy.ndarray):
@@ -139,11 +140,14 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         if dtype.kind == "b" and min is not None and max is not None:
             raise refuse("clamp_cpu", numpy.zeros((), dtype))
         self = self.astype(dtype, copy=False)
-    least, most = (None if bound is None else _bound(bound, dtype) for bound in (min, max))
+    least = None if min is None else _bound(min, dtype)
+    most = None if max is None else _bound(max, dtype)
     if least is not None and most is not None and LOOPS.takes(self.size, LARGE) and dtype.kind in "fiu":
         if least.ndim == most.ndim == 0:
             return _limited(self, least.item(), most.item())
         return _limited_by_arrays(self, least, most)
+    if least is not None and most is not None and dtype.kind in "iu":
+        return numpy.asarray(clip(self, least, most))
     if least is not None:
         self = _maximum(self, least)
     return self if most is None else _minimum(self, most)
@@ -186,6 +190,11 @@ def _limited(self: Array, min: float, max: float) -> Any:
 def _limited_by_arrays(self: Array, min: Array, max: Array) -> Any:
     """Compute `clamp` of many numbers with separate limits."""
     return xp.minimum(xp.maximum(self, min), max)
+
+
+def _has_dtype(bound: Any, dtype: numpy.dtype[Any]) -> bool:
+    """Return whether a bound certainly does not change the common dtype, which is `dtype`."""
+    return bound is None or (type(bound) is int or getattr(bound, "dtype", None) is dtype)
 
 
 def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:

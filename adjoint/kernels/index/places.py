@@ -110,7 +110,12 @@ def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
 def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
     """Return the first index that is less than `first` or not less than `length`, or None."""
     # The positions of extrema are found faster than their values.
-    if index.size == 0 or (index.item(index.argmin()) >= first and index.item(index.argmax()) < length):
+    if index.size == 0:
+        return None
+    unsigned = index.view(_UINT64) if index.dtype is _INT64 and first <= 0 else None
+    if unsigned is not None and unsigned.item(unsigned.argmax()) < length:  # negative numbers are large numbers
+        return None
+    if index.item(index.argmin()) >= first and index.item(index.argmax()) < length:
         return None
     return int(index[(index < first) | (index >= length)].reshape(-1)[0])
 

@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 import numpy
+from numpy.linalg import _umath_linalg
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SCANNED
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous, real_part
-from ..runtime.floating import is_inexact, refuse
+from ..runtime.floating import is_inexact, refuse, unwarned
+from ..shape.joining import tril
 from . import LinAlgError
 from .elimination import SMALL, column_major, lu_factor, substituted
 from .stacks import SMALLEST, by_lapack, of_stack
@@ -46,9 +48,8 @@ def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
     """Return the text that names the first matrix for which `bad` holds, and the index of this matrix."""
     where = tuple(int(axis[0]) for axis in numpy.nonzero(bad)) if bad.ndim else ()
     if not where:
-        return "", ()
-    flat = int(numpy.ravel_multi_index(where, bad.shape))
-    return f"(Batch element {flat}): ", where
+        return "", where
+    return f"(Batch element {int(numpy.ravel_multi_index(where, bad.shape))}): ", where
 
 
 def _exactly_singular(array: Array) -> Array:
@@ -147,8 +148,9 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
             return numpy.asarray(found)
     source = self.mT.conj() if upper else self
     try:
-        result = numpy.linalg.cholesky(source)
-        if numpy.isnan(numpy.diagonal(result, axis1=-2, axis2=-1)).any():  # not every LAPACK rejects NaN
+        with unwarned():  # a factorization that fails is NaN
+            wide = _umath_linalg.cholesky_lo(source, signature="D->D" if source.dtype.kind == "c" else "d->d")
+        if numpy.isnan(wide.diagonal(0, -2, -1)).any():
             raise numpy.linalg.LinAlgError
     except numpy.linalg.LinAlgError:
         flat = source.reshape(-1, *source.shape[-2:])
@@ -161,6 +163,7 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
                     f"positive-definite (the leading minor of order {order} is not positive-definite)."
                 ) from None
         raise
+    result = wide.astype(source.dtype, copy=False)
     return result.mT.conj() if upper else column_major(result)
 
 
@@ -351,7 +354,7 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
         )
     if factor.dtype.char not in "fdFD":
         raise refuse("cholesky_inverse_out_cpu", factor)
-    zero = numpy.diagonal(factor, axis1=-2, axis2=-1) == 0
+    zero = factor.diagonal(0, -2, -1) == 0
     if zero.any():
         prefix, where = batch_prefix(factor, zero.any(-1))
         raise LinAlgError(
@@ -361,9 +364,8 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
     found = by_lapack("cholesky_inverse", factor, upper)
     if found is not NotImplemented:
         return numpy.asarray(found)
-    return cholesky_solve(
-        numpy.broadcast_to(numpy.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), factor, upper
-    )
+    unit = numpy.eye(factor.shape[-1], dtype=factor.dtype)
+    return cholesky_solve(numpy.broadcast_to(unit, factor.shape), factor, upper)
 
 
 def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
@@ -379,7 +381,7 @@ def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) ->
         if check_errors:
             raise
     source = self.mT.conj() if upper else self
-    result = numpy.tril(source)
+    result = tril(source, 0)
     for place in numpy.ndindex(*info.shape):
         info[place] = _factor_in_place(result[place])
     return (result.mT.conj() if upper else numpy.ascontiguousarray(result.mT).mT), info

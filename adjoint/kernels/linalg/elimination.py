@@ -13,6 +13,7 @@ import numpy
 from ...codegen.acceleration import LOOPS, RepeatedForm
 from ...codegen.costs import SCANNED
 from ..runtime.floating import unwarned
+from ..shape.joining import tril, triu
 from .stacks import by_lapack
 
 Array = numpy.ndarray[Any, Any]
@@ -163,7 +164,7 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
             return numpy.asarray(found)
     if not upper:
         return substituted(a[..., ::-1, ::-1], b[..., ::-1, :], True, unitriangular)[..., ::-1, :]
-    matrix = numpy.triu(a)
+    matrix = triu(a, 0)
     if unitriangular:
         places = numpy.arange(a.shape[-1])
         matrix[..., places, places] = 1
@@ -199,7 +200,7 @@ def ldl_factor(self: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     negative for a block of two rows.
     """
     size = self.shape[-1]
-    work = numpy.tril(self)
+    work = tril(self, 0)
     pivots = numpy.zeros(self.shape[:-1], numpy.int32)
     info = numpy.zeros(self.shape[:-2], numpy.int32)
     for place in numpy.ndindex(*info.shape):
@@ -227,11 +228,11 @@ def _factor_symmetric(work: Array, pivots: Array, hermitian: bool, size: int) ->
         below = work[last + 1 :]
         block = work[place : last + 1, place : last + 1]
         if width == 2:
-            block = block + turned(numpy.tril(block, -1)).T
+            block = block + turned(tril(block, -1)).T
         if not (width == 1 and block[0, 0] == 0):
             columns = below[:, place : last + 1].copy()
             factors = columns @ numpy.linalg.inv(block)
-            below[:, last + 1 :] -= numpy.tril(factors @ turned(columns).T)
+            below[:, last + 1 :] -= tril(factors @ turned(columns).T, 0)
             below[:, place : last + 1] = factors
         pivots[place : last + 1] = pivot + 1 if width == 1 else -(pivot + 1)
         place = last + 1
@@ -284,8 +285,8 @@ def ldl_solve(factors: Array, pivots: Array, b: Array, hermitian: bool) -> Array
             if stop - start == 1:
                 result[start] /= factors[start, start].real if hermitian else factors[start, start]
             else:
-                block = numpy.tril(factors[start:stop, start:stop])
-                block = block + turned(numpy.tril(block, -1)).T
+                block = tril(factors[start:stop, start:stop], 0)
+                block = block + turned(tril(block, -1)).T
                 result[start:stop] = numpy.linalg.solve(block, result[start:stop])
         for start, stop, pivot in reversed(blocks):
             result[start:stop] -= turned(factors[stop:, start:stop]).T @ result[stop:]

@@ -11,6 +11,7 @@ from ...codegen.costs import SORTED
 from ...dtypes import from_numpy
 from ..runtime.floating import is_inexact, refuse, unwarned
 from ..runtime.shapes import require_dims
+from ..shape.joining import tril, triu
 from . import LinAlgError, decompositions, elimination
 from .decompositions import check_matrix
 from .elimination import column_major
@@ -93,10 +94,10 @@ def lu_unpack(
         )
     lower = upper = permutation = numpy.empty((0,), self.dtype)
     if unpack_data:
-        lower = numpy.tril(numpy.ascontiguousarray(self[..., :count]), -1)
+        lower = tril(numpy.ascontiguousarray(self[..., :count]), -1)
         places = numpy.arange(count)
         lower[..., places, places] = 1
-        upper = numpy.triu(numpy.ascontiguousarray(self[..., :count, :]))
+        upper = triu(numpy.ascontiguousarray(self[..., :count, :]), 0)
     if unpack_pivots:
         flat = pivots.reshape(-1, pivots.shape[-1]).astype(numpy.int64) - 1 if pivots.size else pivots
         if flat.size and (flat.min() < 0 or flat.max() >= rows):

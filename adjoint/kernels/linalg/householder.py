@@ -8,6 +8,7 @@ import numpy
 
 from ...dtypes import from_numpy
 from ..runtime.floating import is_inexact, refuse
+from ..shape.joining import tril, triu
 from .decompositions import orthogonal
 from .elimination import column_major, substituted
 
@@ -68,12 +69,12 @@ def _compact(self: Array, tau: Array) -> tuple[Array, Array]:
     a triangular matrix. Here, the equation is multiplied by `tau`, which may be zero.
     """
     count = tau.shape[-1]
-    vectors = numpy.tril(self[..., :count], -1)
+    vectors = tril(self[..., :count], -1)
     places = numpy.arange(min(count, self.shape[-2]))
     vectors[..., places, places] = 1
     scaled = numpy.zeros((*tau.shape, count), self.dtype)
     scaled[..., numpy.arange(count), numpy.arange(count)] = tau
-    products = numpy.triu(vectors.mT.conj() @ vectors, 1)
+    products = triu(vectors.mT.conj() @ vectors, 1)
     return vectors, substituted(tau[..., None] * products, scaled, upper=True, unitriangular=True)
 
 

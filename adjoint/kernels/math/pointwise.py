@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size, of_kinds
 from ...codegen.costs import LARGE
 from ...codegen.kernel import FLOATS, Kernel
@@ -322,7 +321,7 @@ def nan_to_num(
         result.imag = nan_to_num(self.imag, nan, posinf, neginf)
         return result
     limits = limits_of(self.dtype)
-    if LOOPS.takes(self.size, LARGE) and self.dtype.char in "fd":
+    if self.dtype.char in "fd":
         highest = float(limits.max) if posinf is None else posinf
         return _finite.general(self, nan or 0.0, highest, float(limits.min) if neginf is None else neginf)
     result = numpy.asarray(numpy.positive(self))

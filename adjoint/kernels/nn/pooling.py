@@ -104,10 +104,7 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
         return _largest(input, output_size, elements)
 
     results = Memory(shape, input.dtype), Memory(shape, _INT64)
-    uneven = 0 not in output_size and any(
-        map(int.__mod__, spatial, output_size)
-    )  # other windows are those of `max_pool`
-    return Plan(results, run=run, compiled=(input, elements, results) if uneven else NotImplemented)
+    return Plan(results, run=run, compiled=(input, elements, results) if elements.size else NotImplemented)
 
 
 def _largest(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import MOVED
+from ...codegen.costs import PIECEWISE
 from ..index.scatter import take_rows
 from ..runtime.floating import is_floating, refuse
 
@@ -157,8 +157,11 @@ class Weights:
 
     def matrix(self, dtype: Any) -> Array:
         """Return all weights as a matrix (new, old), which consists mostly of zeros."""
-        matrix = numpy.zeros((len(self.places), self._n_old), dtype)
-        numpy.add.at(matrix, (numpy.arange(len(matrix))[:, None], self.places), self.as_type(dtype))
+        matrix = self._forms.get(("matrix", dtype))
+        if matrix is None:
+            matrix = numpy.zeros((len(self.places), self._n_old), dtype)
+            numpy.add.at(matrix, (numpy.arange(len(matrix))[:, None], self.places), self.as_type(dtype))
+            self._forms["matrix", dtype] = matrix
         return matrix
 
     @property
@@ -171,7 +174,7 @@ def _along(array: Array, axis: int, weights: Weights) -> Array:
     """Return the weighted sums along one dimension, computed at least in float32."""
     kind = numpy.result_type(array.dtype, numpy.float32) if array.dtype.kind != "V" else numpy.dtype(numpy.float32)
     array = array.astype(kind, copy=False)
-    if LOOPS.takes(array.size, MOVED):
+    if LOOPS.takes(array.size, PIECEWISE):
         found = LOOPS.run("nn.resampling.sums", array, axis, weights.places, weights.as_type(kind))
         if found is not NotImplemented:
             return numpy.asarray(found)

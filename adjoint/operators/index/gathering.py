@@ -394,7 +394,7 @@ class index_copy:
 
 
 @pair(
-    scatter_kernels.index_fill,
+    Kernel(scatter_kernels.index_fill, inplace=scatter_kernels.index_fill_),
     by_tensor={"name": "index_fill_tensor", "node": "IndexFillBackward1", "aten": "default, int_Tensor"},
     by_number={
         "name": "index_fill_number",

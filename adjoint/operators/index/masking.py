@@ -256,6 +256,8 @@ def _require_bounds(input, min, max):
 
 def _bounds(input, min, max):
     """Return the operator for these bounds, and the bounds in the form of its arguments."""
+    if all(bound is None or isinstance(bound, Tensor) for bound in (min, max)) and min is not max:
+        return clamp_to_tensors, min, max
     _require_bounds(input, min, max)
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
         return clamp_to_numbers, min, max
@@ -264,7 +266,6 @@ def _bounds(input, min, max):
             raise invalid_arguments("clamp", input, min, max)
         min, max = (bound.item() if isinstance(bound, Tensor) else bound for bound in (min, max))
         return clamp_to_numbers, min, max
-    min, max = (None if bound is None else _operand(bound, input) for bound in (min, max))
     return clamp_to_tensors, min, max
 
 

@@ -157,7 +157,7 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
     used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
     if training and running_mean is not None and type(running_mean._array) is not Meta:
-        if is_readable(input) and not is_readable(mean):  # only weight and bias differ between examples
+        if not is_readable(mean) and is_readable(input):  # only weight and bias differ between examples
             _, mean, invstd = native_batch_norm(input.detach(), None, None, None, None, training, momentum, eps)
         _move(running_mean, running_var, mean, invstd, momentum, eps, input._array.size // channels)
     results = (output, *_in_dtype(input, weight, mean, invstd))

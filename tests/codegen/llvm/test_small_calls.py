@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 import adjoint as torch
+from adjoint.nn import functional as F
 
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
@@ -15,6 +16,7 @@ from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.costs import CALLS
 from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, loops
 from adjoint.codegen.llvm.launch import launch
+from adjoint.kernels.math import arithmetic
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
 ENDS = [(0, 1), (-3, 7.5), (2.5, 2.5), (1e-30, 1e10), (0.1, -1000), (-1e-3, 1e-3), (5, 1)]
@@ -78,8 +80,35 @@ def bounded(dtype):
         yield from (x.cumsum(0), x.cumprod(0), x.view(1, 7).cumsum(0))
 
 
+def scanned(dtype):
+    x = torch.tensor([[0, -0.0, 3, 3, -2], [5, 5, -1, 0, -0.0]]).to(dtype)
+    for dim in (0, 1):
+        yield from (*x.cummax(dim), *x.cummin(dim), *x.t().cummax(dim))
+        if dtype is torch.int64:
+            yield x.cumsum(dim)
+
+
+def rounded_at_each_step(dtype):
+    """Expressions without elementary functions, all operations of which are rounded as in NumPy."""
+    x = torch.tensor([[0.0, -0.0, torch.inf, -torch.inf, torch.nan], [0.7, -0.5, 3.25, -4, 1e-30]], dtype=torch.float64)
+    x = (x.nan_to_num() if dtype is torch.int64 else x).to(dtype)
+    y = x.flip(1)
+    yield from (
+        x.addcmul(y, x[0], value=3),
+        x.nan_to_num(),
+        F.threshold(x, 1, 2),
+        x.clamp(x[1], y),
+        x.t().clamp(-1, 2).t(),
+    )
+    yield from (x.clamp(min=-1), x.clamp(max=y))
+    if dtype is not torch.int64:
+        yield from (x.lerp(y, y), x.lerp(y[1], 0.3), x.addcdiv(y, x, value=0.5), x[1].remainder(y[1]), x.frac())
+        yield from (F.hardswish(x), F.hardsigmoid(x), F.hardshrink(x), F.softshrink(x), F.softsign(x), F.hardtanh(x))
+        yield from (F.smooth_l1_loss(x, y, reduction="none"), F.huber_loss(x, y, reduction="none"))
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("calls", [ranges, drawn, selected, placed, bounded])
+@pytest.mark.parametrize("calls", [ranges, drawn, selected, placed, bounded, scanned, rounded_at_each_step])
 def test_bits(calls, dtype, monkeypatch):
     found = []
     for every_size in (False, True):
@@ -120,3 +149,16 @@ def test_scalars_that_are_no_numbers_are_left_to_numpy_by_built_in_functions():
         assert torch.nn.functional.elu(x, 0.5).equal(expected)
         with pytest.raises(TypeError):
             torch.nn.functional.elu(x, "0.5")
+
+
+def test_small_arrays_of_an_exact_expression_become_compiled():
+    x, y, weight = torch.randn(3, 4), torch.randn(4), torch.rand(3, 1)
+    first = x.lerp(y, weight)
+    for _ in range(CALLS):
+        x.lerp(y, weight)
+    compiled = arithmetic._between_arrays.expression.compiled
+    signature = [
+        part for item in (x, y, weight) for part in (item._array.dtype, item._array.shape, item._array.strides)
+    ]
+    assert (0, *signature) in compiled.direct, LOOPS.failures
+    assert x.lerp(y, weight).equal(first)

@@ -56,7 +56,7 @@ def take(x: ndarray, index: ndarray, dim: int) -> Any:
     function = take_rows.compiled(T=word, I=type_of(index.dtype), SINGLE=width == 1, W=HOST.vector_bytes // x.itemsize)
     launch(
         function, outer * index.size, 2 * width * x.itemsize + 8,
-        address(out), address(x), address(index), index.size, x.shape[dim], width,
+        out, x, index, index.size, x.shape[dim], width,
     )  # fmt: skip
     return out
 
@@ -134,6 +134,6 @@ def gathered(x: ndarray, dim: int, index: ndarray) -> Any:
     run, group = (count, 1) if inner == 1 else (inner, count)
     launch(
         function, index.size, 2 * x.itemsize + index.itemsize,
-        address(out), address(x), address(index), address(wrong), run, group, x.shape[dim], inner,
+        out, x, index, wrong, run, group, x.shape[dim], inner,
     )  # fmt: skip
     return None if wrong[0] else out

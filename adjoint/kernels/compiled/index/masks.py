@@ -79,7 +79,7 @@ def nonzero(x: ndarray) -> Any:
     places = numpy.empty((2, total), numpy.int64)
     launch(
         find_chunks.compiled(), len(ends) - 1, _CHUNK * 9,
-        address(places), address(mask), address(ends), x.shape[-1], total,
+        places, mask, ends, x.shape[-1], total,
     )  # fmt: skip
     if x.ndim == 2:
         return places.T
@@ -106,9 +106,7 @@ def select(x: ndarray, mask: ndarray) -> Any:
     ends = _ends(mask.reshape(-1))
     out = numpy.empty(int(ends[-1]), x.dtype)
     function = compress_chunks.compiled(T=word)
-    launch(
-        function, len(ends) - 1, _CHUNK * (2 * x.itemsize + 1), address(out), address(x), address(mask), address(ends)
-    )
+    launch(function, len(ends) - 1, _CHUNK * (2 * x.itemsize + 1), out, x, mask, ends)
     return out
 
 
@@ -129,6 +127,6 @@ def place(x: ndarray | None, mask: ndarray, source: ndarray) -> Any:
     function = expand_chunks.compiled(T=word, KEEP=x is not None)
     launch(
         function, len(ends) - 1, _CHUNK * (2 * source.itemsize + 1),
-        address(out), address(source), address(mask), address(ends), mask.size, source.size,
+        out, source, mask, ends, mask.size, source.size,
     )  # fmt: skip
     return out

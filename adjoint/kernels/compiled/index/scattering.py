@@ -247,7 +247,7 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
     bounds = share_bounds(index, length, shares)
     launch(
         function, shares, rows.size * 2 * rows.itemsize // shares,
-        address(target), address(index), address(rows), address(bounds), len(index), width,
+        target, index, rows, bounds, len(index), width,
     )  # fmt: skip
     return target
 
@@ -310,7 +310,7 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) 
         function = add_runs.compiled(
             T=kind, MEAN=mean, INDEXED=index is not None, W=max(2, HOST.vector_bytes // x.itemsize)
         )
-        places = address(bounds if index is None else index)
+        places = bounds if index is None else index
         row_bytes = (rows // groups + 1) * 2 * width * x.itemsize
-        launch(function, groups, row_bytes, address(out), address(x), places, address(bounds), width)
+        launch(function, groups, row_bytes, out, x, places, bounds, width)
     return out

@@ -69,6 +69,6 @@ def places(sequences: ndarray, values: ndarray, right: bool) -> Any:
     function = search.compiled(T=kind, RIGHT=right, W=width)
     launch(
         function, values.size // count * -(-count // group), 64 * group * length.bit_length(),
-        address(result), address(sequences), address(values), length, count, int(shared),
+        result, sequences, values, length, count, int(shared),
     )  # fmt: skip
     return result

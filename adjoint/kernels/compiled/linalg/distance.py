@@ -134,7 +134,7 @@ def distances_of(x: ndarray, y: ndarray, p: float, pairs: bool) -> Any:
     shape = (rows * (rows - 1) // 2,) if pairs else (*x.shape[:-1], others)
     out = numpy.empty(shape, x.dtype)
     norm = _norm(p)
-    places = [address(item) for item in (out, x, y)]
+    places = [out, x, y]
     work = others * width * x.itemsize * _WORK[norm]
     function = distances.compiled(T=kind, NORM=norm, PAIRS=pairs, W=HOST.vector_bytes * 8 // kind.bits)
     launch(function, math.prod(x.shape[:-1]), work, *places, rows, others, width, p)
@@ -153,7 +153,7 @@ def gradient_of(grad: ndarray, x: ndarray, y: ndarray, p: float, norms: ndarray,
     rows, others, width = x.shape[-2], y.shape[-2], x.shape[-1]
     out = numpy.empty(x.shape, x.dtype)
     norm = _norm(p)
-    places = [address(item) for item in (out, grad, x, y, norms)]
+    places = [out, grad, x, y, norms]
     work = others * width * x.itemsize * _WORK[norm]
     function = slopes.compiled(T=kind, NORM=norm, PAIRS=pairs)
     launch(function, math.prod(x.shape[:-1]), work, *places, rows, others, width, p)

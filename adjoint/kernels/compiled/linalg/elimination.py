@@ -6,6 +6,7 @@ The matrices are panels or small matrices.
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
+from ...runtime.shapes import broadcast_shapes
 from .substitution import TYPES
 
 Array = numpy.ndarray[Any, Any]
@@ -207,7 +208,7 @@ def factor_panel(work: Array, pivots: Array) -> Any:
     batch, rows, columns = work.shape
     strides = work.strides[1] // item, work.strides[0] // item, pivots.strides[0] // pivots.itemsize
     function = factor_stack.compiled(T=kind, W=_width(work))
-    launch(function, batch, _work(rows, columns), address(work), address(pivots), rows, columns, *strides)
+    launch(function, batch, _work(rows, columns), work, pivots, rows, columns, *strides)
     return None
 
 
@@ -220,7 +221,7 @@ def unpack(work: Array, pivots: Array) -> Any:
     count = min(rows, columns)
     made = [numpy.zeros((batch, *shape), work.dtype) for shape in ((rows, count), (count, columns), (rows, rows))]
     order = numpy.empty((batch, rows), numpy.int64)
-    places = [address(item) for item in (*made, order, work, pivots)]
+    places = [*made, order, work, pivots]
     launch(unpack_stack.compiled(T=kind), batch, 4 * rows * columns * work.itemsize, *places, rows, columns)
     return made
 
@@ -248,7 +249,7 @@ def solve(a: Array, b: Array | None) -> Any:
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or not a.size or (b is not None and (b.dtype is not a.dtype or not b.size)):
         return NotImplemented
-    batch = a.shape[:-2] if b is None else numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = a.shape[:-2] if b is None else broadcast_shapes(a.shape[:-2], b.shape[:-2])
     width = HOST.vector_bytes // 8
     wide = size if b is None else b.shape[-1]
     columns = size + -(-wide // width) * width
@@ -259,7 +260,7 @@ def solve(a: Array, b: Array | None) -> Any:
     count = math.prod(batch)
     pivots, regular = numpy.empty((count, size), numpy.int32), numpy.empty(count, numpy.int32)
     function = solve_stack.compiled(T=f64, W=width)
-    places = [address(item) for item in (work, pivots, regular)]
+    places = [work, pivots, regular]
     launch(function, count, _work(size, 2 * columns), *places, size, columns)
     return work[..., size : size + wide].astype(a.dtype) if regular.all() else NotImplemented
 
@@ -273,16 +274,18 @@ def solve_triangular(a: Array, b: Array, upper: bool, unitriangular: bool) -> An
         diagonal = a.diagonal(0, -2, -1)
         if not diagonal.all() or not numpy.isfinite(diagonal).all():
             return NotImplemented
-    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     wide = b.shape[-1]
     columns = -(-wide // _width(a)) * _width(a)
     result = numpy.empty((*batch, size, columns), b.dtype)
     result[..., wide:] = 0
     result[..., :wide] = b
-    matrices = numpy.broadcast_to(a, (*batch, size, size)).reshape(-1, size, size)
+    if a.shape[:-2] != batch:
+        a = numpy.broadcast_to(a, (*batch, size, size))
+    matrices = a.reshape(-1, size, size)
     strides = [step // a.itemsize for step in (*matrices.strides[1:], matrices.strides[0])]
     launch(
-        substitute_stack.compiled(T=kind, W=_width(a)), len(matrices), _work(size, columns), address(result), columns,
-        address(matrices), *strides, size, -1 if upper else 1, int(not unitriangular),
+        substitute_stack.compiled(T=kind, W=_width(a)), len(matrices), _work(size, columns), result, columns,
+        matrices, *strides, size, -1 if upper else 1, int(not unitriangular),
     )  # fmt: skip
     return result[..., :wide]

@@ -132,7 +132,7 @@ def by_numbers(x: ndarray, divisors: ndarray, rounding: str, remainder: bool) ->
     function = divide_each.compiled(
         T=type_of(x.dtype), CHECKED=x.dtype.itemsize == 8, FLOOR=rounding == "floor", REMAINDER=remainder, W=width
     )
-    places = [address(item) for item in (out, zeros, x, divisors)]
+    places = [out, zeros, x, divisors]
     launch(function, -(-x.size // width), width * (3 * x.itemsize + _WEIGHT), *places, x.size)
     if zeros[0]:
         raise RuntimeError("ZeroDivisionError")
@@ -155,6 +155,6 @@ def by_number(x: ndarray, divisor: int, rounding: str, remainder: bool) -> Any:
     )
     blocks = -(-x.size // width)
     launch(
-        function, blocks, width * (2 * x.itemsize + _WEIGHT), address(out), address(x), divisor, 1 / abs(divisor), x.size
+        function, blocks, width * (2 * x.itemsize + _WEIGHT), out, x, divisor, 1 / abs(divisor), x.size
     )  # fmt: skip
     return out

@@ -25,6 +25,5 @@ def nextafter(self: ndarray, other: ndarray) -> Any:
     if not self.flags.c_contiguous or not other.flags.c_contiguous:
         return NotImplemented
     out = numpy.empty(self.shape, self.dtype)
-    places = map(address, (out, self, other))
-    launch(next_after.compiled(T=type_of(self.dtype)), self.size, 3 * self.itemsize, *places)
+    launch(next_after.compiled(T=type_of(self.dtype)), self.size, 3 * self.itemsize, out, self, other)
     return out

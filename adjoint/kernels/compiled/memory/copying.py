@@ -181,7 +181,7 @@ def copy_into(target: ndarray, source: ndarray) -> Any:
     if plan is None or target.dtype != source.dtype:
         return NotImplemented
     function, pieces, piece_bytes, arguments = plan
-    launch(function, pieces, piece_bytes, address(target), address(source), *arguments)
+    launch(function, pieces, piece_bytes, target, source, *arguments)
     return target
 
 
@@ -267,7 +267,7 @@ def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
     if function is None:
         return NotImplemented
     if not by_rows:
-        launch(function, array.size, array.itemsize + dtype.itemsize, address(result), address(array))
+        launch(function, array.size, array.itemsize + dtype.itemsize, result, array)
         return result
     lines = zip(array.shape, result.strides, array.strides, strict=True)
     axes = collapsed([(n, t // dtype.itemsize, s // array.itemsize) for n, t, s in lines if n > 1])
@@ -275,7 +275,7 @@ def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
         return NotImplemented
     (count, target_step, step), (n, _, _) = [(1, 0, 0), *axes][-2:]
     row_bytes = n * (array.itemsize + dtype.itemsize)
-    launch(function, count, row_bytes, address(result), address(array), n, target_step, step)
+    launch(function, count, row_bytes, result, array, n, target_step, step)
     return result
 
 

@@ -50,8 +50,7 @@ def _largest_plan(
     function = largest.compiled(T=type_of(dtype), W=HOST.vector_bytes // 8, ALIKE=alike)
 
     def into(out: Sequence[ndarray], x: ndarray, corners: ndarray, steps: ndarray) -> None:
-        arrays = map(address, (*out, x, corners, steps))
-        launch(function, planes, 8 * elements * count, *arrays, size, count, elements, corner_step)
+        launch(function, planes, 8 * elements * count, *out, x, corners, steps, size, count, elements, corner_step)
 
     return Plan(results, into=into)
 
@@ -146,6 +145,6 @@ def means(x: ndarray, bounds: Sequence[Bounds], divisors: ndarray, result: Memor
     planes, plane_bytes = math.prod(whole[:-dims]), (math.prod(lengths) + 4 * touched) * x.itemsize
 
     def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
-        launch(function, planes, plane_bytes, *map(address, (*out, x, *tables)))
+        launch(function, planes, plane_bytes, *out, x, *tables)
 
     return Plan([result], into=into)

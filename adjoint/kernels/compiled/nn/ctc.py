@@ -97,7 +97,7 @@ def forward_of(log_probs: ndarray, states: ndarray, skips: ndarray, lengths: nda
     (times, count, classes), width = log_probs.shape, states.shape[1]
     out = numpy.empty((count, times, width), log_probs.dtype)
     rows = numpy.empty((count, 2, width + 2), log_probs.dtype)
-    places = [address(item) for item in (out, rows, log_probs, states, skips, lengths)]
+    places = [out, rows, log_probs, states, skips, lengths]
     function = forward_states.compiled(T=type_of(log_probs.dtype))
     launch(function, count, times * width * _WORK, *places, times, count, width, classes)
     return out
@@ -113,7 +113,6 @@ def gradient_of(
     out = numpy.empty(log_probs.shape, log_probs.dtype)
     rows = numpy.empty((count, 2, width + 2), log_probs.dtype)
     arrays = out, rows, forward, log_probs, grad, loss, states, skips, lengths, ends
-    places = [address(item) for item in arrays]
     function = backward_states.compiled(T=type_of(log_probs.dtype))
-    launch(function, count, times * width * _WORK, *places, times, count, width, classes)
+    launch(function, count, times * width * _WORK, *arrays, times, count, width, classes)
     return out

@@ -257,33 +257,36 @@ def steer(
 class _Call:
     """The parameters of the loops for arrays of these shapes."""
 
-    def __init__(self, images: Array, grid: Array, sampling: Sampling) -> None:
-        kind, sizes = images.dtype, images.shape[2:]
-        self.count, self.channels = images.shape[:2]
-        self.places, self.area = math.prod(grid.shape[1:-1]), math.prod(sizes)
+    def __init__(
+        self, kind: numpy.dtype[Any], images: tuple[int, ...], grid: tuple[int, ...], sampling: Sampling
+    ) -> None:
+        sizes = images[2:]
+        self.count, self.channels = images[:2]
+        self.places, self.area = math.prod(grid[1:-1]), math.prod(sizes)
         self.lanes = HOST.vector_bytes // kind.itemsize
         self.static = {
             "T": _TYPES[kind.char], "W": self.lanes, "DIMS": len(sizes), "MODE": sampling.mode, "PADDING": sampling.padding,
             "ALIGN": sampling.align_corners,
         }  # fmt: skip
         self.sizes = numpy.array(sizes, numpy.int64)
-        self.numbers = address(self.sizes), self.area, self.channels, self.places
+        self.numbers = self.sizes, self.area, self.channels, self.places
         self.place_bytes = self.channels * len(_around(len(sizes), sampling.mode)) * 16
 
     def over_places(self, function: Any, *arrays: Array) -> None:
         """Run a function over pieces of positions."""
         places = _VECTORS * self.lanes
         pieces = self.count * -(-self.places // places)
-        launch(
-            function.compiled(**self.static), pieces, places * self.place_bytes, *map(address, arrays), *self.numbers
-        )
+        launch(function.compiled(**self.static), pieces, places * self.place_bytes, *arrays, *self.numbers)
 
     def over_planes(self, function: Any, *arrays: Array) -> None:
         """Run a function over pieces of planes."""
         planes = max(1, min(_PLANES, self.count * self.channels // 8))
         pieces = self.count * -(-self.channels // planes)
         row_bytes = planes * self.places * self.place_bytes // max(self.channels, 1)
-        launch(function.compiled(**self.static), pieces, row_bytes, *map(address, arrays), *self.numbers, planes)
+        launch(function.compiled(**self.static), pieces, row_bytes, *arrays, *self.numbers, planes)
+
+
+_call = functools.lru_cache(64)(_Call)
 
 
 def _taken(*arrays: Array) -> bool:
@@ -301,7 +304,7 @@ def sampled(images: Array, grid: Array, sampling: Sampling) -> Any:
         return NotImplemented
     images, grid = contiguous(images), contiguous(grid)
     out = numpy.empty((*images.shape[:2], *grid.shape[1:-1]), images.dtype)
-    _Call(images, grid, sampling).over_places(sample, out, images, grid)
+    _call(images.dtype, images.shape, grid.shape, sampling).over_places(sample, out, images, grid)
     return out
 
 
@@ -310,7 +313,7 @@ def gradients(grad: Array, input: Array, grid: Array, sampling: Sampling, needs:
     if not _taken(input, grid, grad):
         return NotImplemented
     grad, input, grid = map(contiguous, (grad, input, grid))
-    call = _Call(input, grid, sampling)
+    call = _call(input.dtype, input.shape, grid.shape, sampling)
     to_input = to_grid = None
     if needs[0]:
         to_input = numpy.zeros(input.shape, input.dtype)

@@ -45,9 +45,8 @@ def recurrent_layer(
     for tile in _tiles(kind, batch, weight.T):
         tile.run(
             steps_of.forward, mode, steps * columns * features,
-            *map(address, (output, gates, more, projected)), projected.strides[0] // kind.itemsize,
-            projected.strides[1] // kind.itemsize, *map(address, (hidden, cell, tile.packed, offset, *tile.pieces)), steps, batch,
-            features, backwards, keeps,
+            output, gates, more, projected, projected.strides[0] // kind.itemsize, projected.strides[1] // kind.itemsize,
+            hidden, cell, tile.packed, offset, *tile.pieces, steps, batch, features, backwards, keeps,
         )  # fmt: skip
         if not tile.refused:
             break
@@ -92,9 +91,9 @@ def through_time(
             carried[...] = grad_cell
         tile.run(
             steps_of.backward, mode, steps * columns * features,
-            *map(address, (to_projected, to_products, to_hidden, carried, grad)),
-            grad.strides[0] // kind.itemsize, grad.strides[1] // kind.itemsize, has_grad,
-            *map(address, (gates, more, output, hidden, before, tile.packed, *tile.pieces)), steps, batch, features, backwards,
+            to_projected, to_products, to_hidden, carried, grad, grad.strides[0] // kind.itemsize,
+            grad.strides[1] // kind.itemsize, has_grad, gates, more, output, hidden, before, tile.packed, *tile.pieces,
+            steps, batch, features, backwards,
         )  # fmt: skip
         if not tile.refused:
             break

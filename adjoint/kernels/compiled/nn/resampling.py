@@ -76,8 +76,7 @@ def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     out = numpy.empty((*x.shape[:axis], new, *x.shape[axis + 1 :]), x.dtype)
     width = HOST.vector_bytes // x.itemsize
-    sources, by_tap = numpy.ascontiguousarray(places.T), numpy.ascontiguousarray(shares.T)
-    arrays = address(out), address(x), address(sources), address(by_tap)
+    arrays = out, x, numpy.ascontiguousarray(places.T), numpy.ascontiguousarray(shares.T)
     if inner == 1:
         launch(
             sum_rows.compiled(T=kind, K=taps, W=width), outer, (old + (taps + 1) * new) * x.itemsize, *arrays, old, new

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy
@@ -216,7 +216,8 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
             raise refuse("random_update_from_to", dtype)
         if is_floating(dtype):
             from_, to = _limits_within_precision(from_, to, dtype)
-        _check_limits(from_, to, dtype)
+        for message in _warnings_of_limits(from_, to, dtype):
+            warn(message)
     return _fill(stream, out, from_, to - from_, wide=to - from_ >= WIDE_RANGE)
 
 
@@ -265,6 +266,7 @@ def _largest(dtype: "numpy.dtype[Any]") -> int:
     return 1 if dtype.kind == "b" else min(int(numpy.iinfo(dtype).max), 2**63 - 1)
 
 
+@lru_cache(64)
 def _limits_within_precision(from_: int, to: int, dtype: "numpy.dtype[Any]") -> tuple[int, int]:
     """Return the limits, moved inwards if rounding an integer between them to `dtype` could leave the interval."""
     start, stop = _lower_limit_within_precision(from_, dtype), to
@@ -295,7 +297,10 @@ def _step(value: int, dtype: "numpy.dtype[Any]") -> int:
     return 1 << max(abs(value).bit_length() - _digits(dtype), 0)
 
 
-def _check_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> None:
+@lru_cache(64)
+def _warnings_of_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> list[str]:
+    """Return warnings about limits that the type cannot represent. Raise an error about limits out of its range."""
+    found = []
     if is_floating(dtype):
         largest = largest_number(dtype)
         least, most = -largest, largest
@@ -308,11 +313,12 @@ def _check_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> None:
             raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
         digits = _digits(dtype) if is_floating(dtype) else 64
         if abs(limit) > 2**digits:
-            warn(
+            found.append(
                 f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {c_name(dtype)} "
                 "can support discrete uniform distribution only within this range. This warning will become an error "
                 "in version 1.7 release, please fix the code in advance"
             )
+    return found
 
 
 def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> ndarray:
