@@ -39,8 +39,17 @@ def operands(torch: ModuleType) -> dict[str, Any]:
         "z": torch.randn(128, dtype=torch.complex64),
         "o": torch.zeros(16, 32),
         "q": torch.zeros(16, 32, dtype=torch.float64),
+        "f": torch.diag(torch.arange(1.0, 9.0)).expand(4, 8, 8) + 0.1,
+        "to": (torch.zeros(16), torch.zeros(16, dtype=torch.int64)),
+        "places": torch.rand(1, 6, 6, 2) * 2 - 1,
+        "linear": torch.nn.Linear(32, 16),
+        "layers": torch.nn.Sequential(torch.nn.Linear(32, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)),
+        "batch_norm": torch.nn.BatchNorm1d(32),
+        "attention": torch.nn.MultiheadAttention(8, 2),
+        "lstm": torch.nn.LSTM(8, 8),
         "torch": torch,
         "F": torch.nn.functional,
+        "random": torch.distributions,
     }
 
 
@@ -69,6 +78,22 @@ F.interpolate(g, scale_factor=2) | F.scaled_dot_product_attention(a, a, a) | w.f
 w.clone() | torch.linalg.inv(a) | torch.linalg.det(a) | torch.fft.rfft(w).abs() | w.diff() | torch.special.expit(w)
 torch.addmm(v[:16], w, r) | torch.addcmul(w, x, y, value=0.5) | torch.dist(w, x) | torch.cdist(w, x) | w.reciprocal() | -w
 w.neg().exp() | w.unfold(1, 4, 2).sum(2) | w.repeat_interleave(2, 1) | w.take_along_dim(i, 1)
+w.cummax(1)[0] | w.mode(1)[0] | w.kthvalue(3, 1)[0] | w.renorm(2, 0, 1.0) | w.nansum() | w.nan_to_num() | w.quantile(0.5)
+w.clamp(min=v) | w.lerp(x, p) | w.remainder(p) | w.logaddexp(x) | w.atan2(x) | w.index_fill(0, j, 1.0) | w.movedim(0, 1)
+w.rot90() | torch.hstack([w, x]) | torch.kron(w[:4, :4], x[:4, :4]) | torch.tensordot(w, r, 1) | torch.linalg.multi_dot([w, r, x])
+torch.einsum("i,j->ij", b, v) | torch.linalg.cross(w[:, :3], x[:, :3]) | torch.linalg.vecdot(w, x) | torch.linalg.matrix_norm(w)
+torch.linalg.solve(f, a) | torch.linalg.qr(a)[1].abs() | torch.linalg.cholesky(f) | torch.linalg.svdvals(a)
+torch.linalg.eigvalsh(f) | torch.linalg.lu_factor(a)[0] | torch.linalg.solve_triangular(f, a, upper=True)
+torch.linalg.matrix_power(a, 3) | torch.linalg.slogdet(a)[1] | torch.linalg.pinv(a) | torch.linalg.matrix_exp(a / 4)
+F.adaptive_max_pool2d(g, 1) | F.adaptive_max_pool2d(g, 3) | F.adaptive_avg_pool2d(g, 3) | F.max_pool1d(l, 2) | F.unfold(g, 3)
+F.interpolate(g, size=12, mode="bilinear") | F.interpolate(l, scale_factor=2, mode="linear") | F.pad(g, (1, 1, 1, 1), "reflect")
+F.grid_sample(g, places, align_corners=False) | F.pixel_unshuffle(g, 2) | F.conv_transpose2d(g, k.transpose(0, 1), stride=2)
+F.instance_norm(g) | F.rms_norm(w, (32,)) | F.hardswish(w) | F.hardtanh(w) | F.glu(w) | F.triplet_margin_loss(w, x, y)
+F.multi_margin_loss(w, t) | F.multilabel_soft_margin_loss(w, c.float()) | F.cosine_embedding_loss(w, x, 2.0 * (t > 9) - 1)
+F.cross_entropy(w, t, label_smoothing=0.1) | torch.fft.fft2(g).real | torch.fft.irfft(torch.fft.rfft(w)) | torch.cov(w)
+linear(x) | layers(w) | batch_norm(w) | attention(a, a, a)[0] | lstm(a)[0] | random.Normal(w, p).log_prob(x)
+random.Categorical(logits=w).log_prob(t) | random.kl_divergence(random.Normal(w, p), random.Normal(x, p))
+random.Gamma(p + 1, p).log_prob(p)
 """
 """Expressions, separated by bars and lines. Expressions with `w`, `b` or `u` have a history, and are also timed with backward."""
 
@@ -88,7 +113,15 @@ torch.sum(x, 1, out=o[:, 0]) | float(torch.allclose(x, y)) | x.add_(0.0) | x.mul
 q.add_(x * 0) | o.fill_(2.0) | o.zero_() | x.clamp_(-9, 9) | x.nonzero() | c.nonzero() | x.isclose(y)
 float(torch.equal(x, y)) | torch.bernoulli(p / 2) | torch.multinomial(p, 2) | x.round() | x.floor() | x.sign()
 n.bitwise_and(m) | ~c | c & c | x.histc(10) | x.quantile(0.5) | torch.bucketize(x, v.sort()[0]) | x.cumsum(0) | torch.triu(x)
-x.repeat(2, 2)
+x.repeat(2, 2) | o.copy_(v) | o.masked_fill_(c, 0.0) | o.scatter_(1, i, 1.0) | o.index_fill_(0, j, 0.0)
+o.scatter_add_(1, i, x * 0) | o.index_put_((j, j), v[:8]) | o.lerp_(x, 0.1) | o.tril_() | o.random_(10) | o.normal_()
+torch.clamp(x, -1, 1, out=o) | torch.cat([x[:8], y[:8]], out=o) | torch.cumsum(x, 1, out=o) | torch.max(x, 1, out=to)[0]
+torch.mm(x, r, out=o[:, :16]) | torch.sort(x, 1, out=(o, n))[0] | x.half() | x.to(d) | n.clamp(5, 50) | n.max() | n.cumsum(1)
+n.pow(2) | torch.div(x, y, rounding_mode="trunc") | x.new_tensor([1.0, 2.0]) | torch.rand_like(x) | torch.normal(x, p)
+float(x[0, 0]) | torch.tensor([x[0, 0], x[1, 1]]) | torch.tril_indices(8, 8) | x.mode(1)[0] | torch.histogram(v, 10)[0]
+torch.linalg.lstsq(a, a)[0] | torch.linalg.matrix_rank(a) | torch.cholesky_inverse(f) | torch.fft.fft2(a + 0j).real
+torch.segment_reduce(v, "sum", lengths=m[:2, 0] * 0 + 16) | random.Normal(x, p).log_prob(y) | random.Normal(0.0, 1.0).sample()
+torch.nn.utils.rnn.pad_sequence([x[:5], x[5:8], x[8:]]) | torch.utils.data.default_collate([(1.0, 2), (2.0, 3)])[0]
 """
 """Expressions without a history, in the same form."""
 
