@@ -97,6 +97,13 @@ class CompiledLoops:
 
     def run(self, path: str, *args: Any, **options: Any) -> Any:
         """Return the result of the compiled form, or NotImplemented if it does not support the arguments or did not compile."""
+        result = self.run_without_copies(path, *args, **options)
+        if result is NotImplemented and (copied := without_repetition(args)) is not None:
+            return self.run_without_copies(path, *copied, **options)
+        return result
+
+    def run_without_copies(self, path: str, *args: Any, **options: Any) -> Any:
+        """Do the same as `run`, but do not copy arrays that repeat elements."""
         form = self.form(path)
         if form is None:
             return NotImplemented
