@@ -170,12 +170,26 @@ def _factors_of_two(x: T) -> T:
 def lcm(x: T, y: T) -> T:
     """Return the least common multiple of signed integers. If either number is 0, the result is 0."""
     divisor = gcd(x, y)
-    divisor = where(divisor == 0, 1, divisor)
+    return _magnitude(floor_divide(x, where(divisor == 0, 1, divisor)) * y)
+
+
+@loops
+def floor_divide(x: T, y: T) -> T:
+    """Return the quotient of integers, rounded down. A divisor of 0 counts as 1.
+
+    Processors divide integers one at a time, so the quotient is computed in float64 and checked.
+    """
+    divisor = where(y == 0, 1, y)
+    if x.type.kind == "i":
+        divisor = where(y == -1, 1, divisor)  # the quotient of the least integer would overflow
     quotient = f64(x) / f64(divisor)
     whole = T(where(fabs(quotient) < 2.0**62, quotient, 0))
-    if reduce_or(whole * divisor != x):
+    left = x - whole * divisor
+    if reduce_or((_magnitude(left) >= _magnitude(divisor)) | ((left != 0) & ((left < 0) != (x < 0)))):
         whole = _divided_one_by_one(x, divisor, x.type.width)
-    return _magnitude(whole * y)
+        left = x - whole * divisor
+    whole = where((left != 0) & ((left < 0) != (divisor < 0)), whole - 1, whole)
+    return where(y == -1, 0 - x, whole) if x.type.kind == "i" else whole
 
 
 @loops

@@ -241,6 +241,10 @@ _SIMPLE: dict[str, Callable[..., Any]] = {
     "ldexp": _load_exponent,
     **{
         name: lambda writer, *operands, kernel=kernel: writer.lowering.call(kernel, list(operands), {})
-        for name, kernel in (("gcd", elementary_power.gcd), ("lcm", elementary_power.lcm))
+        for name, kernel in (
+            ("gcd", elementary_power.gcd),
+            ("lcm", elementary_power.lcm),
+            ("floor_divide", elementary_power.floor_divide),
+        )
     },
 }

@@ -164,20 +164,38 @@ def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 # --- quotients and remainders ---------------------------------------------------------------------------------
 
 
-def _divided(self: Array, other: Array, rounding: str, remainder: bool) -> Any:
-    """Divide integers in a compiled loop, or return NotImplemented if there is no loop.
+def _divided(self: Array, other: Array, expression: Kernel) -> Any:
+    """Return the value of an expression for many integers, or NotImplemented if NumPy must compute it.
 
-    It raises an error for a division by zero.
+    Raises:
+        RuntimeError: if one of `other` is 0.
     """
-    if other.ndim and LOOPS.takes(self.size, LARGE):
-        found = LOOPS.run("math.division.by_numbers", self, other, rounding, remainder)
-        if found is not NotImplemented:
-            return found
     if count_nonzero(other) < other.size and self.size:
         raise RuntimeError("ZeroDivisionError")
-    if other.ndim == 0 and other.dtype == self.dtype and LOOPS.takes(self.size, LARGE):
-        return LOOPS.run("math.division.by_number", self, int(other), rounding, remainder)
+    if self.dtype is other.dtype and LOOPS.takes(self.size, LARGE):
+        return expression.general(self, other)
     return NotImplemented
+
+
+@pointwise("div_floor_cpu", "iu")
+def _floor_divide_of_integers(self: Array, other: Array) -> Any:
+    return xp.floor_divide(self, other)
+
+
+@pointwise("remainder_cpu", "iu")
+def _remainder_of_integers(self: Array, other: Array) -> Any:
+    return self - xp.floor_divide(self, other) * other
+
+
+@pointwise("div_trunc_cpu", "iu")
+def _trunc_divide_of_integers(self: Array, other: Array) -> Any:
+    down = xp.floor_divide(self, other)
+    return down + xp.as_number((down * other != self) & ((self < 0) ^ (other < 0)))
+
+
+@pointwise("fmod_cpu", "iu")
+def _fmod_of_integers(self: Array, other: Array) -> Any:
+    return self - xp._trunc_divide_of_integers(self, other) * other
 
 
 def div_rounded(self: Array, other: Array, rounding_mode: str) -> Array:
@@ -204,7 +222,7 @@ def trunc_divide(self: Array, other: Array) -> Array:
     if kind not in "iu":
         quotient = numpy.asarray(numpy.true_divide(self, other))
         return numpy.trunc(quotient, quotient)
-    result = _divided(self, other, "trunc", False)
+    result = _divided(self, other, _trunc_divide_of_integers)
     if result is not NotImplemented:
         return result
     quotient = numpy.floor_divide(self, other)
@@ -233,7 +251,7 @@ def floor_divide(self: Array, other: Array) -> Array:
     if kind in "bc":
         raise refuse("div_floor_cpu", self)
     if kind in "iu":
-        result = _divided(self, other, "floor", False)
+        result = _divided(self, other, _floor_divide_of_integers)
         if result is not NotImplemented:
             return result
     return numpy.floor_divide(self, other)
@@ -255,7 +273,7 @@ def remainder(self: Array, other: Array) -> Array:
     if self.dtype.kind in "bc":
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
-        result = _divided(self, other, "floor", True)
+        result = _divided(self, other, _remainder_of_integers)
         return numpy.asarray(numpy.remainder(self, other)) if result is NotImplemented else result
     result = numpy.asarray(numpy.remainder(self, other))
     if result.dtype.kind == "f" and not result.all():
@@ -275,7 +293,7 @@ def fmod(self: Array, other: Array) -> Array:
     if self.dtype.kind in "bc":
         raise refuse("fmod_cpu", self)
     if self.dtype.kind in "iu":
-        result = _divided(self, other, "trunc", True)
+        result = _divided(self, other, _fmod_of_integers)
         if result is not NotImplemented:
             return result
     return numpy.fmod(self, other)
