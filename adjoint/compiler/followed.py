@@ -9,12 +9,16 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import adjoint as torch
+from adjoint.optim.lr_scheduler import LRScheduler
 from adjoint.utils.checkpoint import checkpoint, checkpoint_sequential
 
+from ..amp.grad_scaler import GradScaler
 from ..autograd.function import Function, FunctionCtx
 from ..func.modules import _merged, replaced
 from ..tensor import Tensor
@@ -25,6 +29,18 @@ from .transforms import inner
 
 if TYPE_CHECKING:
     from .observer import Observer
+
+
+@contextmanager
+def unseen(observer: Observer) -> Iterator[None]:
+    """Run code that is neither captured nor observed."""
+    sys.setprofile(None)
+    observer.tracer.__exit__()
+    try:
+        yield
+    finally:
+        observer.tracer.__enter__()
+        sys.setprofile(observer.entered)
 
 
 def host(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -42,15 +58,10 @@ def host(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -
         params = [*params_of(owner)]
         if name == "zero_grad":
             require_usual_clearing(observer, owner)
-    sys.setprofile(None)
-    tracer.__exit__()
-    try:
+    with unseen(observer):
         result = method(**kwargs)
         if of_user:
             observer.after_others()
-    finally:
-        tracer.__enter__()
-        sys.setprofile(observer.entered)
     if name == "zero_grad" and kwargs.get("set_to_none", True):
         tracer.program.grads_known.update({id(param): param for param in params})
     for param in params:
@@ -60,9 +71,50 @@ def host(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -
     if name == "zero_grad" and kwargs.get("set_to_none", True):
         tracer.program.clear_grads(params)
     else:
-        function = Step(owner) if name == "step" else Method(owner, name, kwargs)
+        function = Step(owner) if name == "step" else Method(owner, name, (), kwargs)
         tracer.program.append(name, function, [], [], keeps=True)
     return result
+
+
+def driven(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a schedule or a scaler. The program calls it too, and uses no value afterwards that was read before."""
+    program, method, kind = observer.tracer.program, getattr(owner, name), type(owner)
+    if kwargs or name in vars(owner) or not all(isinstance(each, torch.optim.Optimizer) for each in args):
+        observer.stop(f"{name}() of an object of class {kind.__name__} is called in an unusual way")
+    observer.guard(("method", id(owner), name), f"type({{0}}).{name} is {{1}}", owner, getattr(kind, name))
+    observer.guard(("no own method", id(owner), name), "{1} not in {0}", vars(owner), name)
+    if observer.stopped:
+        return method(*args, **kwargs)
+    with unseen(observer):
+        result = method(*args)
+        observer.after_others()
+    for tensor in [*chain.from_iterable(map(params_of, args)), getattr(owner, "_scale", None)]:
+        if (number := program.by_tensor.get(id(tensor))) is not None:
+            program.changes.setdefault(number, 0)  # which the method counts itself
+    program.append(name, Method(owner, name, args, {}), [], [], keeps=True)
+    return result
+
+
+DRIVEN = {LRScheduler: ("step",), GradScaler: ("step", "update")}
+"""The methods of schedules and scalers that `driven` calls."""
+
+
+def is_driven(owner: Any, name: str) -> bool:
+    """Return whether `driven` calls a method."""
+    return any(isinstance(owner, kind) and name in names for kind, names in DRIVEN.items())
+
+
+def scaled(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Multiply a loss by the scale of a scaler, which exists before the program runs."""
+    scaler, outputs = args if len(args) == 2 else (None, None)
+    if type(scaler) is not GradScaler or not isinstance(outputs, Tensor):
+        observer.stop("a loss is scaled in an unusual way")
+        return given(*args[1:], **kwargs)
+    if not observer.attribute(scaler, "_enabled"):
+        return outputs
+    with unseen(observer):
+        scaler._current()
+    return outputs * observer.attribute(scaler, "_scale")
 
 
 def clipped(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -187,6 +239,7 @@ FOLLOWED: dict[Any, Callable[..., Any]] = {
     torch.func.functional_call: functional,
     checkpoint: checkpointed,
     checkpoint_sequential: checkpointed_in_parts,
+    GradScaler.scale: scaled,
     vars(Function)["apply"].__func__: applied,
     FunctionCtx.save_for_backward: noted,
     FunctionCtx.mark_non_differentiable: noted,

@@ -229,12 +229,12 @@ class Made:
 class Method:
     """A call of a method of the object that is present when the program runs."""
 
-    def __init__(self, owner: Any, name: str, kwargs: dict[str, Any]) -> None:
-        self.owner, self.name, self.kwargs = owner, name, kwargs
+    def __init__(self, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.owner, self.name, self.args, self.kwargs = owner, name, args, kwargs
 
     def __call__(self) -> None:
         """Call the method."""
-        getattr(self.owner, self.name)(**self.kwargs)
+        getattr(self.owner, self.name)(*self.args, **self.kwargs)
 
 
 BUILT_IN = (

@@ -23,7 +23,7 @@ from .._runtime.sequence import watchers
 from ..nn.modules.call import all_have_hooks, has_hooks
 from ..tape import modes
 from ..tensor import Tensor
-from .followed import FOLLOWED, host
+from .followed import FOLLOWED, driven, host, is_driven
 from .guards import Guards, Part, member
 from .instrument import NotReadable, rewritten
 from .known import (
@@ -200,10 +200,11 @@ class Observer(Guards):
                 self.of_class(kind, name, declared)
         if self.stopped or self.is_inside(value):
             return getattr(value, name)
-        if isinstance(value, torch.optim.Optimizer) and (
+        hosted = isinstance(value, torch.optim.Optimizer) and (
             name == "step" or (name == "zero_grad" and clears_as_usual(value))
-        ):
-            method = functools.partial(host, self, value, name)
+        )
+        if hosted or is_driven(value, name):
+            method = functools.partial(host if hosted else driven, self, value, name)
             self.inside[id(method)] = method
             return method
         if isinstance(value, Tensor):

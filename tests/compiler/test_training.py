@@ -175,24 +175,116 @@ def test_clipped_gradients(clip):
     same(make)
 
 
-def test_a_scaled_loss():
+SCHEDULES = {
+    "StepLR": lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5),
+    "LambdaLR": lambda optimizer: torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.9**epoch),
+    "OneCycleLR": lambda optimizer: torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, 30),
+    "SequentialLR": lambda optimizer: torch.optim.lr_scheduler.SequentialLR(
+        optimizer, [SCHEDULES["StepLR"](optimizer), SCHEDULES["LambdaLR"](optimizer)], [4]
+    ),
+    "ReduceLROnPlateau": torch.optim.lr_scheduler.ReduceLROnPlateau,
+}
+
+
+@pytest.mark.parametrize("read", ["nothing", "before", "after"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedules_within_steps(schedule, read):
+    captured = read == "nothing" and schedule != "ReduceLROnPlateau"
+
     def make(module):
-        optimizer, scaler = (
-            made("Adam", module.parameters()),
-            torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=3),
-        )
+        optimizer = made("SGD with momentum", module.parameters())
+        scheduler = SCHEDULES[schedule](optimizer)
 
         def step(x, y):
             optimizer.zero_grad()
             loss = F.cross_entropy(module(x), y)
+            loss.backward()
+            optimizer.step()
+            rate = optimizer.param_groups[0]["lr"] if read == "before" else 1
+            scheduler.step(*((loss.detach(),) if schedule == "ReduceLROnPlateau" else ()))
+            rate = scheduler.get_last_lr()[0] if read == "after" else rate
+            return loss * rate
+
+        def plain_step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(module(x), y)
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            return loss
+
+        return (
+            plain_step if captured else step,
+            lambda number: None,
+            lambda: [scheduler.state_dict()["last_epoch"], scheduler.get_last_lr()],
+        )
+
+    same(make, captured=captured)
+
+
+@pytest.mark.parametrize("after", ["nothing", "a gradient", "a parameter", "the scale", "a second backward"])
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("overflows", [True, False])
+def test_a_scaled_loss(after, enabled, overflows):
+    def make(module):
+        optimizer = made("Adam", module.parameters())
+        scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=3, enabled=enabled)
+        factor = torch.tensor(1.0, dtype=torch.float64)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(module(x), y) * factor
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            if after == "a gradient":
+                return module[0].weight.grad.sum()
+            if after == "a parameter":
+                return module[0].weight.detach().sum()
+            if after == "the scale":
+                return loss * scaler.get_scale()
+            if after == "a second backward":
+                scaler.scale(F.mse_loss(module(x), module(x).detach() * 0.5)).backward()
+            return loss
+
+        def plain_step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(module(x), y) * factor
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
             return loss
 
-        return step, lambda number: None, lambda: [scaler.get_scale()]
+        def between(number):
+            factor.fill_(torch.inf if overflows and enabled and number in (3, 4, 8) else 1.0)
+            if number == 6 and enabled:
+                scaler.update(32.0)
 
-    same(make, captured=False)
+        return plain_step if after == "nothing" else step, between, lambda: [scaler.get_scale()]
+
+    same(make, captured=after == "nothing")
+
+
+def test_a_scaler_whose_state_is_loaded():
+    def make(module):
+        optimizer, scaler = made("Adam", module.parameters()), torch.amp.GradScaler("cpu", init_scale=8.0)
+        other = torch.amp.GradScaler("cpu", init_scale=32.0)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            scaled = scaler.scale(F.cross_entropy(module(x), y))
+            scaled.backward()
+            scaler.step(optimizer)
+            scaler.update()
+            return scaled
+
+        return (
+            step,
+            lambda number: number == 5 and scaler.load_state_dict(other.state_dict()),
+            lambda: [scaler.get_scale()],
+        )
+
+    same(make)
 
 
 def test_a_scaled_loss_outside():
