@@ -28,7 +28,10 @@ from ..tape import modes
 from ..tensor import Tensor
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
-MODULES = f"{PACKAGE}nn{os.sep}modules{os.sep}"
+MODULES = (
+    f"{PACKAGE}nn{os.sep}modules{os.sep}",
+    *(f"{PACKAGE}nn{os.sep}utils{os.sep}{name}" for name in ("parametriz", "weight_norm")),
+)
 LIBRARIES = (
     PACKAGE,
     "<adjoint",

@@ -14,6 +14,7 @@ import math
 import sys
 import threading
 import types
+from contextvars import ContextVar
 from typing import Any
 
 import adjoint as torch
@@ -212,7 +213,7 @@ class Observer(Guards):
         if kind is super:
             return self.attribute_of_super(value, name)
         of_tuple = isinstance(value, tuple) and (kind is tuple or is_ours(kind))
-        if of_tuple or kind in IMMUTABLE or kind in MUTABLE or isinstance(value, BUILT_IN):
+        if of_tuple or kind in IMMUTABLE or kind in MUTABLE or kind is ContextVar or isinstance(value, BUILT_IN):
             return getattr(value, name)
         declared = inspect.getattr_static(kind, name, None)
         if is_changeable(kind) and not isinstance(value, type):
@@ -543,6 +544,8 @@ class Observer(Guards):
                 self.contents(each)
                 if type(owner) is str and function.__name__ == "format" and not is_data(each):
                     self.stop("an object is formatted, which may read its attributes")
+        elif type(owner) is ContextVar and function.__name__ == "get" and not args:
+            self.require(("variable", id(owner)), "{0}.get()", owner.get(), owner)
         elif isinstance(owner, Tensor):
             if function.__name__ in REFUSED_METHODS:
                 self.stop(f"{function.__name__}() of a tensor is called")

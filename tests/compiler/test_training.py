@@ -517,3 +517,66 @@ def test_a_step_that_a_class_has_written_is_called():
     step, optimizer = a_step(Counting, lr=0.1)
     step()
     assert optimizer.steps == 4
+
+
+class Symmetric(nn.Module):
+    """A parametrization of a user."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = 0.5
+
+    def forward(self, x):
+        return self.scale * (x + x.T)
+
+
+PARAMETRIZED = {
+    "weight_norm": nn.utils.parametrizations.weight_norm,
+    "weight_norm of all": lambda layer: nn.utils.parametrizations.weight_norm(layer, dim=None),
+    "spectral_norm": nn.utils.parametrizations.spectral_norm,
+    "orthogonal": nn.utils.parametrizations.orthogonal,
+    "orthogonal by cayley": lambda layer: nn.utils.parametrizations.orthogonal(layer, orthogonal_map="cayley"),
+    "a user's": lambda layer: nn.utils.parametrize.register_parametrization(layer, "weight", Symmetric()),
+    "two": lambda layer: nn.utils.parametrizations.weight_norm(
+        nn.utils.parametrize.register_parametrization(layer, "bias", nn.Tanh())
+    ),
+}
+
+
+def trained_with(parametrize, compile):
+    """Return the losses, parameters and buffers of some steps with changes between them, and the compiled step."""
+    torch.manual_seed(0)
+    layers = [parametrize(nn.Linear(4, 4).double()) for _ in range(2)]
+    module = nn.Sequential(layers[0], nn.Tanh(), layers[1])
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.5)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = (module(x) - x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    called, losses = torch.compile(step) if compile else step, []
+    for number in range(10):
+        module.train(number not in (4, 5))
+        if number == 7:
+            for parameter in module.parameters():
+                parameter.data.mul_(1.5)
+        losses.append(called(torch.randn(6, 4, dtype=torch.float64)).detach())
+        if number == 2:
+            with nn.utils.parametrize.cached():
+                losses.append(called(torch.ones(6, 4, dtype=torch.float64)).detach())
+        if number == 8 and isinstance(layers[0].parametrizations["weight"][0], Symmetric):
+            layers[0].parametrizations["weight"][0].scale = 0.25
+    return [losses, [*map(torch.Tensor.detach, module.parameters())], [*module.buffers()]], called
+
+
+@pytest.mark.parametrize("name", PARAMETRIZED)
+def test_parametrized_layers(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected, _ = trained_with(PARAMETRIZED[name], False)
+        found, called = trained_with(PARAMETRIZED[name], True)
+    assert_alike(found, expected, str(reason_of(called)))
+    assert reason_of(called) is None and sum(each.calls for each in called.compiled.variants) >= 5
