@@ -11,8 +11,9 @@ import numpy
 from numpy import asarray
 
 from ... import dtypes
-from ...codegen.acceleration import LOOPS, accelerated
-from ...codegen.costs import LARGE, SUMMED
+from ...codegen.acceleration import LOOPS
+from ...codegen.compiled_ufuncs import of_any_size
+from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
 from ..memory.copying import convert
@@ -273,19 +274,15 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
         except ValueError:
             return addmm(self, mat1, mat2)  # the shapes do not match: raises PyTorch's error
         return numpy.add(result, self, result)
-    by_rows = self.shape == mat2.shape[1:]
-    if by_rows:
+    if self.shape == mat2.shape[1:]:
         result = shared_product(mat1, mat2, self)
         if result is not NotImplemented:
             return result
     result = mm(mat1, mat2)
-    return add_bias(result, self) if by_rows else numpy.add(result, self, result)
+    return asarray(_ADD(result, self, out=result))
 
 
-@accelerated("linalg.blas.add_bias", elements=SUMMED)
-def add_bias(result: Array, bias: Array) -> Array:
-    """Add a vector to the rows of a product in place."""
-    return numpy.add(result, bias, result)
+_ADD = of_any_size(numpy.add)
 
 
 def addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:

@@ -2,8 +2,6 @@
 
 OpenBLAS has its own threads. For some hundredths of a second after each product, they look for more work and therefore
 take processors from the threads that run compiled kernels. While kernels call it, these threads are disabled.
-
-`add_bias` surrounds its products.
 """
 
 from __future__ import annotations
@@ -140,29 +138,3 @@ def gemm(type_: Any) -> Any:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=BLAS.renew)
-
-
-Array = numpy.ndarray[Any, Any]
-
-_TYPES = {"f": f32, "d": f64}
-
-
-@loops
-def add_to_rows(result: Pointer[T], bias: Pointer[T], width: Int, start: Int, stop: Int) -> None:
-    """Add a vector to rows `start` to `stop`."""
-    for i in range(start, stop):
-        row = result + i * width
-        for j in vectorized(width):
-            row[j] += bias[j]
-
-
-def add_bias(result: Array, bias: Array) -> Any:
-    """Compute `kernels.linalg.matmul.add_bias`."""
-    kind = _TYPES.get(result.dtype.char)
-    if kind is None or not result.flags.c_contiguous or bias.strides != (bias.itemsize,):
-        return NotImplemented
-    rows, width = result.shape
-    launch(
-        add_to_rows.compiled(T=kind), rows, width * result.itemsize, address(result), address(bias), width
-    )  # fmt: skip
-    return result
