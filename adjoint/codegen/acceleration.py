@@ -97,13 +97,6 @@ class CompiledLoops:
 
     def run(self, path: str, *args: Any, **options: Any) -> Any:
         """Return the result of the compiled form, or NotImplemented if it does not support the arguments or did not compile."""
-        result = self.run_without_copies(path, *args, **options)
-        if result is NotImplemented and (copied := without_repetition(args)) is not None:
-            return self.run_without_copies(path, *copied, **options)
-        return result
-
-    def run_without_copies(self, path: str, *args: Any, **options: Any) -> Any:
-        """Do the same as `run`, but do not copy arrays that repeat elements."""
         form = self.form(path)
         if form is None:
             return NotImplemented
@@ -121,31 +114,6 @@ class CompiledLoops:
             return NotImplemented
 
 
-class RepeatedForm:
-    """A compiled form for arrays of at least `elements` elements, and for smaller arrays after `CALLS` calls.
-
-    `cost`: the number of calls that one call of NumPy's form counts as.
-    """
-
-    def __init__(self, path: str, *, elements: int, cost: int = 1) -> None:
-        self.path = path
-        self.elements = elements
-        self.cost = cost
-        self._spent = 0
-        self._form: Callable[..., Any] | None = None
-
-    def run(self, size: int, *args: Any) -> Any:
-        """Return the result, or NotImplemented if NumPy must compute it."""
-        if self._form is not None and LOOPS._enabled:
-            return self._form(*args)
-        if size < self.elements and self._spent < CALLS and not LOOPS.every_size:
-            self._spent += self.cost
-            return NotImplemented
-        result = LOOPS.run(self.path, *args)
-        self._form = None if result is NotImplemented else LOOPS.form(self.path)
-        return result
-
-
 def without_repetition(argument: Any) -> Any:
     """Return a row-major copy of an array with elements that repeat in memory, or the argument itself if it is none.
 
@@ -159,22 +127,45 @@ LOOPS = CompiledLoops()
 """The compiled forms of all kernels."""
 
 
-def accelerated(path: str, *, elements: int) -> Callable[[_Form], _Form]:
-    """Use the compiled form with this path if the first array has at least `elements` elements."""
+class accelerated:
+    """The compiled form with a path, for arrays of at least `elements` elements.
 
-    def decorate(form: _Form) -> _Form:
+    It decorates a NumPy form with the same parameters, the first of which is an array. Otherwise the NumPy form calls
+    `run`. With a `cost`, smaller arrays use the compiled form too, after `CALLS` calls. One call of the NumPy form counts
+    as `cost` calls.
+    """
+
+    def __init__(self, path: str, *, elements: int, cost: int = 0) -> None:
+        self.path = path
+        self.elements = elements
+        self.cost = cost
+        self._spent = 0
+        self._form: Callable[..., Any] | None = None
+
+    def __call__(self, form: _Form) -> _Form:
+        """Return a kernel that uses the compiled form if it supports the arguments, and otherwise the NumPy `form`."""
+
         @functools.wraps(form)
         def kernel(first: Any, *args: Any, **options: Any) -> Any:
-            if first.size >= elements or LOOPS.every_size:
-                result = LOOPS.run(path, first, *args, **options)
-                if result is NotImplemented:
-                    copies = [*map(without_repetition, args)]
-                    if not all(map(operator.is_, copies, args)):
-                        result = LOOPS.run(path, first, *copies, **options)
-                if result is not NotImplemented:
-                    return result
-            return form(first, *args, **options)
+            if first.size < self.elements and not LOOPS.every_size:
+                return form(first, *args, **options)
+            result = LOOPS.run(self.path, first, *args, **options)
+            if result is NotImplemented:
+                copies = [*map(without_repetition, args)]
+                if not all(map(operator.is_, copies, args)):
+                    result = LOOPS.run(self.path, first, *copies, **options)
+            return form(first, *args, **options) if result is NotImplemented else result
 
         return kernel  # type: ignore[return-value]
 
-    return decorate
+    def run(self, size: int, *args: Any) -> Any:
+        """Return the result for an array of this size, or NotImplemented if NumPy must compute it."""
+        if self._form is not None and LOOPS._enabled:
+            return self._form(*args)
+        if size < self.elements and self._spent < CALLS and not LOOPS.every_size:
+            self._spent += self.cost
+            return NotImplemented
+        result = LOOPS.run(self.path, *args)
+        if self.cost:
+            self._form = None if result is NotImplemented else LOOPS.form(self.path)
+        return result

@@ -181,7 +181,7 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
         def make(key: Any, *args: Any) -> Plan:
             plan = form(*args)
             given = args if plan.compiled is None else plan.compiled
-            made = NotImplemented if given is NotImplemented else LOOPS.run_without_copies(path, *given)
+            made = NotImplemented if given is NotImplemented else LOOPS.run(path, *given)
             if made is not NotImplemented:
                 plan = made if isinstance(made, Plan) else made.plan(names)
             else:

@@ -10,7 +10,7 @@ import numpy
 from numpy._core.umath import clip  # type: ignore[attr-defined]  # the ufunc: `numpy.clip` is written in Python
 
 from ... import dtypes
-from ...codegen.acceleration import LOOPS, RepeatedForm
+from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.costs import CONVERTED, LARGE, MOVED
 from ...dtypes import dtype
 from ..math.fma import fma32, fma64, is_exact
@@ -62,9 +62,9 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     return (first + distance * numpy.arange(size, dtype=numpy.int64)).astype(kind.numpy, copy=False)
 
 
-_BLOCKS = RepeatedForm("create.ranges.blocks", elements=MOVED)
-_POWERS = RepeatedForm("create.ranges.powers", elements=CONVERTED)
-_FROM_BOTH_ENDS = RepeatedForm("create.ranges.from_both_ends", elements=MOVED)
+_BLOCKS = accelerated("create.ranges.blocks", elements=MOVED, cost=1)
+_POWERS = accelerated("create.ranges.powers", elements=CONVERTED, cost=1)
+_FROM_BOTH_ENDS = accelerated("create.ranges.from_both_ends", elements=MOVED, cost=1)
 
 
 def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS, RepeatedForm
+from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.costs import SCANNED
 from ..runtime.floating import unwarned
 from ..shape.joining import tril, triu
@@ -99,7 +99,7 @@ def _eliminate(work: Array, pivots: Array) -> None:
     pivots[:, half:] += half
 
 
-_FACTORED = RepeatedForm("linalg.elimination.factor_panel", elements=_PANEL, cost=20)
+_FACTORED = accelerated("linalg.elimination.factor_panel", elements=_PANEL, cost=20)
 
 
 def exchange(work: Array, pivots: Array, backwards: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS, RepeatedForm
+from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.costs import MOVED, SORTED
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
@@ -269,7 +269,7 @@ def searchsorted(
     return found.astype(numpy.int32 if out_int32 else _INT64, copy=False)
 
 
-_PLACES = RepeatedForm("index.searching.places", elements=SORTED)
+_PLACES = accelerated("index.searching.places", elements=SORTED, cost=1)
 
 FEW_ROWS = 64
 """The least number of rows that are searched at once, instead of one by one with NumPy."""

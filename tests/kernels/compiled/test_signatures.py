@@ -28,7 +28,7 @@ def attached() -> Iterator[tuple[str, Callable[..., Any]]]:
                 if "compiled=" not in inspect.getsource(value.__wrapped__):
                     found[value.path] = value.__wrapped__
             elif hasattr(value, "__wrapped__") and code is not None and code.co_filename == acceleration.__file__:
-                found[inspect.getclosurevars(value).nonlocals["path"]] = value.__wrapped__
+                found[inspect.getclosurevars(value).nonlocals["self"].path] = value.__wrapped__
     return iter(sorted(found.items()))
 
 

@@ -18,7 +18,7 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.first_use import import_late
-from ....codegen.acceleration import RepeatedForm, accelerated
+from ....codegen.acceleration import accelerated
 from ....codegen.costs import SORTED
 from ....codegen.elementary import on_arrays
 from ...math.fma import fma32, fma64
@@ -85,7 +85,7 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     return out
 
 
-_DRAW = RepeatedForm("create.normals.draw", elements=SORTED, cost=20)
+_DRAW = accelerated("create.normals.draw", elements=SORTED, cost=20)
 _NUMBERS = {int, float}
 
 
@@ -263,7 +263,7 @@ def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
     )
 
 
-_EXPONENTIALS = RepeatedForm("create.normals.exponentials", elements=SORTED)
+_EXPONENTIALS = accelerated("create.normals.exponentials", elements=SORTED, cost=1)
 
 
 def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:
