@@ -303,7 +303,7 @@ def without_setup_context() -> RuntimeError:
     """Return the error for calling a function without `setup_context` inside a function transform."""
     return RuntimeError(
         "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
-        "setup_context staticmethod."
+        "setup_context staticmethod. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
     )
 
 
