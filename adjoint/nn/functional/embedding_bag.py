@@ -170,9 +170,10 @@ def _check_range(input: torch.Tensor, weight: torch.Tensor, mode: str) -> None:
 
 def _require(name: str, tensor: torch.Tensor, kinds: tuple[torch.dtype, ...], named: str) -> None:
     if tensor.dtype not in kinds:
+        found = f"CPU{tensor.dtype.scalar_type}Type" if tensor.is_complex() else tensor.type()  # sic
         raise RuntimeError(
             f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: {named}; but got "
-            f"{tensor.type()} instead (while checking arguments for embedding_bag)"
+            f"{found} instead (while checking arguments for embedding_bag)"
         )
 
 
