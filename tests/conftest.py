@@ -46,7 +46,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Disable the garbage collector while pytest collects tests; it never examines the collected objects, which all stay."""
+    """Disable the garbage collector while pytest collects tests, because all collected objects stay in memory."""
     gc.disable()
     try:
         return (yield)
@@ -57,7 +57,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test marked `alone` in a new process, which has as few objects as a user's program."""
+    """Run a test marked `alone` in a new process, which contains as few objects as a user's program."""
     if pyfuncitem.get_closest_marker("alone") is None or "ADJOINT_TEST_ALONE" in os.environ:
         return None
     pytest_s = [name for name in os.environ if name.startswith("PYTEST")]
@@ -71,19 +71,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @cache
 def lacking() -> set[str]:
-    """Return the modules that this platform lacks: none on ordinary systems."""
+    """Return the modules that this platform lacks. Ordinary systems lack none."""
     from adjoint._runtime import platform
 
     return {name for name in platform.PARTS if not getattr(platform, name)}
 
 
 WITHOUT = "not support processes|start new thread|is unavailable on"
-"""What CPython says in WebAssembly of processes, threads and ctypes."""
+"""The error messages about processes, threads and ctypes of CPython in WebAssembly."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Skip the tests that need what the platform lacks: modules, and on WebAssembly processes and threads."""
+    """Skip tests that need a missing module or, on WebAssembly, processes or threads."""
     try:
         return (yield)
     except Exception as error:
@@ -99,7 +99,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Skip the test modules that import what the platform lacks."""
+    """Skip test modules that import a missing module."""
     report = yield
     for name in lacking() if report.failed else ():
         if f"No module named '{name}'" in str(report.longrepr):
@@ -121,7 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_old_for_the_collector():
-    """Freeze all existing objects: they are not garbage, and the many tests that run the collector become faster."""
+    """Freeze all existing objects, which are not garbage, so that tests that run the collector are faster."""
     gc.collect()
     gc.freeze()
     gc.collect()  # the collector then counts few objects, and runs as often as for so few

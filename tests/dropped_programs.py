@@ -1,7 +1,8 @@
-"""Small programs, one for each feature: their objects are freed when the program is dropped (`test_dropped_programs.py`).
-`PROGRAMS` has all of them by name. `WITH_CYCLES`: programs that define functions or classes. These form cycles with the program's
-globals, so only the garbage collector frees them; reference counting frees the others. `PERMANENT`: the objects that
-registrations keep for ever, as in PyTorch, by program.
+"""Small programs, one for each feature. Their objects must be freed when the program is dropped.
+
+`PROGRAMS` contains the programs by name. `WITH_CYCLES`: programs that define functions or classes. Functions and
+classes form cycles with the program's globals, so only the garbage collector frees them. Reference counting frees the
+objects of the other programs. `PERMANENT`: the objects that registrations keep forever, as in PyTorch, by program.
 """
 
 from __future__ import annotations

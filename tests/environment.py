@@ -1,4 +1,4 @@
-"""The environment of test processes: compiled Python code is kept, and each process has its share of the processors.
+"""The environment of test processes: compiled Python code is cached, and each process uses its share of the processors.
 
 `conftest` imports this module before all others: Python and NumPy read the environment once.
 
@@ -14,10 +14,10 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 PROCESSES = int(os.environ.get("ADJOINT_TEST_PROCESSES", os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-"""How many test processes run side by side."""
+"""The number of test processes that run at the same time."""
 
 SHARE = max(1, (os.cpu_count() or 1) // PROCESSES)
-"""How many threads the libraries may have in each of them."""
+"""The number of threads that the libraries may use in each test process."""
 
 if PROCESSES > 1:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", str(SHARE))

@@ -1,4 +1,5 @@
-"""NumPy arrays whose memory ends or begins at a protected page: an access beyond it ends the process with a signal.
+"""NumPy arrays whose memory ends or begins at a protected page, so that a signal ends a process that accesses memory outside
+an array.
 
 NumPy allocates arrays through a handler that a program can replace (NEP 49).
 """
@@ -14,7 +15,7 @@ import numpy
 
 PAGE = mmap.PAGESIZE
 SET_HANDLER = 304
-"""The place of `PyDataMem_SetHandler` in the table of NumPy's C functions."""
+"""The index of `PyDataMem_SetHandler` in the table of NumPy's C functions."""
 
 _ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t)
 _ALLOCATE_ZEROS = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
@@ -37,7 +38,7 @@ class _Handler(ctypes.Structure):
 class GuardedMemory:
     """An allocator with protected pages before and after each piece of memory, which touches one of them.
 
-    Freed memory is returned to the system at once, so that an access to it also fails.
+    Freed memory is returned to the system immediately, so an access to freed memory also fails.
     """
 
     def __init__(self, *, at_end: bool) -> None:
@@ -58,7 +59,7 @@ class GuardedMemory:
         )
 
     def allocate(self, size: int, *, zeros: bool = False) -> int:
-        """Allocate `size` bytes; return their address."""
+        """Allocate `size` bytes, and return their address."""
         room = -(-max(size, 1) // PAGE) * PAGE
         base = self._map(None, room + 2 * PAGE, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
         if base is None or base == ctypes.c_void_p(-1).value:
@@ -72,7 +73,7 @@ class GuardedMemory:
         return address
 
     def change_size(self, address: int, size: int) -> int:
-        """Move the memory at `address` to `size` new bytes; return their address."""
+        """Move the memory at `address` to `size` new bytes, and return their address."""
         changed = self.allocate(size)
         if address:
             ctypes.memmove(changed, address, min(size, self.pieces[address][2]))

@@ -19,7 +19,7 @@ WEEK = 7 * 24 * 60 * 60
 
 
 def folder_of(config: pytest.Config) -> Path | None:
-    """Return the folder of kernels for this run; None if pytest has no cache."""
+    """Return the folder of kernels for this run, or None if pytest has no cache."""
     if named := config.getoption("kernels"):
         return Path(named)
     return config.cache.mkdir("kernels") if hasattr(config, "cache") else None
@@ -51,10 +51,10 @@ def share(folder: Path) -> None:
 
 
 SOURCE = Path(compiler.__file__).read_bytes()
-"""The module that compiles: code depends on its passes."""
+"""The module that compiles, because code depends on its passes."""
 
 compiling = Host._engine
-"""How an engine is made of what LLVM compiles."""
+"""The function that creates an engine from compiled code."""
 
 
 def key(host: Host, request: Request) -> str:
@@ -64,7 +64,7 @@ def key(host: Host, request: Request) -> str:
 
 
 def keep(path: Path, module: Any, code: bytes) -> None:
-    """Write the file in one step: other processes may look for it now."""
+    """Write the file in one step, because other processes may read it at the same time."""
     part = path.with_suffix(f".{os.getpid()}")
     part.write_bytes(code)
     part.replace(path)

@@ -1,4 +1,7 @@
-"""Every case of the benchmarks runs without errors; of the survey, whose cases are alike, every twentieth."""
+"""Every case of the benchmarks runs without errors.
+
+Only every twentieth case of the survey runs, because these cases are similar.
+"""
 
 from importlib import import_module
 from pathlib import Path

@@ -59,7 +59,7 @@ def test_links_lead_somewhere(page):
 
 
 LONGEST_EVENING = 3750
-"""So many lines can be read in an evening."""
+"""The number of lines that can be read in an evening."""
 
 
 @pytest.mark.skipif(

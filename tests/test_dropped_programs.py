@@ -22,7 +22,7 @@ from tests.typical_mistakes import MISTAKES, SETUP
 
 
 class Large:
-    """An object in the globals of a program; if it is freed, the globals have been freed."""
+    """An object in the globals of a program. If the object is freed, the globals have been freed."""
 
 
 def run(name, source):
@@ -123,7 +123,7 @@ for name, program in json.load(sys.stdin).items():
     module.out.write(f"written {name}\\n")
     del module
 """
-"""Runs programs, each in a module of its own, and ends."""
+"""Run programs, each in a separate module, and exit."""
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,10 @@ LARGEST_CIRCLE = 5
 
 
 def test_few_modules_name_one_another_when_types_count():
-    """A reader of one file of a cycle has to read all files of the cycle. Stubs, which a script writes, are not counted."""
+    """To understand one file of an import cycle, a reader must read all files of the cycle.
+
+    Stubs, which a script writes, are not counted.
+    """
     for_types = [Import(module, target, late=True, line=0) for module in FILES for target in imports_for_types(module)]
     assert [each for each in cycles([*imports_within(), *for_types]) if len(each) > LARGEST_CIRCLE] == []
 

@@ -1,4 +1,4 @@
-"""`python -O` removes assert statements; as no argument is checked by one, -O changes no errors."""
+"""`python -O` removes assert statements. They do not check arguments, so -O changes no errors."""
 
 import ast
 import subprocess
@@ -73,7 +73,7 @@ for line in {MISTAKES!r}:
 
 
 def _printed(tmp_path: Path, *python: str) -> list[str]:
-    """Run all mistakes in a process; return its output."""
+    """Run all mistakes in a process, and return its output."""
     script = tmp_path / "mistakes.py"
     script.write_text(PROGRAM)
     ran = subprocess.run([sys.executable, *python, str(script)], capture_output=True, text=True, check=True)

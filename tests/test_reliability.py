@@ -14,7 +14,7 @@ NAMES = [name for name, each in reliability.EXPERIMENTS.items() if each.run.__mo
 
 
 TORN = {"interrupts": 1}
-"""How many tries may find something changed, which is never a gradient: one in some hundred does."""
+"""The number of tries after which something other than a gradient may have changed, which is rare."""
 
 
 @pytest.mark.thorough

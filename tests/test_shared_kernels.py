@@ -1,4 +1,4 @@
-"""Test processes load kernels that others have compiled from the folder of the tests."""
+"""Test processes load kernels that other processes have compiled and stored in the folder of the tests."""
 
 import ctypes
 

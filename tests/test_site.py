@@ -1,4 +1,4 @@
-"""The documentation's pages: their code runs, their links lead somewhere, and each public name has an example that runs."""
+"""The pages of the documentation: their code runs, their links have targets, and each public name has an example that runs."""
 
 import inspect
 import os

@@ -17,7 +17,7 @@ MOST_MODULES = 33
 
 
 def run(program):
-    """Run a program in a new interpreter; return its output, read as JSON."""
+    """Run a program in a new interpreter, and return its output, read as JSON."""
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return json.loads(finished.stdout)
 
@@ -77,7 +77,7 @@ print(json.dumps(failed))
 
 @pytest.mark.thorough
 def test_parts_written_on_the_public_names_use_no_others():
-    """A name that `import adjoint as torch` alone does not define would exist only after an import by another part."""
+    """Every name must exist after `import adjoint as torch` alone, without the imports of other tests."""
     package = Path(adjoint.__file__).parent
     parts = ("distributions", "func", "nn", "optim", "testing", "utils")
     used = {
@@ -92,7 +92,7 @@ def test_parts_written_on_the_public_names_use_no_others():
 
 @pytest.mark.thorough
 def test_import_takes_little_longer_than_that_of_numpy():
-    """Compares the shortest of several alternate imports of each."""
+    """Compares the shortest import times of several alternate imports."""
     times = {"numpy": [], "adjoint": []}
     for module in [*times] * (ROUNDS + 1):
         times[module].append(import_time(module))

@@ -24,7 +24,7 @@ PROGRAMS = sorted((TYPED / "right").glob("*.py"))
 WRONG = TYPED / "wrong" / "mistakes.py"
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 OF_THE_PAGE = re.compile(r"^(:tags:.*|.*building.*|show\(.*)$", re.MULTILINE)
-"""Lines of a page that are not of the program: how a cell is shown, and players of the site."""
+"""Lines of a page that do not belong to the program: the display of cells, and players of the site."""
 
 NOT_TYPED = (
     *(f"reportUnknown{what}Type" for what in ("Parameter", "Argument", "Member", "Variable", "Lambda")),

@@ -1,4 +1,4 @@
-"""Typical mistakes, one on each line, and the code before each: `torch` is the tested library."""
+"""Typical mistakes, one per line, each with the code before it. `torch` is the library under test."""
 
 import traceback
 from typing import Any

@@ -1,4 +1,4 @@
-"""The record of late-bound functions: filled once each, by the layers that implement them."""
+"""The record of late-bound functions. The layer that implements a function sets it once."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ ABSENT_UNTIL_IMPORTED = {"forward_tangent", "text_within_transforms"}
 
 
 def run(program):
-    """Run a program in a new interpreter; return the words that it prints."""
+    """Run a program in a new interpreter, and return the words that it prints."""
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return finished.stdout.split()
 

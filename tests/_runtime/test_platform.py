@@ -1,4 +1,4 @@
-"""The package works on a Python without the modules that WebAssembly lacks: it trains, saves, and says what is missing."""
+"""The package works without the modules that WebAssembly lacks: it trains, saves, and reports what is missing."""
 
 import json
 import re
@@ -86,7 +86,7 @@ print(json.dumps([sum(losses[:8]) / 8, sum(losses[-8:]) / 8, equal]))
 
 
 def run(missing, program):
-    """Run a program on a Python without the modules in `missing`; return its output."""
+    """Run a program on a Python without the modules in `missing`, and return its output."""
     text = BLOCKED.format(missing=missing, blocked=MISSING[missing]) + program
     finished = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr

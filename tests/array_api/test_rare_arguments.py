@@ -48,7 +48,7 @@ DTYPES = [
 
 @pytest.mark.parametrize("first", DTYPES, ids=str)
 def test_any_dtype_casts_or_not(first):
-    """Between different kinds, a dtype promotes to dtypes of higher kinds only."""
+    """A dtype promotes to dtypes of its own kind and of higher kinds."""
     order = ["bool", "integral", "real floating", "complex floating"]
     kind = next(place for place, name in enumerate(order) if xp.isdtype(first, name))
     for second in DTYPES:

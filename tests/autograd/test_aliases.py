@@ -1,4 +1,4 @@
-"""Tensors that share memory, and how changes of one affect the others: views, aliases, inference tensors."""
+"""Changes of tensors that share memory: views, aliases, inference tensors."""
 
 import copy
 import pickle

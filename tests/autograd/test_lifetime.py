@@ -1,4 +1,4 @@
-"""Reference counting alone frees graphs: with the garbage collector off nothing remains, however deep or long a graph is."""
+"""Reference counting alone frees graphs of any depth and length: nothing remains if the garbage collector is off."""
 
 import gc
 import sys
@@ -47,7 +47,7 @@ def training(make_optimizer):
 
 
 def growth(step, warm_up, steps):
-    """Return how many memory blocks of Python and resident bytes further steps leave behind, after the warm-up."""
+    """Return the numbers of Python's memory blocks and of resident bytes that steps after the warm-up leave behind."""
     noted, x = nn.ReLU(), torch.ones(1, requires_grad=True)
     for _ in range(MOST_CALLS):
         noted(x)
@@ -76,7 +76,7 @@ def test_momentum_leaves_nothing_behind():
 
 @pytest.mark.thorough
 def test_bias_correction_leaves_no_more_behind_than_a_bounded_table():
-    """Each step multiplies by different numbers. The cache may hold some thousands of them."""
+    """Each step multiplies by different numbers, and the cache may hold some thousands of numbers."""
     blocks, resident = growth(training(lambda p: torch.optim.AdamW(p, lr=0.01)), warm_up=WARM_UP, steps=10_000)
     assert blocks < 40_000
     assert resident < 4_000_000

@@ -23,7 +23,7 @@ def taken(x, rows=(0, 2, 0)):
 
 
 class Doubled(torch.autograd.Function):
-    """Twice the input; records the layout of the gradient that it receives, and returns a sparse gradient."""
+    """Twice the input. Its backward records the layout of the incoming gradient, and returns a sparse gradient."""
 
     seen = []
 

@@ -1,4 +1,4 @@
-"""Threads: modes and hooks belong to one thread; backward may run in many at once and loses no gradient."""
+"""Threads: modes and hooks belong to one thread, and backward in many threads at once loses no gradient."""
 
 import sys
 import threading
@@ -12,7 +12,7 @@ from adjoint import nn
 
 @pytest.fixture
 def eager_switching():
-    """Let the interpreter change threads as often as it can, to provoke races."""
+    """Let the interpreter switch threads as often as possible, to provoke races."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -20,7 +20,7 @@ def eager_switching():
 
 
 def run_together(count, function):
-    """Call `function(number)` in `count` threads that all start at the same moment; return the results in order."""
+    """Call `function(number)` in `count` threads that all start at the same moment, and return the results in order."""
     barrier = threading.Barrier(count)
 
     def start(number):
@@ -32,7 +32,7 @@ def run_together(count, function):
 
 
 def train(seed):
-    """Return the losses of a model; the seed determines its weights and its data."""
+    """Return the losses of a model. The seed determines the weights and the data."""
     generator = torch.Generator().manual_seed(seed)
     weight = torch.randn(4, 3, generator=generator).requires_grad_()
     x, y = torch.randn(16, 4, generator=generator), torch.randn(16, 3, generator=generator)
@@ -182,7 +182,7 @@ def test_an_error_in_one_thread_leaves_the_others_alone(eager_switching):
 
 
 class Meeting(torch.autograd.Function):
-    """The identity; its `jvp` lets another thread run, and waits for it."""
+    """The identity. Its `jvp` lets another thread run, and waits for this thread."""
 
     @staticmethod
     def forward(x, other):
@@ -247,7 +247,7 @@ def test_transforms_in_many_threads_do_not_mix(eager_switching):
 
 
 def in_a_thread(function):
-    """Call `function()` in another thread; return its result."""
+    """Call `function()` in another thread, and return its result."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()
 

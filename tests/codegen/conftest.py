@@ -1,4 +1,4 @@
-"""These tests are about code that runs in NumPy; `llvm/` has the tests of compiled loops."""
+"""These tests cover code that runs in NumPy. The folder `llvm/` tests compiled loops."""
 
 from __future__ import annotations
 

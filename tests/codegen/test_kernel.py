@@ -1,4 +1,4 @@
-"""One object names an operator's array computation, in all the forms in which it is called."""
+"""One object contains all forms of an operator's array computation."""
 
 import numpy
 import pytest

@@ -13,7 +13,7 @@ from adjoint.codegen.observed_kernels import KERNELS
 
 @pytest.fixture(autouse=True)
 def numpy_alone() -> None:
-    """These formulas are compiled, unlike those of the neighbouring files."""
+    """These formulas are compiled, unlike the formulas in the other files of this folder."""
 
 
 LARGE = (190, 240)

@@ -265,7 +265,7 @@ COMPARE = ["less", "greater_equal"]
 
 @st.composite
 def programs(draw):
-    """Draw the steps of a random program: operations on earlier values; the first two values are the inputs."""
+    """Draw the steps of a random program: operations on earlier values. The first two values are the inputs."""
     steps = []
     for number in range(draw(st.integers(1, 8))):
         earlier = st.integers(0, number + 1)

@@ -1,4 +1,4 @@
-"""Row programs of small arrays, whose plans are kept."""
+"""Row programs of small arrays, which keep their plans."""
 
 from __future__ import annotations
 

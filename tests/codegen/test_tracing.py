@@ -1,4 +1,4 @@
-"""Expressions are traced once, to graphs that print as text; the error for unsupported code names its line."""
+"""Expressions are traced once to graphs that print as text. The error for unsupported code names its line."""
 
 from __future__ import annotations
 

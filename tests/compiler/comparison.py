@@ -8,7 +8,7 @@ import numpy
 import adjoint as torch
 
 TOLERANCES = {torch.float64: 1e-10, torch.complex128: 1e-10, torch.bfloat16: 3e-2, torch.float16: 3e-3}
-"""How far values may differ, relatively; for other dtypes 2e-5. Formulas of half types round after each step when captured."""
+"""The relative tolerance by dtype, and 2e-5 for other dtypes. Captured formulas of half types round after each step."""
 
 
 def tensors_in(value):
@@ -65,7 +65,7 @@ def assert_close(found, expected, what=""):
 
 
 def gradients(result, leaves, *, twice=False):
-    """Return the gradients of the sum of squares of the results; `twice`: also those of the sum of squares of these gradients."""
+    """Return the gradients of the sum of squares of the results and, if `twice`, of the sum of squares of these gradients."""
     roots = [each for each in tensors_in(result) if each.requires_grad and torch.is_grad_enabled()]
     if not roots or not leaves:
         return []
@@ -99,14 +99,15 @@ def converted(value, dtype):
 
 
 def reason_of(compiled):
-    """Return why a compiled function or module was not captured; None if it was."""
+    """Return the reason why a compiled function or module was not captured, or None."""
     return compiled.compiled.reason
 
 
 def assert_as_eager(function, inputs, *, module=None, times=3, captured=True, twice=False, kwargs=None, dtype=None):
     """Call `function` (or `module`) with and without compilation, several times, with `inputs(number)`; compare the results.
 
-    `captured`: whether one program must serve all calls but the first; None: not checked. `twice`: compare second gradients.
+    `captured`: whether one program must serve all calls except the first. None means that this is not checked. `twice`:
+    compare second gradients.
     """
     if module is not None:
         function, plain = module, copy.deepcopy(module)

@@ -1,7 +1,8 @@
 # ruff: noqa: E501
-"""A compiled function makes the same changes outside of itself as the function: once in each call, in the same order.
+"""A compiled function changes outside objects like the function itself: once in each call, in the same order.
 
-Each case is a program that makes `f` and a list of what to show; each call of `f`, compiled or not, shows the same.
+Each case is a program that defines `f` and a list of values to show. Each call of `f`, compiled or not, must show the
+same values.
 """
 
 import copy

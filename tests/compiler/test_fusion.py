@@ -72,7 +72,7 @@ def steps_of(seed):
 
 
 SIZES = [(200, 300)] * 2 + [(210, 300)] + [(220, 300)] * 3
-"""The sizes of calls: the third call is captured for any size, the fifth makes a plan, and the last runs it."""
+"""The sizes of calls. The third call is captured for any size, the fifth call makes a plan, and the last call runs the plan."""
 
 
 def operands(dtype, size=(200, 300)):
@@ -154,7 +154,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_has_the_same_bits(name, dtype):
-    """Also at zeros of both signs, infinities and NaN."""
+    """The inputs include zeros of both signs, infinities and NaN."""
     x, y = operands(dtype)
     numbers = [0.0, -0.0, 1, -1, float("inf"), float("-inf"), float("nan"), 1e-30, 30]
     x.view(-1)[: len(numbers)] = torch.tensor(numbers, dtype=dtype)

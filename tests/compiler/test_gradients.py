@@ -184,7 +184,7 @@ def trained(action, compile, name, clearing, count=7):
 
 
 def shown(value):
-    """Return kept values in a form that can be compared."""
+    """Return stored values in a form that can be compared."""
     if isinstance(value, torch.UntypedStorage):
         return bytes(value.tolist())
     if isinstance(value, weakref.ref):

@@ -273,7 +273,7 @@ CONTAINERS = {
     "memoryview(bytearray(b'ab'))": "g[0] = 4",
     "numpy.ones(2)": "g[0] = 4.0",
 }
-"""Objects that contain numbers, other than lists, dictionaries and sets, and changes of theirs."""
+"""Objects that contain numbers (except lists, dictionaries and sets), and changes of these objects."""
 
 READS = {
     "an element": "g[0]",
@@ -507,7 +507,7 @@ def test_a_change_of_a_read_value_is_noticed(case, tmp_path):
 
 
 def snapshot(value):
-    """Copy nested values, so that later changes do not affect them; tensors without elements become a description."""
+    """Copy nested values, so that later changes do not affect them. Tensors without elements become a description."""
     if isinstance(value, torch.Tensor):
         if value.is_meta or value.is_sparse:
             return (str(value.device), value.layout is torch.strided, tuple(value.shape), value.dtype is torch.float32)

@@ -1,4 +1,4 @@
-"""No function reads elements of tensors as Python numbers unnoticed: a capture would keep these numbers as constants."""
+"""Every function that reads elements of tensors as Python numbers is known. A capture would store the numbers as constants."""
 
 import ast
 from pathlib import Path
@@ -7,12 +7,12 @@ import adjoint
 
 PACKAGE = Path(adjoint.__file__).parent
 INTERCHANGE = PACKAGE / "interchange.py"
-"""The file whose functions give elements to Python. Captures end when they are called."""
+"""The file with the functions that return elements to Python. A call of these functions ends a capture."""
 
 CONVERSIONS = frozenset("int float bool complex".split())
 READING = frozenset("item tolist any all min max sum prod mean argmin argmax".split())
 METADATA = frozenset("shape dtype ndim size strides flags nbytes itemsize base ctypes layout".split())
-"""The attributes of arrays that are no elements."""
+"""The attributes of arrays that do not depend on elements."""
 
 ASKING = frozenset("type isinstance id len lazy_bits_of".split())
 """The functions that read no elements of their arguments."""

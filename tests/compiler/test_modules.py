@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def drawn(*shapes):
-    """Draw inputs of these shapes, different in each call; a pair (shape, n) asks for integers below n."""
+    """Draw inputs of these shapes, different in each call. A pair (shape, n) gives integers below n."""
 
     def inputs(number):
         return [
@@ -181,7 +181,7 @@ NOT_CAPTURED = {
     *("FractionalMaxPool2d", "RReLU"),  # they draw random numbers outside of operators
     *("weight_norm", "spectral_norm"),
 }
-"""Modules that run as they are."""
+"""Modules that run without compilation."""
 
 
 class Attending(nn.Module):

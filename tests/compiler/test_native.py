@@ -224,7 +224,7 @@ ROWS = {
 @pytest.mark.parametrize("length", [1, 3, 4, 7, 8, 9, 16, 33])
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_of_any_length_with_special_values_in_any_place(name, length, dtype):
-    """Rows are reduced in vectors and a rest. A NaN in any place makes its row NaN, and no other row."""
+    """Rows are reduced in vectors, and then in single elements. A NaN in any place makes its row NaN, and no other row."""
     torch.manual_seed(length)
     rows = 4 * length + 1
     x = torch.randn(rows, length, dtype=dtype)
@@ -270,7 +270,7 @@ SUMMED = {
 @pytest.mark.parametrize("length", [1, 3, 4, 8, 9, 21])
 @pytest.mark.parametrize("name", SUMMED)
 def test_sums_over_any_dimensions_with_special_values(name, length, dtype):
-    """Sums are computed in vectors, along or across the last dimension, and a rest."""
+    """Sums are computed in vectors along or across the last dimension, and then in single elements."""
     torch.manual_seed(length)
     x, y = torch.randn(3, 5, length, dtype=dtype), torch.randn(3, 5, length, dtype=dtype)
     x[0, 1, -1], x[1, 2, 0], x[2, 3, length // 2] = float("nan"), float("inf"), float("-inf")

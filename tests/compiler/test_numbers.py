@@ -1,5 +1,8 @@
 # ruff: noqa: E501
-"""A number among the arguments becomes an input of the program once it has changed; code that depends on it is captured again."""
+"""A number among the arguments becomes an input of the program after its first change.
+
+Code that depends on the number is captured again.
+"""
 
 import math
 import random

@@ -1,6 +1,6 @@
 """Samples of every operator, compiled: the same results, gradients, changed arguments and random numbers.
 
-Most are captured: `test_most_are_captured` counts.
+`test_most_are_captured` counts the captured samples.
 """
 
 import warnings
@@ -48,7 +48,7 @@ def gradients(result, args):
 
 
 def ran(function, name, args, kwargs):
-    """Return the error of a call; or its result, the gradients, and the arguments after the call."""
+    """Return the error of a call, or its result, the gradients, and the arguments after the call."""
     torch.manual_seed(zlib.crc32(name.encode()))
     try:
         result = function(*args, **kwargs)
@@ -69,7 +69,7 @@ def ran(function, name, args, kwargs):
 
 
 def compared(name, call, way, kinds, layout):
-    """Compare three calls with different numbers; return the compiled function, or None if the operator refuses the arguments."""
+    """Compare three calls with different numbers. Return the compiled function, or None if the operator refuses the arguments."""
     op = OPERATORS[name]
     function, in_place = (op.inplace_function, True) if way == "in place" else (op.function, False)
 

@@ -25,7 +25,7 @@ WAYS = {
 @pytest.mark.parametrize("returned", [False, True], ids=["", "returned"])
 @pytest.mark.parametrize("way", WAYS)
 def test_gradients_equal_those_without_compile(way, returned, size):
-    """Gradients share no memory: a change of one, or of a result, changes no other."""
+    """Gradients share no memory, so a change of one gradient, or of a result, changes no other gradient."""
 
     def train(compile):
         torch.manual_seed(0)

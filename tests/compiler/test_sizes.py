@@ -18,14 +18,14 @@ nn, F = torch.nn, torch.nn.functional
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SIZES = [6, 3, 3, 3, 7, 7, 2, 8, 8, 5, 4, 9, 12, 1, 3, 2, 2]
-"""In this order: most sizes are new, and are not those of the captures; some occur until they are planned."""
+"""The sizes of calls, in order. Most sizes are new and were not captured, and some sizes occur until they are planned."""
 
 ONE_PROGRAM_EACH = {
     *("Conv2d circular", "CircularPad2d", "EmbeddingBag", "ChannelShuffle", "Fold"),  # they compute indices of sizes
     *("CrossMapLRN2d", "LSTM with projection"),  # they iterate over a dimension
     *("Upsample", "GLU"),  # they compute multiples and halves of sizes
 }
-"""Modules whose programs are of one size, in some dimensions."""
+"""Modules whose programs are valid for one size only, with these dimensions."""
 
 
 def resized(value, dim, old, new):
@@ -40,7 +40,7 @@ def resized(value, dim, old, new):
 
 
 def called(function, owner, arguments, seed):
-    """Return the error of a call; or its results, gradients, buffers and the state of the generator."""
+    """Return the error of a call, or its results, gradients, buffers and the state of the generator."""
     torch.manual_seed(seed)
     try:
         result = function(*arguments)
@@ -53,7 +53,10 @@ def called(function, owner, arguments, seed):
 
 
 def compared(name, dim, sizes):
-    """Compare a module with its compiled form at several sizes; return this form, or None if too few sizes are possible."""
+    """Compare a module with its compiled form at several sizes.
+
+    Return the compiled form, or None if too few sizes are possible.
+    """
     module, inputs = made(name), MODULES[name][1]
     plain, compiled, possible = copy.deepcopy(module), torch.compile(module), set()
     old = tensors_in(inputs(0))[0].shape[dim]

@@ -1,4 +1,4 @@
-"""Function transforms are captured with the functions that they call; wrapped functions keep their wrappers."""
+"""Function transforms are captured together with the functions that they call. Wrapped functions keep their wrappers."""
 
 import functools
 import warnings

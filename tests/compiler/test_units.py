@@ -1,4 +1,4 @@
-"""A function that cannot be captured runs in Python, and the modules, functions and steps that it calls compile."""
+"""A function that cannot be captured runs in Python, and the modules, functions and steps that it calls are compiled."""
 
 import copy
 import warnings

@@ -1,6 +1,6 @@
 """Write the checkpoints in this folder with PyTorch: `python tests/data/make_checkpoints.py`.
 
-The tests read them where PyTorch is not installed. Together they stay below 20 kB.
+The tests read these files if PyTorch is not installed. All files together have less than 20 kB.
 """
 
 from collections import OrderedDict

@@ -101,7 +101,7 @@ def methods():
 
 @pytest.mark.parametrize("name", methods())
 def test_a_method_takes_no_out(name):
-    """Functions of the same names accept `out`, also None. The same call succeeds without `out`, so the error concerns `out`."""
+    """Functions of the same names accept `out`, even None. The same call succeeds without `out`, so `out` causes the error."""
     for arguments in ARGUMENTS:
         tensor = torch.eye(2)
         given = [torch.eye(2) if each == "tensor" else each for each in arguments]

@@ -1,4 +1,4 @@
-"""The first calls with one kind of operands run the steps of their plan; later calls run code generated from it."""
+"""The first calls with one kind of operands run the steps of their plan. Later calls run code that is generated from the plan."""
 
 from __future__ import annotations
 

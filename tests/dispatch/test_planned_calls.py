@@ -1,4 +1,4 @@
-"""Calls of one signature are planned once; later calls find the plan, and compute the same bits."""
+"""Calls of one signature are planned once. Later calls find the plan, and compute the same bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs started in several processes by a real MPI, with a time limit; skipped only where no MPI can be installed."""
+"""Start programs in several processes with a real MPI and a time limit. They are skipped only if no MPI can be installed."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""Ranks that raise, exit, hang, disagree or are killed: all end in time with a clear error. Ways of starting."""
+"""Ranks that raise, exit, hang, disagree or are killed: all ranks end in time with a clear error. Ways to start ranks."""
 
 import os
 import re
@@ -33,7 +33,7 @@ joins_by_itself = pytest.mark.skipif(
 
 
 def ended(tmp_path, text, ranks=2, begin=BEGIN, **variables):
-    """Run a program; return its standard error, its exit status and its duration."""
+    """Run a program, and return its standard error, its exit status and its duration."""
     start = time.monotonic()
     finished = launched_text(tmp_path, ranks, begin + text, **variables)
     return finished.stderr, finished.returncode, time.monotonic() - start
@@ -193,7 +193,7 @@ def is_ours(path):
 
 
 def is_mapped(path):
-    """Return whether a live process has mapped a file: processes of other tests may have."""
+    """Return whether a running process has mapped a file, because processes of other tests may have mapped files."""
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
             if str(path) in maps.read_text():
@@ -301,7 +301,7 @@ def test_processes_that_no_mpi_has_started_join(tmp_path, how):
 
 
 def ends_of_ranks(tmp_path, text, ranks=3, begin=BEGIN, port=None, stderr=subprocess.PIPE):
-    """Start ranks in a shell loop; return their exit statuses, their standard errors, and the total duration."""
+    """Start ranks in a shell loop, and return their exit statuses, their standard errors, and the total duration."""
     script = tmp_path / "program.py"
     script.write_text(
         begin.replace("import torch, torch.", "import adjoint as torch, adjoint.") + text, encoding="utf-8"

@@ -10,7 +10,7 @@ from adjoint.autograd import gradcheck
 from .cases import CONTINUOUS, DISCRETE, NO_MEAN, made, nodes, values_of
 
 LIMITS = {"Laplace": 1e-4, "StudentT": 1e-6}
-"""A kink is no place for a rule that takes functions to be smooth; others are right to 1e-7."""
+"""The tolerance is larger at kinks, because the integration rule assumes smooth functions. Without kinks it is 1e-7."""
 
 
 def weighed(name):
@@ -123,7 +123,7 @@ def test_modes_at_the_edge():
 
 
 def test_multivariate_normal_densities_agree():
-    """Three ways to specify a covariance, and the class of low rank."""
+    """Three ways to specify a covariance, and the class for covariances of low rank."""
     factor, diagonal = torch.tensor([[1.0], [0.5], [2.0]]).double(), torch.tensor([0.3, 1.0, 0.5]).double()
     loc, x = torch.tensor([0.5, -1.0, 2.0]).double(), torch.tensor([[0.0, 0.3, 1.0], [2.0, 1.0, 0.0]]).double()
     covariance = factor @ factor.mT + diagonal.diag()
@@ -164,7 +164,7 @@ def test_dirichlet_of_two_is_a_beta_distribution():
 
 
 def test_lkj_of_two_dimensions_is_known():
-    """The correlation r has the density (1 - r**2) ** (concentration - 1) / B; its factor has the row (r, sqrt(1 - r**2))."""
+    """The correlation r has the density (1 - r**2) ** (concentration - 1) / B. The factor has the row (r, sqrt(1 - r**2))."""
     r = torch.linspace(-1, 1, 20001, dtype=torch.float64)[1:-1]
     rows = [torch.stack([torch.ones_like(r), torch.zeros_like(r)], -1), torch.stack([r, (1 - r * r).sqrt()], -1)]
     density = D.LKJCholesky(2, torch.tensor(2.5).double(), validate_args=False).log_prob(torch.stack(rows, -2)).exp()

@@ -13,7 +13,7 @@ COUNT = 3000
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_samples(name):
-    """Kolmogorov-Smirnov: the scaled largest distance of the distribution functions exceeds 2 once in 1500 cases."""
+    """The Kolmogorov-Smirnov test: the scaled largest distance of the distribution functions exceeds 2 once in 1500 cases."""
     distribution, _ = made(CONTINUOUS, name)
     torch.manual_seed(1)
     drawn = numpy.sort(distribution.sample((COUNT,)).numpy())
@@ -109,7 +109,10 @@ def test_covariances():
 
 
 def test_correlation_matrices():
-    """For every correlation r in d dimensions, (r + 1) / 2 is beta distributed; both parameters are concentration - 1 + d / 2."""
+    """For every correlation r in d dimensions, (r + 1) / 2 has a beta distribution.
+
+    Both parameters are concentration - 1 + d / 2.
+    """
     distribution = D.LKJCholesky(4, torch.tensor(1.5))
     torch.manual_seed(2)
     factors = distribution.sample((COUNT,))

@@ -24,7 +24,7 @@ FLAGS = (
 
 
 def why_not() -> str | None:
-    """Return why no browser can be driven here, or None."""
+    """Return the reason why no browser can be used here, or None."""
     if os.name != "posix":
         return "Chromium is driven over a pipe of POSIX"
     if executable() is None:
@@ -76,7 +76,7 @@ class Browser:
         self.size(width, height)
 
     def close(self) -> None:
-        """End the browser and forget its profile."""
+        """End the browser and delete its profile."""
         for end in (self.commands, self.replies):
             os.close(end)
         try:
@@ -127,7 +127,7 @@ class Browser:
             self.events.append(params["request"])
 
     def open(self, path: Path) -> float:
-        """Open a file, and wait until the page is ready; return the seconds that this took."""
+        """Open a file, and wait until the page is ready, and return the seconds that this took."""
         self.problems.clear()
         self.events.clear()
         began = time.perf_counter()
@@ -170,7 +170,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=medium, features=features)
 
     def key(self, key: str, text: str | None = None, shift: bool = False) -> None:
-        """Press a key where the focus is."""
+        """Press a key in the element that has the focus."""
         codes = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37, "ArrowRight": 39}
         code = codes.get(key) or (ord(key.upper()) if key.isalnum() else 0)
         common = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}

@@ -112,7 +112,7 @@ class Double(nn.Sequential):
 
 
 class UNet(nn.Module):
-    """A U-Net of two levels: results of the way down are joined to the way up."""
+    """A U-Net of two levels, in which results of the descending part are joined to the ascending part."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Every operator, on its samples: drawn edge by edge, and traced with the same gradients."""
+"""Every operator on its samples: pictures have all edges, and traced gradients are equal."""
 
 import numpy
 import pytest

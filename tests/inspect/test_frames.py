@@ -1,4 +1,4 @@
-"""Frames fit their contents: with everything unfolded, no frame has more than one unused line."""
+"""Frames fit their contents. If everything is unfolded, no frame has more than one unused line."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from adjoint.inspect.tree import Folder, Tree
 from tests.inspect.models import Recurrent, ResNet8, UNet, gpt_loss, perceptron_loss
 
 GAP = 34.0
-"""Between two rows run the edges; in the detailed forms that far apart, and further by the names of operands."""
+"""The largest distances between rows, which the edges between them and the names of operands need."""
 
 
 def scores(model, *inputs):

@@ -268,7 +268,7 @@ def test_groups_of_random_programs_are_sound(kinds, branches):
 
 
 class Ladder(nn.Module):
-    """A way down with pooling by a function, and a way up."""
+    """A descending part with pooling by a function, and an ascending part."""
 
     def __init__(self):
         super().__init__()

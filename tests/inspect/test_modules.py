@@ -55,7 +55,7 @@ class Unrolled(nn.Module):
 
 
 class Routed(nn.Module):
-    """Calls some of its experts: one of them twice, and one through another method."""
+    """Calls some of its experts, one of them twice and one through another method."""
 
     def __init__(self):
         super().__init__()
@@ -153,7 +153,7 @@ MODELS = {
 
 
 def calls_seen_by_hooks(model, inputs):
-    """Return the calls of modules that recorded something, as paths of the enclosing calls; and the result."""
+    """Return the calls of modules that recorded nodes, as paths of the enclosing calls, and the result."""
     paths = {}
     for path, module in model.named_modules(remove_duplicate=False):
         paths.setdefault(id(module), path)

@@ -1,4 +1,7 @@
-"""The page as it opens, in Chromium: everything fits into the window and can be read; nothing overlaps, is clipped or covered."""
+"""The page after opening, in Chromium:
+
+everything fits into the window and is legible, and nothing overlaps, is clipped or covered.
+"""
 
 from pathlib import Path
 

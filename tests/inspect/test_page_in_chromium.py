@@ -91,7 +91,7 @@ def browser():
 
 @pytest.fixture
 def show(browser, pages):
-    """Open a page by name, in light colours and without motion; assert at the end that it has logged no error."""
+    """Open a page by name, in light colours and without motion, and assert at the end that it has logged no error."""
     browser.size(1280, 800)
     browser.media("light")
 
@@ -122,7 +122,7 @@ def click_card(browser, name, count=1):
 
 
 def quickest(action, bar):
-    """Return the shortest time of a few tries, because the machine may be busy; stop at the first time below `bar`."""
+    """Return the shortest time of a few tries, because the machine may be busy. Stop at the first time below `bar`."""
     least = action()
     for _ in range(4):
         if least < bar:
@@ -562,7 +562,7 @@ SCENES = {
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_it_looks_as_it_did(show, browser, scene):
-    """Compares small pictures, in which the fonts of other machines make little difference."""
+    """Compares reduced pictures, in which different fonts make little difference."""
     name, scheme, script = SCENES[scene]
     browser.media(scheme)
     browser.size(1100, 700)

@@ -17,7 +17,7 @@ def leaves():
 
 
 def go(leaves, commands):
-    """Step through the backward of `(w * exp(v)).sum()`; return the output."""
+    """Step through the backward of `(w * exp(v)).sum()`, and return the output."""
     w, v = leaves
     w.grad = v.grad = None
     e = v.exp()

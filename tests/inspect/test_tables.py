@@ -1,4 +1,4 @@
-"""The numbers in tables, compared with numbers counted by hand; and the variables that keep graphs alive."""
+"""The numbers in tables, compared with expected numbers, and the variables that keep graphs alive."""
 
 import gc
 import json
@@ -110,7 +110,7 @@ def test_gradients_plotted():
 
 @pytest.fixture(autouse=True)
 def without_collector():
-    """Collect the cycles that other tests left, and disable the collector, so that the result does not depend on it."""
+    """Collect the cycles that other tests have left, and disable the collector, which could change the result."""
     gc.collect()
     gc.disable()
     yield
@@ -135,7 +135,7 @@ class Trainer:
 
 @pytest.fixture
 def training(monkeypatch):
-    """Create a module now: the collector does not see this test module, which was frozen earlier (see conftest.py)."""
+    """Create a module, because the collector does not see this test module, which is frozen (see conftest.py)."""
     module = types.ModuleType("training")
     exec(TRAINING, vars(module))
     monkeypatch.setitem(sys.modules, "training", module)

@@ -73,8 +73,9 @@ def test_gradients_are_those_of_an_untraced_backward(program):
 
 
 def check_flows(trace):
-    """A node with a single incoming gradient receives the gradient that was sent. All nodes that run send gradients along all
-    their edges.
+    """A node with a single incoming gradient receives the gradient that was sent.
+
+    Every node that runs sends a gradient along each of its edges.
     """
     nodes = {node.id: node for node in trace.snapshot.nodes}
     sent = {}

@@ -134,7 +134,7 @@ def answer(inbox, outbox):
 METHODS = pytest.mark.parametrize(
     ("method", "step"), [("fork", 5), pytest.param("spawn", 1, marks=pytest.mark.thorough)], ids=["fork", "spawn"]
 )
-"""How a process starts, and how many tensors the test draws: some of each kind, on each sort of memory."""
+"""The start methods of processes, each with the number of tensors to draw, which cover each kind of tensor and memory."""
 
 
 @pytest.mark.thorough

@@ -374,7 +374,7 @@ def test_modules_die_by_reference_counting():
 
 
 class Wrapped(torch.Tensor):
-    """A tensor that contains another one."""
+    """A tensor that contains another tensor."""
 
     @staticmethod
     def __new__(cls, inner):

@@ -1,4 +1,4 @@
-"""Samples of operators that draw random numbers; their derivatives are constant, mostly zero."""
+"""Samples of operators that draw random numbers. Their derivatives are constant, and mostly zero."""
 
 import numpy
 

@@ -59,7 +59,7 @@ class Sample:
     after: Callable[..., Any] | None = None
 
     def build(self, complex_numbers=False, requires_grad=True):
-        """Create the arguments; return them, and the differentiable tensors among them."""
+        """Create the arguments, and return them, and the differentiable tensors among them."""
         generator = numpy.random.RandomState(zlib.crc32(repr([*map(_shape, self.args)]).encode()))
         tensors = []
 

@@ -1,4 +1,4 @@
-"""If an operator refuses an example of a wrong rank or size, it refuses a batch of such examples too."""
+"""An operator that refuses an example of a wrong rank or size also refuses a batch of such examples."""
 
 import pytest
 

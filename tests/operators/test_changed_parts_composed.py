@@ -1,4 +1,4 @@
-"""Every in-place operator, on parts of a tensor, within compositions of transforms: like its out-of-place form."""
+"""Every in-place operator on parts of a tensor agrees with its out-of-place form, within compositions of transforms."""
 
 import itertools
 
@@ -46,7 +46,7 @@ PARTS = {
         lambda whole, shape: whole[0][1],
     ),
 }
-"""How a tensor is put together with a part and more, and how the part is taken from it."""
+"""Functions that build a tensor from a part and other elements, and functions that take the part from the tensor."""
 
 
 def functions(name, part, complex_numbers):

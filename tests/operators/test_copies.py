@@ -40,7 +40,7 @@ def test_copies_hold_what_the_views_show(name, arguments):
 )  # fmt: skip
 @pytest.mark.parametrize("overlapping", [torch.arange(6.0).unfold(0, 4, 1), torch.arange(4.0).expand(3, 4)])
 def test_changed_copies_of_overlapping_elements_do_not_overlap(name, arguments, overlapping):
-    """PyTorch keeps the strides of some copies, so that a write to one element changes others."""
+    """PyTorch keeps the strides of some copies, so a write to one element changes other elements."""
     result = getattr(overlapping, name)(*arguments)
     assert torch.equal(result, getattr(overlapping.contiguous(), name)(*arguments))
     result[0, 1] = 9

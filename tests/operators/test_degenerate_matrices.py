@@ -1,4 +1,7 @@
-"""Derivatives at singular and degenerate matrices are finite if they exist; one matrix of a batch spoils no other."""
+"""Derivatives at singular and degenerate matrices are finite if they exist.
+
+A matrix does not affect the other matrices of its batch.
+"""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""The first three derivatives at points where a formula divides zero by zero."""
+"""The first three derivatives at points at which a formula divides zero by zero."""
 
 import math
 
@@ -75,7 +75,7 @@ NORMS = {
 @pytest.mark.parametrize("order", [2.5, 3.0, 3.5, 4.0])
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_with_an_element_that_is_zero(name, order):
-    """These norms are twice differentiable: the second derivative agrees with that near zero."""
+    """These norms are twice differentiable, so the second derivative at zero agrees with the second derivative near zero."""
     at, near = (derivatives(lambda x: NORMS[name](x, order), [1.0, zero, -2.0], 2) for zero in (0.0, 1e-9))
     torch.testing.assert_close(torch.tensor(at), torch.tensor(near), rtol=1e-3, atol=1e-3)
 
@@ -83,7 +83,7 @@ def test_norms_with_an_element_that_is_zero(name, order):
 @pytest.mark.parametrize("order", [1.25, 1.5, 1.9])
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_of_low_order_with_an_element_that_is_zero(name, order):
-    """The second derivative at zero is infinite; at the other elements it agrees with that near zero."""
+    """The second derivative is infinite at zero. At the other elements it agrees with the second derivative near zero."""
     at, near = (derivatives(lambda x: NORMS[name](x, order), [1.0, zero, -2.0], 2) for zero in (0.0, 1e-20))
     assert not math.isfinite(at[1][1])
     for found, expected in zip(at, near, strict=True):

@@ -93,7 +93,7 @@ WITH_COMPLEX_NUMBERS = [case for case in CALLS if case.values[1].complex_numbers
 @pytest.mark.parametrize(("name", "call"), WITH_COMPLEX_NUMBERS[::3])
 @pytest.mark.one_each("name")
 def test_derivatives_by_complex_numbers(name, call):
-    """Tests every third function: they consist of operators, whose complex derivatives have tests."""
+    """Every third function is tested, because the functions consist of operators whose complex derivatives are tested."""
     check_derivatives(name, call, complex_numbers=True)
 
 

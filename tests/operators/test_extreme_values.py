@@ -1,4 +1,4 @@
-"""Results at infinities, nan and the extremes of types, which `tests.reliability` once found wrong."""
+"""Results at infinities, NaN and the extremes of types that were wrong when `tests.reliability` first tested them."""
 
 import signal
 import threading

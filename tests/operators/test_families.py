@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def output(program):
-    """Run a program in a new interpreter, where no family has been loaded; return its output."""
+    """Run a program in a new interpreter, where no family has been loaded, and return its output."""
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.strip()

@@ -1,4 +1,4 @@
-"""The temporary memory of operators does not grow with their operands: large arrays are computed in parts."""
+"""The temporary memory of operators does not grow with their operands, because large arrays are computed in parts."""
 
 import sys
 import tracemalloc
@@ -92,7 +92,7 @@ def test_peak_of_gradients(function, limit, dim):
 
 INDEX = torch.arange(ROWS * 20) % ROWS
 REUSED = sys.platform in ("linux", "darwin")
-"""Whether NumPy writes over temporary arrays: for that it calls `backtrace()`, which C libraries of Windows and WASI lack."""
+"""Whether NumPy writes over temporary arrays. This requires `backtrace()`, which the C libraries of Windows and WASI lack."""
 OF_ONE = {
     "norm": (lambda x: x.norm(3, 1), 3.1 if LOOPS.available else 3.4 if REUSED else 4.1),
     "multi_margin_loss": (lambda x: functional.multi_margin_loss(x, torch.arange(ROWS) % COLUMNS), 1.3),

@@ -1,4 +1,4 @@
-"""Stack tensors along a new dimension; read and repeat numbers."""
+"""Stacking tensors along a new dimension, and reading and repeating numbers."""
 
 import pytest
 

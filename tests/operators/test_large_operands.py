@@ -1,6 +1,8 @@
-"""Samples of all operators, enlarged until other code computes them (tiles, compiled loops, threads), give the same answers. The
-values, dtypes and gradients of a large call are compared with NumPy on one thread and on plain copies of the operands; the other
-properties of its results are compared with the small call.
+"""Samples of all operators on operands that are large enough for tiles, compiled loops and threads give the same
+answers.
+
+The values, dtypes and gradients of a large call are compared with NumPy on one thread and on plain copies of the
+operands. The other properties of the results are compared with the small call.
 """
 
 import itertools
@@ -18,7 +20,7 @@ from .sampling import Input, Sample
 from .test_every_operator import apply, as_list, every_other, reversed_order
 
 LARGE = 1 << 14
-"""So many elements are more than the usual thresholds."""
+"""A number of elements above the usual thresholds."""
 
 
 def scaled(call, times, sizes):
@@ -41,7 +43,7 @@ def most_elements(shapes, times, sizes):
 
 
 def enlarged(name, call):
-    """Return the call with as many sizes enlarged as its other arguments allow; None if no size can be enlarged."""
+    """Return the call with as many enlarged sizes as its other arguments allow, or None if no size can be enlarged."""
     small = outcome(name, call, *built(call, lambda tensor: tensor))
     if small.error is not None:
         return None
@@ -139,8 +141,10 @@ DTYPES = {
 
 
 def built(call, kind, dtypes=(torch.float64,), *, shared=False, number=False):
-    """Create the arguments; differentiable tensors have these dtypes in turn. `shared`: equal descriptions become one tensor.
-    `number`: the second tensor has no dimensions.
+    """Create the arguments.
+
+    Differentiable tensors have these dtypes in turn. `shared`: equal descriptions become one tensor. `number`: the
+    second tensor has no dimensions.
     """
     args, kwargs, tensors = call.build(call.complex_numbers == "only", requires_grad=False)
     differentiable, counted, known = {id(tensor) for tensor in tensors}, itertools.count(), {}
@@ -291,7 +295,7 @@ def check(name, rounds):
 
 
 def compare(name, call, larger, round):
-    """Compare the large call with NumPy and with the small call; each round chooses other operands."""
+    """Compare the large call with NumPy and with the small call. Each round chooses other operands."""
     choice = numpy.random.RandomState(zlib.crc32(f"{name} {round}".encode()))
     kind, dtypes = (list(table)[choice.randint(len(table))] for table in (KINDS, DTYPES))
     options = {"shared": bool(choice.randint(2)), "number": choice.randint(4) == 0}

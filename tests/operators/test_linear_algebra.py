@@ -40,7 +40,7 @@ def slope(function, inputs, directions, step=1e-6):
 
 
 def along(gradients, directions):
-    """Return that derivative according to the gradients."""
+    """Return the same derivative, computed from the gradients."""
     return sum(
         (g.conj() * d).real.sum().item() if g.dtype.is_complex else (g * d).sum().item()
         for g, d in zip(gradients, directions, strict=True)

@@ -13,7 +13,7 @@ import adjoint as torch
 
 @pytest.mark.thorough
 def test_only_the_storage_looks_where_numpy_does_not_check():
-    """`numpy.lib.stride_tricks.as_strided` makes arrays that reach anywhere, `numpy.ndarray` only within a buffer."""
+    """`numpy.lib.stride_tricks.as_strided` creates arrays on any memory. `numpy.ndarray` creates arrays only within a buffer."""
     package = Path(torch.__file__).parent  # `codegen` uses it to repeat operands; sizes from users do not get there
     unchecked = {
         str(path.relative_to(package))

@@ -18,7 +18,7 @@ NEW = {
     "randperm": [((5,), {})],
     "normal": [((0.0, 1.0, (3,)), {})],
 }
-"""Functions that make tensors of given sizes: calls that succeed."""
+"""Successful calls of functions that create tensors of given sizes."""
 
 LIKE = {
     "rand_like": [((), {})],
@@ -42,7 +42,7 @@ LIKE = {
     "geometric_": [((0.5,), {})],
     "bernoulli_": [((0.5,), {}), ((torch.full((3,), 0.5),), {})],
 }
-"""Functions of a tensor, or methods: what else calls that succeed are given."""
+"""The other arguments of successful calls of methods, or of functions of a tensor."""
 
 WRONG = [
     -1, 2, 0.5, -0.5, 1.5, NAN, float("inf"), 1e39, 10**30, 2**63, 1j, "sum", None, (), (3, -4), [2.5], object(), slice(None),
@@ -50,7 +50,7 @@ WRONG = [
     torch.tensor(-1.0), torch.tensor([NAN] * 3), torch.tensor([1j] * 3), torch.ones(3, requires_grad=True),
     torch.ones(1).expand(3), torch.full((3,), -1.0),
 ]  # fmt: skip
-"""Arguments that are wrong in most places."""
+"""Arguments that are wrong for most parameters."""
 
 NAMES = (
     "generator out dtype requires_grad layout device pin_memory memory_format size p std mean train replacement".split()

@@ -1,4 +1,4 @@
-"""Sizes, integers and memory that NumPy refuses: errors in PyTorch's words, that end at the line of the call."""
+"""Sizes, integers and memory that NumPy refuses. The errors have PyTorch's words, and end at the line of the call."""
 
 from __future__ import annotations
 

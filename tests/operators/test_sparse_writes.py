@@ -108,7 +108,7 @@ DTYPES = [torch.float32, torch.float64, torch.int64, torch.bfloat16, torch.compl
 
 
 def outcome(function, *args):
-    """Return the corner of a result, with its layout and dtype; or the error."""
+    """Return the corner of a result, with its layout and dtype, or the error."""
     try:
         result = function(*args)
     except RuntimeError as error:

@@ -24,7 +24,7 @@ from .test_large_operands import expanded, with_gaps
 
 @contextlib.contextmanager
 def slowly(op):
-    """Run the plans of an operator step by step; generate no code until the end."""
+    """Run the plans of an operator step by step, without generating code."""
     op.plans.clear()
     op.frequent.clear()
     try:
@@ -134,7 +134,7 @@ def node_of(result):
 
 
 def ran(name, way, call, kinds, layout, situation, *, slow):
-    """Return the error of a call; or the results, their nodes, and the operands after the call."""
+    """Return the error of a call, or the results, their nodes, and the operands after the call."""
     made_in, called_in = SITUATIONS[situation]
     with made_in():
         args, kwargs = built(call, kinds, layout)

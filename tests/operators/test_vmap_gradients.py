@@ -1,5 +1,6 @@
-"""Gradients of one call within `vmap`, for every operator. An operator that `vmap` applies element by element keeps
-its gradients.
+"""Gradients of one call within `vmap`, for every operator.
+
+They are correct even if `vmap` applies the operator element by element.
 """
 
 import re

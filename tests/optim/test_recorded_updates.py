@@ -43,7 +43,7 @@ OPTIONS = [(name, key) for name in CASES for key in (None, *differentiable_optio
 
 @pytest.fixture(autouse=True)
 def double_precision():
-    """Let counts and products in the state be float64, for finite differences."""
+    """Convert counts and products in the state to float64, for finite differences."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     yield

@@ -89,7 +89,7 @@ def _missing(name: str) -> Callable[..., Any]:
 
 
 def _outcome_differs(actual: Call, expected: Call) -> tuple[bool, str | None]:
-    """Return whether a call has raised, which ends the comparison, and the difference."""
+    """Return whether a call has raised an error, which ends the comparison, and the difference."""
     if expected.error is not None:
         if actual.error is None and _LACKS_DERIVATIVE.match(str(expected.error)):
             return True, None
@@ -135,8 +135,10 @@ def value(op: Any, sample: Sample) -> str | None:
 def _exactly(
     op: Any, sample: Sample, read: Callable[[Call], Any], *, requires_grad: bool = False, run: Any = None
 ) -> Exact:
-    """Return what `read` finds in PyTorch's call in double precision, with the given arguments and with less precise arguments
-    changed in their last digit. `run`: the function to call, if not that of `op`.
+    """Return what `read` finds in PyTorch's call in double precision.
+
+    The call is repeated with less precise arguments changed in their last digit. `run`: the function to call, if it is
+    not the function of `op`.
     """
     run = run or source.function(op, torch)
     found = [
@@ -319,7 +321,7 @@ def grad(op: Any, sample: Sample) -> str | None:
 
 
 def gradgrad(op: Any, sample: Sample) -> str | None:
-    """Compare second derivatives: those of the first vector-Jacobian product by the arguments and by the cotangent."""
+    """Compare second derivatives: the derivatives of the first vector-Jacobian product by the arguments and by the cotangent."""
     return _gradients(op, sample, order=2)
 
 
@@ -369,7 +371,7 @@ def _differentiate(op: Any, module: Any, made: Call, order: int) -> Any:
 
 
 def _random_like(module: Any, tensor: Any, generator: numpy.random.Generator) -> Any:
-    """Return random multiples of 1/16, which every floating dtype holds exactly."""
+    """Return random multiples of 1/16, which every floating-point dtype represents exactly."""
     shape = tuple(tensor.shape)
     values = numpy.round(generator.standard_normal(shape) * 16) / 16
     if tensor.dtype.is_complex:
@@ -582,7 +584,7 @@ def _is_plain(tensor: torch.Tensor) -> bool:
 
 
 def aspects(op: Any) -> dict[str, Callable[..., Outcome]]:
-    """Return the checks of an operator by name: each with the samples that it runs, all or a slice."""
+    """Return the checks of an operator by name, each with its samples: all samples, or a slice of them."""
     checks: dict[str, Callable[..., Outcome]] = {}
     dtypes = source.dtypes(op)
     main = dtypes[0]
@@ -645,8 +647,10 @@ def _run(op: Any, check: Callable[[Any, Any], str | None], given: list[Any]) -> 
 
 @contextmanager
 def _deadline(seconds: int) -> Iterator[None]:
-    """Raise TimeoutError when a sample takes too long. Processor time counts, so that a busy machine does no harm; a sample that
-    only waits has `IDLE` times as long. Time in which the process is stopped does not count.
+    """Raise TimeoutError when a sample takes too long.
+
+    The limit is processor time, so that a busy machine does not matter. A sample that only waits has `IDLE` times as
+    much time. Time in which the process is stopped does not count.
     """
     begun, waited = time.process_time(), 0
 

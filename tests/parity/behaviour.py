@@ -62,7 +62,7 @@ def plain(text: str) -> str:
 
 
 def as_value(result: Any) -> Any:
-    """Convert a result for comparison. Other results than tensors, numbers and collections of them are compared as text."""
+    """Convert a result for comparison. Results other than tensors, numbers and collections of these are compared as text."""
     if is_tensor(result) and type(result).__name__ != "Parameter":
         return result
     if isinstance(result, (list, tuple)) and not hasattr(result, "_fields"):
@@ -73,7 +73,7 @@ def as_value(result: Any) -> Any:
 
 
 def observe(line: str, library: Any, **names: Any) -> Outcome:
-    """Run one or more lines with one library; the last line is the result."""
+    """Run one or more lines with one library. The value of the last line is the result."""
     outcome = Outcome()
     scope = namespace(library) | names
     with warnings.catch_warnings(record=True) as caught:

@@ -1,6 +1,7 @@
 """The library that is compared with PyTorch.
 
-`ADJOINT_PARITY_CANDIDATE` names another module; with `torch`, PyTorch is compared with itself, which checks the comparison.
+`ADJOINT_PARITY_CANDIDATE` may name another module. With `torch`, PyTorch is compared with itself, which tests the
+comparison.
 """
 
 import importlib

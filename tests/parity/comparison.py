@@ -77,7 +77,10 @@ def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact |
 
 
 def _close(actual: numpy.ndarray, expected: numpy.ndarray, rtol: float, atol: float) -> numpy.ndarray:
-    """Compare arrays. A complex number is infinite if either part is (C99, annex G); the other part is then undefined."""
+    """Compare arrays.
+
+    A complex number is infinite if one of its parts is infinite. The other part is then undefined (C99, annex G).
+    """
     kind = numpy.complex128 if actual.dtype.kind == "c" else numpy.float64
     one, two = actual.astype(kind), expected.astype(kind)
     close = numpy.isclose(one, two, rtol, atol, equal_nan=True)
@@ -87,10 +90,12 @@ def _close(actual: numpy.ndarray, expected: numpy.ndarray, rtol: float, atol: fl
 
 
 def _errors_allow(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact) -> numpy.ndarray:
-    """Return which elements are as good as PyTorch's. Their error is at most twice the error of PyTorch's element, four times the
-    effect of changes in the last digits of arguments, or eight units in the last place of the largest element. PyTorch's error is
-    a measure only if half of its digits are right. This fails if the numbers depend on the dtype, as random numbers do: then the
-    result in double precision is a different one.
+    """Return which elements are as good as PyTorch's.
+
+    Their error is at most twice the error of PyTorch's element, four times the effect of changes in the last digits of
+    arguments, or eight units in the last place of the largest element. PyTorch's error is a measure only if half of its
+    digits are right. This fails if the numbers depend on the dtype, as random numbers do, because the result in double
+    precision is then different.
     """
     kind = exact.true.dtype if exact.true.dtype.kind in "fc" else numpy.dtype(numpy.float64)
     one, two, true = actual.astype(kind), expected.astype(kind), exact.true.astype(kind)

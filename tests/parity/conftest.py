@@ -1,4 +1,4 @@
-"""Tests that are known to differ from PyTorch: `known_differences.txt` lists them with the reasons.
+"""Tests with known differences from PyTorch. `known_differences.txt` lists these tests with the reasons.
 
 A listed test that passes is a failure, so that entries are removed together with their differences.
 """
@@ -25,7 +25,7 @@ LIST = Path(__file__).with_name("known_differences.txt")
 
 
 def known_differences() -> dict[str, str]:
-    """Return the reasons by test, `file::name`; a line that begins with `# ` is the reason for the tests below it."""
+    """Return the reasons by test, `file::name`. A line that begins with `# ` is the reason for the tests below it."""
     reasons, reason = {}, ""
     for line in LIST.read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):

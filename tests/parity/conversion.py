@@ -11,7 +11,10 @@ import torch
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe for one tensor: its storage, and the window on it, which is None if the storage has its shape."""
+    """A recipe for one tensor:
+
+    its storage, and the window on the storage, which is None if the storage has the tensor's shape.
+    """
 
     storage: numpy.ndarray
     shape: tuple[int, ...]
@@ -49,7 +52,7 @@ def from_array(module: Any, array: numpy.ndarray) -> Any:
 
 
 def to_array(tensor: Any) -> numpy.ndarray:
-    """Return the tensor's values as an array, on the same memory if the library can."""
+    """Return the tensor's values as an array, on the same memory if possible."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if isinstance(tensor, torch.Tensor):
         if tensor._is_zerotensor():

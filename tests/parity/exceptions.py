@@ -1,8 +1,8 @@
 """Intended differences between the candidate and PyTorch: the case and the reason.
 
-A case has the name of its test: `linalg.det graph` for an aspect of an operator, `saved tensors of torch.det(m)` for the saved
-tensors of an expression, `graph of c.conj()`, or the name of a program. An entry permits the differences that contain `only`
-(all, if it is empty). An entry that permits no existing difference must be removed.
+A case has the name of its test: `linalg.det graph` for an aspect of an operator, `saved tensors of torch.det(m)` for
+the saved tensors of an expression, `graph of c.conj()`, or the name of a program. An entry permits the differences that
+contain `only`, or all differences if `only` is empty. An entry that permits no existing difference must be removed.
 """
 
 from typing import NamedTuple

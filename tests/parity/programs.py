@@ -1,4 +1,4 @@
-"""Small programs that run once with PyTorch and once with the candidate, and must print the same."""
+"""Small programs that run once with PyTorch and once with the candidate. Both runs must print the same text."""
 
 import re
 import traceback
@@ -136,7 +136,7 @@ class Session:
         }
 
     def run(self, source: str) -> list[tuple[int, Any]]:
-        """Return the values that the program shows, each with its line; an uncaught exception ends the list."""
+        """Return the values that the program shows, each with its line. An uncaught exception ends the list."""
         seed(self.names["torch"], 0)
         try:
             with warnings.catch_warnings():
@@ -235,7 +235,7 @@ def compare(source: str) -> list[str]:
 
 
 def program_test(programs: dict[str, str], *thorough: str) -> Callable[[str], None]:
-    """Return a test function with one case for each program; programs in `thorough` are not in the quick tier."""
+    """Return a test function with one case for each program. Programs in `thorough` are not in the quick tier."""
     marks = dict.fromkeys(thorough, pytest.mark.thorough)
 
     @pytest.mark.parametrize("name", [pytest.param(name, marks=marks.pop(name, ())) for name in programs])

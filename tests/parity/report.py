@@ -52,7 +52,7 @@ def _operator(name: str, aspect_pattern: str) -> Results:
 
 
 def table(found: dict[str, Results]) -> str:
-    """Return one line for each operator: the aspects that agree, and failed/all for the others."""
+    """Return one line for each operator: the aspects that agree, and failed/all for the other aspects."""
     lines = []
     for name, results in found.items():
         wrong = [f"{aspect} {r['failed']}/{r['failed'] + r['passed']}" for aspect, r in results.items() if r["failed"]]
@@ -61,7 +61,7 @@ def table(found: dict[str, Results]) -> str:
 
 
 def summary(found: dict[str, Results]) -> str:
-    """Return how many cases agree out of all, for each aspect and in total."""
+    """Return the numbers of cases that agree and of all cases, for each aspect and in total."""
     counts: dict[str, list[int]] = {}
     for results in found.values():
         for aspect, result in results.items():

@@ -282,7 +282,7 @@ def seed(text: str) -> None:
 
 
 def has_ties(sample: Sample) -> bool:
-    """Return whether the first argument holds a number twice."""
+    """Return whether the first argument contains a number twice."""
     return len(torch.unique(sample.args[0])) < sample.args[0].numel()
 
 

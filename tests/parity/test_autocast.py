@@ -63,7 +63,7 @@ def test_dtypes_of_results(expression):
 
 @pytest.mark.parametrize("name", ["svd_lowrank", "pca_lowrank", "pinverse"])
 def test_decompositions_keep_the_precision_that_pytorch_loses(name):
-    """The results are float32; PyTorch computes products on the way in the half type."""
+    """The results are float32, but PyTorch computes intermediate products in the half type."""
     with candidate.autocast("cpu"):
         result = getattr(candidate, name)(candidate.ones(3, 4))
     assert all(part.dtype is candidate.float32 for part in (result if isinstance(result, tuple) else (result,)))

@@ -63,7 +63,7 @@ def any_floats(draw, count):
 
 
 def seeded(draw, count):
-    """Draw a seed; return many numbers of many magnitudes."""
+    """Draw a seed, and return many numbers of different magnitudes."""
     generator = numpy.random.default_rng(draw(st.integers(0, 2**32)))
     spread = draw(st.sampled_from((0, 1, 6)))
     return generator.standard_normal(count) * 10.0 ** generator.integers(-spread, spread + 1, count)

@@ -30,7 +30,7 @@ probabilities = st.floats(0.0, 1.0)
 
 
 def over(*strategies, examples=100):
-    """Decorate a test with a search over `strategies` without a time limit: a busy machine is no failure."""
+    """Decorate a test with a search over `strategies`, without a time limit, because the machine may be busy."""
     return lambda test: settings(deadline=None, max_examples=examples)(given(*strategies)(test))
 
 
@@ -265,7 +265,7 @@ def test_multinomial(seed, n, rows, name, data):
 
 
 def _has_ties(seed, probs, samples):
-    """Return whether two categories rank equal: PyTorch then orders them by an unstable sort."""
+    """Return whether two categories have equal ranks, because PyTorch then orders them by an unstable sort."""
     generator = torch.Generator().manual_seed(seed)
     if seed % 2:
         torch.randn(1, generator=generator)

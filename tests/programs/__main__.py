@@ -19,7 +19,7 @@ from .running import EQUAL, RAN, Outcome, outcome
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; return its exit status: 0 if every program has printed what it should."""
+    """Run the command, and return 0 if every program has printed the expected output."""
     parser = argparse.ArgumentParser(prog="python -m tests.programs", description=__doc__.partition("\n")[0])
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="programs (SCRIPT or SCRIPT:CASE); without, all of them"
@@ -54,7 +54,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_all(programs: list[Program], environment: Environment, limit: float, processes: int) -> dict[Program, Outcome]:
-    """Install everything first, because pip does one thing at a time; then run, and print each verdict at once."""
+    """Install all libraries first, because pip runs only once at a time.
+
+    Then run the programs, and print each verdict immediately.
+    """
     for program in programs:
         environment.install(program)
     found = {}

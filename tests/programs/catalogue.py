@@ -1,4 +1,4 @@
-"""The programs in `scripts/`, and their descriptions of themselves."""
+"""The programs in `scripts/`, with the descriptions that they contain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SCRIPTS = HERE / "scripts"
 SHARED = "shown"
-"""What programs import, and no program."""
+"""Files that programs import, and that are not programs."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,11 @@ def programs_of(script: Path) -> list[Program]:
 
 
 def chosen(names: list[str]) -> list[Program]:
-    """Return the programs with these names; a script's name selects all its cases, no name selects all programs.
+    """Return the programs with these names. The name of a script selects all its cases. Without names, return all programs.
 
     Raises:
         ValueError: if a name belongs to no program.
+
     """
     for name in names:
         if not any(name in (program.name, program.script.stem) for program in programs()):

@@ -1,4 +1,4 @@
-"""Compare the output of two programs: the words must be the same, and numbers must agree in the printed digits."""
+"""Compare the output of two programs. The words must be the same, and numbers must agree in the printed digits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from decimal import Decimal
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 RELATIVE = Decimal("0.001")
-"""How far numbers with a fraction may lie apart, as a part of the greater; or else by one in the last digit printed."""
+"""The relative tolerance of numbers with a fraction. A difference of one in the last printed digit is also accepted."""
 
 NOTHING = Decimal("0.000001")
-"""Numbers with a fraction that are less than this are what rounding leaves of nothing."""
+"""Smaller numbers with a fraction count as zero, because rounding errors have this size."""
 
 
 def difference(expected: str, found: str) -> str | None:

@@ -15,10 +15,10 @@ PYTORCH = "torch==2.13.0"
 
 
 class Environment:
-    """A virtual environment in `folder`, created at its first use; a program's libraries are installed before it runs.
+    """A virtual environment in `folder`, which is created on first use.
 
-    With adjoint as the library, pip itself runs by `adjoint run`: it finds the distribution `torch` that other libraries require,
-    and installs everything else.
+    The libraries of a program are installed before it runs. With adjoint, `adjoint run` runs pip, which therefore finds
+    the distribution `torch` that other libraries require, and installs the other distributions.
     """
 
     def __init__(self, folder: Path, library: str) -> None:
@@ -45,7 +45,7 @@ class Environment:
         self.record.write_text("")
 
     def install(self, program: Program) -> str | None:
-        """Install the requirements of a program in the versions of `constraints.txt`; return pip's message if that fails."""
+        """Install the requirements of a program in the versions of `constraints.txt`. Return pip's message if this fails."""
         if self.has(program):
             return None
         quietly = ["install", "-q", "--no-compile", "--prefer-binary", "--disable-pip-version-check"]

@@ -24,7 +24,7 @@ FIXED = {
     "COLUMNS": "120",
     "PYTHONWARNINGS": "ignore",
 }
-"""What makes a program print the same each time, and ask no other machine."""
+"""Variables with which a program prints the same text each time and does not access other machines."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def outcome(program: Program, environment: Environment, limit: float) -> Outcome
 
 
 def run(program: Program, runner: list[str], limit: float) -> tuple[int | None, str, str]:
-    """Run a program; return its exit status, or None if it did not end in time, and its output."""
+    """Run a program. Return its exit status, or None if it did not end in time, and its output."""
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
             [*runner, str(program.script), *program.arguments],

@@ -25,7 +25,7 @@ class Outcome:
     remarks: list[str] = field(default_factory=list)
 
     def note(self, failure: str | None) -> None:
-        """Count one try; `failure` says what went wrong, None if nothing."""
+        """Count one try. `failure` describes the failure, or is None."""
         self.tried += 1
         if failure is None:
             self.survived += 1
@@ -35,7 +35,10 @@ class Outcome:
 
 @dataclass
 class Experiment:
-    """`run(tries)` makes this many tries; `tries` is their number in the full form, `short` in the ordinary tests."""
+    """`run(tries)` makes this many tries.
+
+    `tries` is the number in the full form, and `short` is the number in the ordinary tests.
+    """
 
     name: str
     tries: int
@@ -49,7 +52,7 @@ class Experiment:
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
-"""By name; filled by the modules of this package."""
+"""The experiments by name, which the modules of this package register."""
 
 
 def experiment(name: str, *, tries: int, short: int) -> Callable[[Callable[[int], Outcome]], Callable[[int], Outcome]]:

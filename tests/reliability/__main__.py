@@ -12,7 +12,7 @@ from . import EXPERIMENTS, __path__
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command; return the number of experiments with failures."""
+    """Run the command, and return the number of experiments with failures."""
     for module in pkgutil.iter_modules(__path__):
         if not module.name.startswith("_"):
             importlib.import_module(f"{__package__}.{module.name}")

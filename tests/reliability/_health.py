@@ -1,4 +1,4 @@
-"""Check that the library is as before: the state of the thread, locks, wrappers, the pool, and the gradients of a step."""
+"""Check that nothing has changed: the state of the thread, locks, wrappers, the pool, and the gradients of a step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from adjoint.tape.modes import ANOMALY, FLAGS, STATE
 from adjoint.tape.torch_dispatch import DISPATCHING
 
 PATIENCE = 10.0
-"""Seconds in which threads that were at work when an interrupt struck end what they do."""
+"""The number of seconds in which threads must finish the work that they did when an interrupt arrived."""
 
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
@@ -83,7 +83,7 @@ _SHARED: list[Any] = []
 
 
 def shared_model() -> Any:
-    """Return one module that all tries share, so that remains of a try are found."""
+    """Return one module that all tries share, so that the effects of a try on later tries are detected."""
     if not _SHARED:
         _SHARED.append(nn.Linear(3, 3))
     return _SHARED[0]

@@ -1,4 +1,4 @@
-"""The library that experiments try: `RELIABILITY_LIBRARY=torch` makes the same tries with PyTorch."""
+"""The library under test. `RELIABILITY_LIBRARY=torch` runs the same experiments with PyTorch."""
 
 import importlib
 import os

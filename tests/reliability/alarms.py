@@ -50,7 +50,7 @@ class _Changes:
 
 
 def _tried(change: Callable[[], object], target: Any, seconds: float) -> str | None:
-    """Change until the alarm; return the failure, or None."""
+    """Change until the alarm, and return the failure, or None."""
     fired = seen = done = 0
 
     def ring(*_: Any) -> None:

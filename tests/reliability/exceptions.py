@@ -1,4 +1,4 @@
-"""Exceptions in every function of the user's that the library calls: the library is as before, and keeps nothing alive."""
+"""Exceptions in every user function that the library calls: the library is unchanged afterwards, and keeps nothing alive."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ class Calls:
 
 
 def struck(name: str, fatal: int) -> tuple[bool, str | None]:
-    """Do the work with a fault in its call number `fatal`; return whether there was such a call, and what went wrong."""
+    """Do the work with a fault in its call number `fatal`, and return whether there was such a call, and what went wrong."""
     calls = Calls(fatal)
     lost: list[Any] = []
     sys.unraisablehook = lost.append

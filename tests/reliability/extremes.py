@@ -23,7 +23,7 @@ from ._children import in_child
 from ._extreme_differences import reason
 
 MEMORY = 3 << 30
-"""How much a try may allocate, in bytes."""
+"""The number of bytes that a try may allocate."""
 
 
 def extremes(dtype: numpy.dtype[Any]) -> list[Any]:
@@ -67,7 +67,7 @@ def extremes(dtype: numpy.dtype[Any]) -> list[Any]:
 
 
 class Extreme:
-    """Puts extreme values into tensors of one dtype; or makes them empty or zero-dimensional."""
+    """Puts extreme values into tensors of one dtype, or makes the tensors empty or zero-dimensional."""
 
     def __init__(self, chance: random.Random, dtype: Any) -> None:
         self.chance, self.dtype = chance, dtype
@@ -114,7 +114,7 @@ class Extreme:
 
 
 ROUNDED = 1000
-"""How many units in the last place of the largest number are lost in sums of a thousand terms."""
+"""The error of sums of a thousand terms, in units in the last place of the largest number."""
 
 
 def kinds(op: Any, sample: Any, difference: str) -> str:
@@ -167,7 +167,7 @@ def described(sample: Any) -> str:
 
 
 def _part(dtype: Any) -> Any:
-    """Return the dtype of the parts of a complex number; return other dtypes unchanged."""
+    """Return the dtype of the parts of a complex number, and return other dtypes unchanged."""
     return numpy.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 

@@ -1,4 +1,4 @@
-"""`save` over a checkpoint: whatever happens, the path has the complete old checkpoint or the complete new one."""
+"""`save` over a checkpoint: in all cases, the path has the complete old checkpoint or the complete new checkpoint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def flaw(path: Path, versions: range) -> str | None:
 
 
 def place(folder: str, chance: random.Random) -> tuple[Path, Path]:
-    """Save version 0; return the path to save to: that of the file or of a link to it."""
+    """Save version 0. Return the path for the next version: the path of the file, or of a link to the file."""
     path, link = Path(folder, "checkpoint.pt"), Path(folder, "link.pt")
     torch.save(checkpoint(0, 100), path)
     if chance.random() < 0.3:
@@ -77,7 +77,7 @@ def _save_until_killed(target: Path, length: int, zipped: bool, started: int) ->
 
 
 def full_while_saving(count: int, seed: int) -> Iterator[str | None]:
-    """Save to a disk that has room for some of the bytes only."""
+    """Save to a disk that has space for only some of the bytes."""
     chance = random.Random(seed)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     for _ in range(count):

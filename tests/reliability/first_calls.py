@@ -60,9 +60,10 @@ def calls(torch: Any) -> list[Callable[[], Any]]:
 
 
 def together(torch: Any, seed: int, alike: bool = False) -> str | None:
-    """Make these calls in several threads at once; return the last line of the first error, or None.
+    """Make these calls in several threads at once, and return the last line of the first error, or None.
 
     `alike`: all threads make the calls in the same order.
+
     """
     gate, wrong = threading.Barrier(THREADS), []
 

@@ -35,7 +35,7 @@ def _train(generator: Any) -> None:
 
 
 BUSY: dict[str, Callable[[Any], None]] = {"draws": _draw, "kernels": _compute, "training": _train}
-"""What two threads do while the process forks, by name."""
+"""The work of two threads while the process forks, by name."""
 
 
 def child(generator: Any) -> Iterator[str | None]:

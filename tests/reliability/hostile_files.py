@@ -1,4 +1,4 @@
-"""Hostile and damaged checkpoints: `load` gives data or a clear error, and runs nothing, whatever a file contains."""
+"""Hostile and damaged checkpoints: for any content, `load` returns data or raises a clear error, and runs no code."""
 
 from __future__ import annotations
 
@@ -426,7 +426,7 @@ def changed_inside(content: bytes, chance: random.Random) -> bytes:
 
 
 def outcome_of(content: bytes, weights_only: bool, events: list[str]) -> str | None:
-    """Load a file and read all its contents; return what went wrong, or None."""
+    """Load a file and read all its contents, and return what went wrong, or None."""
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     events.clear()
     try:
@@ -514,7 +514,7 @@ def read_all(files: Callable[[], Iterator[bytes]]) -> Outcome:
 
 @experiment("hostile-files", tries=6000, short=250)
 def hostile_files(count: int) -> Outcome:
-    """Hostile files written by hand: calls, imports, bombs, lies about storages, broken archives. Errors are clear."""
+    """Handwritten hostile files: calls, imports, bombs, wrong sizes of storages, broken archives. All errors are clear."""
     files = list(catalogue())
     chosen = random.Random(0).sample(files, min(count, len(files)))
     return read_all(lambda: iter(chosen))

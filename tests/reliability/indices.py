@@ -133,7 +133,7 @@ WAYS: dict[str, Way] = {
     "one_hot": Way(lambda x, i, o: F.one_hot(i, len(x)), shape="row"),
     "index_put": Way(lambda x, i, o: x.index_put((i,), o[:1]), shape="row", negative=True),
 }
-"""By name. What they change, if anything, is `x`."""
+"""The functions by name. They change only `x`."""
 
 
 def _rows(other: Any, index: Any) -> Any:
@@ -174,7 +174,7 @@ def _index(way: Way, x: Any, rng: random.Random) -> tuple[Any, bool]:
 
 
 def _spoil(index: numpy.ndarray[Any, Any], length: int, negative: bool, rng: random.Random) -> bool:
-    """In three of four cases, put some indices out of or at the bounds; return whether all are within bounds."""
+    """In three of four cases, put some indices at or beyond the bounds. Return whether all indices are within bounds."""
     least = -length if negative else 0
     if rng.random() < 0.75:
         for _ in range(rng.choice([1, 1, 2, index.size])):

@@ -1,4 +1,4 @@
-"""Keyboard interrupts at random moments: after each, the library is as before, and the next step is right."""
+"""Keyboard interrupts at random moments: after each interrupt the library is unchanged, and the next step is correct."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from ._health import health, shared_model
 
 F = nn.functional
 WORK: dict[str, Callable[[], None]] = {}
-"""What is interrupted, by name."""
+"""The functions to interrupt, by name."""
 
 FEW = 100
-"""Tries in one child."""
+"""The number of tries in one child process."""
 
 
 def work(function: Callable[[], None]) -> Callable[[], None]:
@@ -386,7 +386,7 @@ class Strike:
 
 
 def struck(function: Callable[[], None], delay: float) -> tuple[bool, str | None]:
-    """Interrupt `function()` after `delay` seconds; return whether the interrupt came in time, and what went wrong."""
+    """Interrupt `function()` after `delay` seconds, and return whether the interrupt came in time, and what went wrong."""
     lost: list[Any] = []
     sys.unraisablehook = lost.append
     try:

@@ -26,13 +26,13 @@ from . import Outcome, experiment
 
 THREADS = 8
 STEPS = 40
-"""Steps of training between two comparisons."""
+"""The number of training steps between two comparisons."""
 
 WARM = 60
-"""Rounds after which everything is loaded and compiled."""
+"""The number of rounds after which everything is loaded and compiled."""
 
 GROWTH = 1 << 20
-"""Bytes that the memory in use may grow by after these rounds, however long it runs."""
+"""The number of bytes by which memory use may grow after these rounds, for a run of any length."""
 
 Chance = Callable[[float], bool]
 
@@ -212,8 +212,10 @@ def _mallinfo() -> Any:
 
 
 def bytes_in_use() -> int:
-    """Return the memory that has been allocated and not freed, arrays included; 0 if the C library does not report it. A process
-    occupies more: eight threads free and allocate at once, so that each arena of the C library keeps holes.
+    """Return the memory that has been allocated and not freed, arrays included
+
+    0 if the C library does not report it. The process occupies more memory, because eight threads allocate and free at
+    once, which leaves holes in each arena of the C library.
     """
     ask = _mallinfo()
     if ask is None:

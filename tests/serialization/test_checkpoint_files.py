@@ -770,7 +770,7 @@ def tensor_pickle(
     storage_type="torch\nFloatStorage", key="0", location="cpu", count=4, offset=0, size=(2, 2), stride=(2, 1),
     function="torch._utils\n_rebuild_tensor_v2", tag="storage",
 ):  # fmt: skip
-    """What a file says of a tensor, with anything in it."""
+    """The description of a tensor in a file, with arbitrary values."""
     storage = b"(" + data(tag) + b"c" + storage_type.encode() + b"\n" + data(key) + data(location) + data(count) + b"tQ"
     rest = data(offset) + data(size) + data(stride) + data(False) + b"ccollections\nOrderedDict\n)R"
     return START + b"c" + function.encode() + b"\n(" + storage + rest + b"tR."
@@ -976,7 +976,7 @@ def test_compressed_archives_are_refused():
 
 
 def test_records_that_share_their_bytes_are_refused():
-    """Thousands of directory entries for one record would make the data of a small file large."""
+    """Thousands of directory entries for one record would let a small file contain much data."""
     content = archive(START + b"N.", {str(i): bytes(1000) for i in range(3)})
     with zipfile.ZipFile(io.BytesIO(content)) as out:
         offsets = [info.header_offset for info in out.infolist()]

@@ -1,4 +1,4 @@
-"""A program: classes that do not derive from `Tensor` override calls.
+"""A program in which classes that do not derive from `Tensor` override calls.
 
 `python tests/torch_names/overrides_of_other_classes.py adjoint` (or `torch`) prints failures. Each case runs in a new process, in
 which no class has overridden calls before. The class is defined before the first call of the function, after a call with tensors,

@@ -1,4 +1,4 @@
-"""Programs written for machines with a GPU run without."""
+"""Programs written for machines with a GPU run on machines without a GPU."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tangents lie in memory as their primals do, for views that read the storage itself."""
+"""Tangents have the same layout in memory as their primals, for views that read the storage itself."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Levels of forward mode hold in all threads: a tensor keeps its tangent in another thread."""
+"""Levels of forward mode apply to all threads, so a tensor keeps its tangent in another thread."""
 
 import sys
 import threading

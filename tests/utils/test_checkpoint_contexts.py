@@ -1,5 +1,6 @@
-"""A recomputation runs in the context of the first run: every context and every way of checkpointing give the gradients without
-checkpoints. Only the first run is within the context; backward runs after it.
+"""A recomputation runs in the context of the first run, so gradients with and without checkpoints agree.
+
+Only the first run is within the context; backward runs after it.
 """
 
 import contextlib
@@ -242,7 +243,7 @@ def gradients_without_checkpoint(context, name, in_sequence):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_gradients_are_those_without_checkpoint(context, way, others):
-    """Each pair of a context and a way runs a third of the functions; the long case runs the others."""
+    """Each pair of a context and a checkpointing method runs a third of the functions. The long case runs the other functions."""
     number = [*CONTEXTS].index(context) + [*WAYS].index(way)
     for place, name in enumerate(FUNCTIONS):
         if ((place + number) % 3 == 0) is others or not is_compared(way, name):

@@ -39,7 +39,7 @@ class Wrong(Function):
 
 
 class WrongSecond(Function):
-    """The cube; the second derivative is wrong, because the first counts as a constant."""
+    """The cube, with a wrong second derivative, because the first derivative counts as a constant."""
 
     @staticmethod
     def forward(ctx, x):
@@ -65,7 +65,7 @@ class Random(Function):
 
 
 class Constant(Function):
-    """Twice the sum; its backward ignores the gradient that it receives."""
+    """Twice the sum. Its backward ignores the incoming gradient."""
 
     @staticmethod
     def forward(ctx, x):
@@ -442,7 +442,7 @@ def test_functions_that_look_at_elements_cannot_be_batched(options):
 
 @pytest.fixture
 def bars(monkeypatch):
-    """Replace tqdm by a stand-in; return the list of the bars that it shows."""
+    """Replace tqdm by a stand-in, and return the list of its bars."""
     shown = []
 
     class Bar:

@@ -1,8 +1,8 @@
-"""These tests are about compiled loops, unlike the tests of the folder above."""
+"""These tests cover compiled loops, unlike the tests in the parent folder."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def numpy_alone():
-    """Large arrays are left to compiled loops."""
+    """Compiled loops compute large arrays."""

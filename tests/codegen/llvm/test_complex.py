@@ -1,4 +1,4 @@
-"""Compiled functions of complex numbers, and floats by expressions, compute what NumPy computes, special values included."""
+"""Compiled functions of complex numbers give NumPy's results, including special values."""
 
 from __future__ import annotations
 

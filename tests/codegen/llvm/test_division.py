@@ -85,7 +85,7 @@ def test_quotients_and_remainders_are_exact(dtype, n, width, monkeypatch):
 
 
 def test_numbers_that_are_exact_in_float64_alone_are_put_right():
-    """Near multiples of the divisor, the product with the reciprocal is off by one most easily."""
+    """Near multiples of the divisor, the product with the reciprocal is most often wrong by one."""
     for d in (3, 7, 1000, 99_991, (1 << 31) - 1, (1 << 40) + 1):
         quotients = numpy.unique(numpy.concatenate([numpy.arange(50), (1 << 51) // d - numpy.arange(1, 50)]))
         x = numpy.concatenate([quotients * d + shift for shift in (-1, 0, 1)] * 2)

@@ -1,4 +1,4 @@
-"""The language of kernels computes what Python computes; an error names the line of code that it refuses."""
+"""Kernels give Python's results, and an error names the refused line of code."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def at_every_size(monkeypatch):
 
 
 def both(program, arrays, scalars=(), out=None):
-    """Return the results of NumPy and of the compiled loops; assert that these were compiled."""
+    """Return the results of NumPy and of the compiled loops, which must have been compiled."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LOOPS, "_enabled", False)
         expected = program.run(arrays, scalars)
@@ -214,7 +214,7 @@ def test_complex_numbers_without_compiled_functions_stay_with_numpy(at_every_siz
 
 @pytest.mark.parametrize("name", ["digamma", "erf", "erfinv", "zeta"])
 def test_few_elements_are_compiled_after_many_calls(name, monkeypatch):
-    """If NumPy computes a function in many calls, one element takes as long as a hundred."""
+    """If NumPy computes a function in many calls, one element takes as long as a hundred elements."""
     if LOOPS.every_size:
         pytest.skip("everything is compiled")
     monkeypatch.setattr("adjoint.codegen.compiled_pointwise.CALLS", 3 * PIECEWISE_OPERATIONS[name])
@@ -297,7 +297,7 @@ def random_expression(random, size):
 
 
 def evaluated(expression, arrays, alpha, rounding=0.0):
-    """Return NumPy's value of an expression; each step is changed at random by up to `rounding` times its value."""
+    """Return NumPy's value of an expression, with each step changed at random by up to `rounding` times its value."""
     import math
 
     random = numpy.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Profiles name the compiled kernels that ran; afterwards kernels are called as before."""
+"""Profiles name the compiled kernels that ran. After a profile, kernels are called as before."""
 
 from __future__ import annotations
 

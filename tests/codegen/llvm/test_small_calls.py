@@ -1,4 +1,4 @@
-"""Small calls give the same bits in NumPy and in the compiled loops that take over after many calls."""
+"""Small calls give the same bits in NumPy and, after many calls, in compiled loops."""
 
 from __future__ import annotations
 

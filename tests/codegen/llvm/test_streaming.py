@@ -1,4 +1,4 @@
-"""Large results are written past the cache: the same numbers, wherever in memory they begin."""
+"""Large results bypass the cache. The numbers are correct for every alignment in memory."""
 
 from __future__ import annotations
 

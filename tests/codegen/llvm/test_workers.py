@@ -1,4 +1,4 @@
-"""The threads that run compiled kernels: every row once, from many threads, after a fork, at exit, interrupted."""
+"""The threads that run compiled kernels process each row once: from many threads, after a fork, at exit, interrupted."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def numbered(out: Pointer[i64]) -> None:
 
 
 MUCH = PARALLEL_BYTES
-"""So many bytes a row that each is a piece of its own."""
+"""A number of bytes per row that makes each row a separate piece."""
 
 
 def _set_threads(threads):
@@ -133,7 +133,7 @@ def test_workers_sleep_when_there_is_no_work(threads):
 
 @pytest.mark.thorough
 def test_many_small_works_in_a_row_are_each_whole():
-    """If a worker still examines one piece of work when the next begins, it runs no row of either twice."""
+    """If a worker still examines one piece of work when the next piece begins, it processes no row twice."""
     before = _set_threads(3)
     try:
         functions = count_rows.compiled()

@@ -1,4 +1,4 @@
-"""Compiled kernels read and write nothing outside of their arrays: each array touches a protected page."""
+"""Compiled kernels read and write nothing outside of their arrays, each of which touches a protected page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests import shared_kernels
 from tests.guarded_memory import guarded_arrays
 
 CASES: dict[str, Callable[[torch.dtype, int], Any]] = {}
-"""For each family of kernels, what computes with a type and a size, which is seldom a whole number of vectors."""
+"""For each family of kernels, a function of a type and a size. The size is usually not a multiple of the vector size."""
 SIZES = 1, 7, 17, 70
 
 

@@ -43,7 +43,7 @@ def compiled(kernel, *arguments):
 
 
 def with_numpy(function, *args):
-    """What NumPy's form computes."""
+    """Return the result of NumPy's form."""
     before, LOOPS.enabled = LOOPS.enabled, False
     try:
         return function(*args)

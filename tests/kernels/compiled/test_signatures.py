@@ -1,4 +1,4 @@
-"""The compiled form of a kernel has the parameters of the NumPy form, in the same order, unless its plan chooses them."""
+"""The compiled form of a kernel has the parameters of the NumPy form, unless its plan selects them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def quiet():
 
 
 def many(low, high):
-    """Return so many points that loops compute a function of them."""
+    """Return enough points that compiled loops compute a function of the points."""
     return numpy.linspace(low, high, 4001)
 
 
@@ -167,7 +167,7 @@ def by_loops(request, monkeypatch):
 
 
 def every_way(function, *arrays):
-    """Call a function with large arrays, so that loops compute it where they are in use."""
+    """Call a function with large arrays, so that compiled loops compute it if they are enabled."""
     size = arrays[0].size
     return function(*[numpy.tile(item, 1 + (1 << 14) // size) for item in arrays])[:size]
 

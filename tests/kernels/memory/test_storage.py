@@ -1,4 +1,4 @@
-"""Released storages: the memory is freed, the tensor's shape stays."""
+"""Released storages: the memory is freed, and the tensor keeps its shape."""
 
 import numpy
 import pytest

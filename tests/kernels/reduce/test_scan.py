@@ -1,4 +1,4 @@
-"""Running sums, products, extrema and sums of exponentials are NumPy's, by compiled loops and without them."""
+"""Running sums, products, extrema and sums of exponentials equal NumPy's results, with and without compiled loops."""
 
 from __future__ import annotations
 

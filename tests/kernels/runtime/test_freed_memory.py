@@ -1,4 +1,4 @@
-"""Freed memory stays with the process, unless the user's settings say otherwise."""
+"""Freed memory stays with the process, unless the user has other settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tracebacks of typical mistakes, beside PyTorch's."""
+"""Tracebacks of typical mistakes, compared with PyTorch's tracebacks."""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""Keywords that a function does not know are refused, in PyTorch's words where sizes and dimensions are given one by one."""
+"""Unknown keywords are refused. The error has PyTorch's words if sizes or dimensions are separate arguments."""
 
 import inspect
 import warnings

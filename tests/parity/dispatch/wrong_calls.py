@@ -1,4 +1,4 @@
-"""Mistakes in calls of operators, one a line, by the families of operators."""
+"""Wrong calls of operators, one per line, by family of operators."""
 
 LINEAR_ALGEBRA = """
 torch.linalg.lu(torch.ones(3, dtype=torch.int))

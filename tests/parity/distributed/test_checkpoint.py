@@ -1,4 +1,4 @@
-"""Checkpoint folders: PyTorch reads what is written here, and the other way round."""
+"""Checkpoint folders: each library reads the folders that the other library has written."""
 
 import pytest
 

@@ -569,7 +569,7 @@ D.MultivariateNormal(torch.zeros(5,1,2),torch.eye(2).expand(3,2,2)).batch_shape
 D.MultivariateNormal(torch.zeros(5,2),torch.eye(2).expand(3,2,2))
 D.MultivariateNormal(torch.zeros(2),torch.eye(2)).cdf(torch.zeros(2))
 """.strip().split("\n")
-"""Also short queries: repr, single values."""
+"""Short queries: the text and single values."""
 
 TRANSFORM_LINES = r"""
 X.Transform(cache_size=2)

@@ -1,4 +1,4 @@
-"""Modules of PyTorch's that few programs use: Sobol sequences, gradients of convolutions, recurrent layers as functions, ..."""
+"""PyTorch's modules that few programs use: Sobol sequences, gradients of convolutions, recurrent layers as functions, ..."""
 
 import io
 import mmap
@@ -141,7 +141,7 @@ def test_recurrent_layers_as_functions(name, biases, bidirectional):
 
 
 def test_recurrent_layers_refuse_other_arguments():
-    """PyTorch writes beyond its memory for some of these."""
+    """PyTorch writes outside of its memory for some of these arguments."""
     input, state, weights = adjoint.ones(5, 2, 3), adjoint.zeros(1, 2, 4), [adjoint.ones(16, 3), adjoint.ones(16, 4)]
     options = (False, 1, 0.0, False, False, False)
     with pytest.raises(RuntimeError, match="lstm expects two hidden states"):

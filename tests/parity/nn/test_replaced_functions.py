@@ -35,7 +35,7 @@ FUNCTIONS = [
 
 @contextmanager
 def counted(library):
-    """Replace every public function of `nn.functional` by a function that records its name; yield the set of names."""
+    """Replace every public function of `nn.functional` by a function that records its name, and yield the set of names."""
     F, called = library.nn.functional, set()
     names = [name for name in dir(torch.nn.functional) if not name.startswith("_") and "torch_function" not in name]
 

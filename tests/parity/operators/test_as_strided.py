@@ -1,4 +1,4 @@
-"""Sizes, strides and offsets on a storage: permitted ones, the elements of the tensors, and the messages for others."""
+"""Sizes, strides and offsets on a storage: the elements of the tensors, and the messages for refused arguments."""
 
 import math
 import random
@@ -27,7 +27,7 @@ def geometry(rng):
 
 
 def beyond_numpy(size, stride):
-    """Return whether PyTorch permits tensors that NumPy does not: sizes below 0, steps and counts of more than 64 bits."""
+    """Return whether only PyTorch permits such tensors, because sizes are below 0, or steps and counts have more than 64 bits."""
     huge = [length for length in size if length]
     odd_size = min(size, default=0) < 0 or math.prod(map(abs, huge)) * 16 >= 2**63
     return (odd_size and 0 in size) or any(step * 16 >= 2**63 for step in stride) or math.prod(huge) * 16 >= 2**63

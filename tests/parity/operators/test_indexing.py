@@ -173,7 +173,7 @@ def _attempt(run: Any, module: Any) -> tuple[Any, Exception | None]:
 
 
 def _agree(run: Any, case: Any) -> tuple[Any, Any] | None:
-    """Run with both libraries; return both results, or None if both raise the same type of exception."""
+    """Run with both libraries, and return both results, or None if both raise the same type of exception."""
     actual, error = _attempt(run, candidate)
     expected, expected_error = _attempt(run, torch)
     if expected_error is not None:

@@ -19,7 +19,7 @@ SPECIAL = [float("nan"), float("inf"), -float("inf"), 0.0, 3e38, -1e-40]
 
 
 def special(value):
-    """Return a tensor in which every third element is a special number; return other values unchanged."""
+    """Return a tensor in which every third element is a special number, and return other values unchanged."""
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or not value.is_floating_point():
         return value
     place = torch.arange(value.numel()).reshape(value.shape)

@@ -89,7 +89,7 @@ def problem(library, dtype):
 
 
 def train(library, optimizer, loss, steps):
-    """Train; return the losses."""
+    """Train, and return the losses."""
     losses = []
 
     def closure():

@@ -21,7 +21,7 @@ from .operators import OPERATORS
 TOLERANCES = {2: 3e-2, 4: 2e-5, 7: 1e-7}
 
 LARGE = 36_000
-"""How many elements the first input of a large cell has: more than compiled kernels and threads need."""
+"""The number of elements in the first input of a large cell, which is above the thresholds of compiled kernels and threads."""
 
 
 class Cell(NamedTuple):
@@ -182,7 +182,7 @@ def answers_differ(actual: Answer, expected: Answer, tolerance: float, *, by_mea
 
 
 def recording_differs(name: str, actual: Seen | None, expected: Seen | None) -> str | None:
-    """Return a difference in `requires_grad`; checked last, if all values are the same."""
+    """Return a difference in `requires_grad`, which is checked last, if all values are equal."""
     if actual is None or expected is None or actual.requires_grad == expected.requires_grad:
         return None
     return f"{name}: requires_grad {actual.requires_grad}, expected {expected.requires_grad}"
@@ -196,7 +196,7 @@ AS_PYTORCH, AS_MEANT_BY_PYTORCH, AS_MEANT, REFUSED = "as PyTorch", "as PyTorch a
 
 
 def meanings(cell: Cell) -> Iterator[tuple[bool, bool]]:
-    """Yield which of the two features to replace by their meanings, the fewest first."""
+    """Yield the features to replace by their meanings: first none, then one, then both."""
     possible = [FEATURES[name].meaning is not None for name in (cell.outer, cell.inner)]
     for outer, inner in ((True, False), (False, True), (True, True)):
         if possible[0] >= outer and possible[1] >= inner:
@@ -225,7 +225,7 @@ def differences_from_meanings(cell: Cell, actual: Answer, library: Any) -> list[
 
 
 def is_as_meant(cell: Cell) -> bool:
-    """Return whether adjoint agrees with PyTorch's answer to a meaning of the cell or, if PyTorch has none, with its own."""
+    """Return whether adjoint agrees with PyTorch's answer to a meaning of the cell or, without one, with its own answer."""
     actual = answer(candidate, cell)
     return None in (
         differences_from_meanings(cell, actual, torch) or differences_from_meanings(cell, actual, candidate)

@@ -281,7 +281,7 @@ EXCUSES = [
 
 
 def excuse(cell: Cell, difference: str) -> Excuse | None:
-    """Return why the difference is accepted, or None."""
+    """Return the reason why the difference is accepted, or None."""
     return next((each for each in EXCUSES if _excuses(each, cell, difference)), None)
 
 

@@ -1,4 +1,4 @@
-"""Features of the library; each turns a function of tensors into another.
+"""Features of the library. Each feature turns a function of tensors into another function.
 
 A feature is `feature(torch, function, *inputs)`: it calls `function` on the inputs, or on tensors made from them, in its own way,
 and returns a tensor or a tuple of tensors. Its `meaning` is the same function in simpler terms, for combinations that PyTorch
@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 class Feature(NamedTuple):
-    """`digits`: how many digits of the numbers are right, if the feature computes with fewer."""
+    """`digits`: the number of correct digits, if the feature computes with low precision."""
 
     apply: Function
     meaning: Function | None
@@ -47,19 +47,19 @@ def flat(result: Any) -> tuple[Any, ...]:
 
 
 def numbers(torch: Any, like: Any, shift: float = 0.0) -> Any:
-    """Return real weights for a tensor's elements, all different."""
+    """Return different real weights for the elements of a tensor."""
     count = torch.arange(like.numel(), dtype=torch.float64, device=like.device)
     return torch.cos(count + shift).reshape(like.shape).to(like.real.dtype)
 
 
 def loss(torch: Any, results: Any) -> Any:
-    """Return a weighted sum of all elements of the results that depend on leaves; None if none does."""
+    """Return a weighted sum of all elements of the results that depend on leaves, or None if none does."""
     parts = [(result * numbers(torch, result)).sum().real for result in flat(results) if result.requires_grad]
     return sum(parts[1:], parts[0]) if parts else None
 
 
 def gradients(torch: Any, results: Any, inputs: Any, **options: bool) -> tuple[Any, ...]:
-    """Return the gradients of the inputs, from all results; zeros if nothing depends on them."""
+    """Return the gradients of the inputs from all results, or zeros if no result depends on an input."""
     total = loss(torch, results)
     if total is None:
         return tuple(torch.zeros_like(one) for one in inputs)

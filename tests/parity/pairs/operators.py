@@ -1,7 +1,7 @@
 """Operators as functions of tensors, each an example of its family.
 
-`n` in a shape is 3, or thousands in a large cell. Inputs are float64 leaves, between 0.3 and 1.7, no two
-elements of one of them equal.
+In shapes, `n` is 3, or some thousands in a large cell. Inputs are float64 leaves with different elements between 0.3
+and 1.7.
 """
 
 from collections.abc import Callable

@@ -12,7 +12,7 @@ import torch
 from .cells import Cell, judge
 
 TOGETHER = 20
-"""How many cells a process runs before it answers."""
+"""The number of cells that a process runs before it answers."""
 
 Judged = tuple[Cell, str, str | None]
 

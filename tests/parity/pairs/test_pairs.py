@@ -24,7 +24,7 @@ def test_the_comparison_sees_a_difference(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class _Wrong:
-    """The library with one wrong function."""
+    """A copy of the library in which one function is wrong."""
 
     def __init__(self, module: object) -> None:
         self.module = module

@@ -1,4 +1,4 @@
-"""Random programs: drawn line by line, run by both libraries, and compared in all visible state."""
+"""Random programs, which are drawn line by line. Both libraries run each line, and all visible state is compared."""
 
 import contextlib
 import re
@@ -414,7 +414,7 @@ LEFT_OUT = [
 
 
 class Modes:
-    """The contexts that a program has entered; they are left in reverse order."""
+    """The contexts that a program has entered, which are left in reverse order."""
 
     def __init__(self) -> None:
         self.entered: list[Any] = []
@@ -476,7 +476,7 @@ def snapshot(value: Any) -> Any:
 
 
 def values_of(tensor: Any) -> numpy.ndarray:
-    """Return a copy of the values: PyTorch does not resize memory that an array shares."""
+    """Return a copy of the values, because PyTorch does not resize memory that an array shares."""
     return to_array(tensor.detach().clone())
 
 
@@ -504,7 +504,7 @@ class Program:
         return None
 
     def draw(self) -> str | None:
-        """Draw the next line; None if PyTorch does not define its effect."""
+        """Draw the next line, or return None if PyTorch does not define its effect."""
         tensors = self.expected.tensors()
         names = [name for name in tensors if self.is_tame(name)][::-1]
         if not names:
@@ -562,7 +562,7 @@ class Program:
         return text
 
     def is_tame(self, name: str) -> bool:
-        """Return whether rounding errors stay small: not for sines of huge numbers, signs of tiny numbers, or nan."""
+        """Return whether rounding errors stay small, unlike for sines of huge numbers, signs of tiny numbers, or NaN."""
         for run in (self.actual, self.expected):
             values = run.values.get(name)
             if values is not None and values.size:
@@ -742,7 +742,7 @@ def _same(tensors: dict[str, Any], name: str) -> str:
 
 
 def _layout(tensors: dict[str, Any], name: str) -> Any:
-    """Return strides and offset of views; for new memory, the order of dimensions is not compared if no operand determines it."""
+    """Return strides and offset of views. For new memory, the order of dimensions is not compared if no operand determines it."""
     tensor = tensors[name]
     if not tensor._is_view() or tensor.numel() < 2:
         return None
@@ -834,11 +834,11 @@ def records_differ(actual: Any, expected: Any, tolerance: float) -> str | None:
 
 
 PROGRAMS = Path(__file__).with_name("explained_programs.txt").read_text(encoding="utf-8").strip().split("\n\n")
-"""Programs that need an explanation, each another one."""
+"""Programs that each need a different explanation."""
 
 
 def explanations(program: Program, difference: str, known: Sequence[Explained] = EXPLAINED) -> list[Explained]:
-    """Return why a difference is accepted."""
+    """Return the reason why a difference is accepted."""
     named = re.match(r"(\w+)(\.grad)? \(", difference)
     return [each for each in known if _explains(each, program, difference, named[1] if named else "")]
 
@@ -852,7 +852,7 @@ def _explains(each: Explained, program: Program, difference: str, name: str) -> 
 
 
 def differences(choose: Choose, steps: int) -> Iterator[tuple[Program, str]]:
-    """Draw a program and run it; yield the first difference, if there is any."""
+    """Draw a program, run it, and yield the first difference, if there is one."""
     program = Program(choose)
     try:
         difference = program.start()

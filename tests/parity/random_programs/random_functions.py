@@ -60,7 +60,7 @@ EXPLAINED = [
 ]
 
 _SAID_ONCE = r"Using backward\(\) with create_graph=True|torch\.jit"
-"""Warnings that a process gives once, whatever its programs are."""
+"""Warnings that a process gives once, independently of its programs."""
 
 # The tensors that functions are applied to, besides the leaves.
 _MADE = [
@@ -238,7 +238,7 @@ def _method(head: str, body: list[str], decorators: Sequence[str] = ()) -> list[
 
 
 def drawn_program(choose: Choose) -> list[str]:
-    """Draw the lines of a program; the first four create leaves."""
+    """Draw the lines of a program. The first four lines create leaves."""
     function = Drawn(choose, "Drawn")
     lines = [*LEAVES, function.source()]
     tensors = ["a", "b", "c"]
@@ -289,7 +289,7 @@ def drawn_program(choose: Choose) -> list[str]:
 
 
 def difference_of(seed: Choose) -> tuple[Program, str, list[Explained]] | None:
-    """Return a program, the first difference, and its explanations; None if nothing differs."""
+    """Return a program, the first difference, and its explanations, or None if nothing differs."""
     program = Program(seed)
     try:
         for line in drawn_program(seed):
@@ -303,7 +303,7 @@ def difference_of(seed: Choose) -> tuple[Program, str, list[Explained]] | None:
 
 
 def step(program: Program, line: str) -> str | None:
-    """Run a line with both libraries; return the difference of errors, warnings and visible state."""
+    """Run a line with both libraries, and return the difference of errors, warnings and visible state."""
     program.lines.append(line)
     code = compile(line, "<program>", "exec")
     error, warned = _run(program.actual, code)

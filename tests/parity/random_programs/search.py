@@ -75,7 +75,7 @@ def _size(program: str) -> tuple[int, int]:
 
 
 def search(seed: int, seconds: float) -> int:
-    """Search for `seconds`; print each difference at once, and return their number."""
+    """Search for `seconds`, and print each difference at once, and return their number."""
     end = time.monotonic() + seconds
     found = programs = 0
     number = seed

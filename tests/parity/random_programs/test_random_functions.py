@@ -1,4 +1,4 @@
-"""Random custom functions, applied, changed in place and differentiated by both libraries; each run draws the same functions.
+"""Random custom functions that both libraries apply, change in place and differentiate. Each run draws the same functions.
 
 `random_functions.py` draws and compares them.
 """
@@ -37,7 +37,7 @@ def test_random_functions_agree(first: int) -> None:
 
 
 SEEDS = (1, 105, 80, 17, 915, 507, 181, 1156, 566, 1103, 278, 634)
-"""For each explanation a program that needs it."""
+"""For each explanation, a program that needs it."""
 
 
 @pytest.mark.parametrize(("each", "seed"), [*zip(EXPLAINED, SEEDS, strict=True)], ids=map(str, SEEDS))

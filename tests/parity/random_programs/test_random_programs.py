@@ -62,7 +62,7 @@ def test_a_search_finds_a_small_program(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 class _Wrong:
-    """The library, one function of which is wrong."""
+    """A copy of the library in which one function is wrong."""
 
     def __init__(self, module: object) -> None:
         self.module = module

@@ -1,4 +1,4 @@
-"""Checkpoints go both ways between PyTorch and adjoint, bit for bit."""
+"""PyTorch and adjoint read each other's checkpoints bit for bit."""
 
 import io
 import pickle

@@ -1,4 +1,4 @@
-"""Whole objects: each library reads and uses what the other has saved or pickled, with the same result."""
+"""Whole objects: each library reads and uses objects that the other library has saved or pickled, with the same result."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def steps(optimizer):
 
 
 def used(m, kind, source, value):
-    """Use an object of either library; return the outcome as text."""
+    """Use an object of either library, and return the outcome as text."""
     if kind == "nn":
         state = {} if "Lazy" in source else {name: each.tolist() for name, each in value.state_dict().items()}
         result = [repr(value), state, called(m, source, value)]
@@ -188,7 +188,7 @@ def loaded(m, content, **options):
 
 
 def crossed(source_library, target, value, form):
-    """Return the object after its way into the other library."""
+    """Return the object after it has been saved by one library and loaded by the other."""
     if form == "file":
         return loaded(target, saved(source_library, value), weights_only=False)
     if form == "old file":
@@ -206,7 +206,7 @@ def silent():
 
 @cache
 def expected(m, kind, source):
-    """Use the object that a source text creates with a library; return the outcome."""
+    """Use the object that a source text creates with a library, and return the outcome."""
     return used(m, kind, source, made(m, kind, source))
 
 

@@ -1,4 +1,4 @@
-"""Tests written with the helpers of PyTorch's own tests run under `adjoint run`: a copy of the helpers on the path suffices."""
+"""Tests that use the helpers of PyTorch's own tests run under `adjoint run`, if a copy of the helpers is on the path."""
 
 import os
 import subprocess

@@ -152,7 +152,7 @@ OTHERWISE = re.compile(
     r"transforms\..*|nn\.functional\.grouped\..*|autograd\.grad_mode\.is_(multithreading|view_replay)_enabled"
     r")"
 )
-"""What says another place than PyTorch's, or is not found there."""
+"""The objects whose place differs from PyTorch's place, or that do not exist there."""
 
 
 def said(value):

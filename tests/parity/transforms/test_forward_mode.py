@@ -81,7 +81,7 @@ def with_tangents(module: Any, value: Any) -> Any:
 
 
 def tangents(module: Any, run: Callable[..., Any], sample: samples.Sample) -> Any:
-    """Return the tangents of the results, and of the arguments afterwards; or the error."""
+    """Return the tangents of the results and of the changed arguments, or the error."""
     args, kwargs, _ = sample.build(module, requires_grad=False)
     with FORWARD[module].dual_level():
         unpack = FORWARD[module].unpack_dual
@@ -129,7 +129,7 @@ def differs(op: Any, sample: samples.Sample) -> str | None:
 @pytest.mark.parametrize(("name", "dtype"), cases(), ids=lambda part: str(part).removeprefix("torch."))
 @pytest.mark.one_each("name")
 def test_tangents_agree(name: str, dtype: Any, others: bool) -> None:
-    """Each case has every second sample; all samples if some are known to differ."""
+    """Each case has every second sample, or all samples if some are known to differ."""
     if others and name in DIFFERENT:
         pytest.skip("the whole has them")
     op = samples.operators()[name]

@@ -48,7 +48,7 @@ def cases() -> list[str]:
 
 
 def examples_of(tensor: Any) -> Any:
-    """Return a stack of `tensor` and others like it with other values."""
+    """Return a stack of `tensor` and of similar tensors with other values."""
     if not tensor.is_floating_point():
         return adjoint.stack([tensor] * EXAMPLES)
     return adjoint.stack([tensor * (1 + 0.25 * index) for index in range(EXAMPLES)])
@@ -65,7 +65,7 @@ def gradients_of(run: Any, chosen: list[int]) -> Any:
 
 
 def in_numbers(tensor: Any) -> Any:
-    """Return the elements in a dtype that NumPy can compare: complex numbers of halves become wider ones."""
+    """Return the elements in a dtype that NumPy can compare. Complex halves are converted to complex64."""
     array = to_array(tensor)
     return array.astype(numpy.complex64) if tensor.dtype is adjoint.complex32 else array
 
@@ -124,7 +124,7 @@ def differs(op: Any, sample: samples.Sample, gradients: bool = False) -> str | N
 
 
 SLOW = {"grid_sampler_3d"}
-"""Their samples take many seconds; the quick tier has the same function in two dimensions."""
+"""Functions whose samples take many seconds. The quick tier tests the same functions in two dimensions."""
 
 
 @pytest.mark.parametrize(

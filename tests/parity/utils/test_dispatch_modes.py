@@ -1,7 +1,7 @@
 """The calls that `TorchDispatchMode` receives, compared with PyTorch: operators, their order, and their arguments.
 
-Some calls are left out. In PyTorch: aliases of saved values and of gradients (`detach`), and data that becomes a tensor
-(`lift_fresh`). In adjoint: copies of gradients (`clone`).
+Some calls are not compared: in PyTorch, aliases of saved values and of gradients (`detach`), and data that becomes a
+tensor (`lift_fresh`); in adjoint, copies of gradients (`clone`).
 """
 
 import pytest

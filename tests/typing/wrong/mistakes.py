@@ -1,4 +1,4 @@
-"""Mistakes that type checkers find: each line with `# error` has one, and no other line."""
+"""Mistakes that type checkers find. Each line with `# error` contains a mistake, and no other line does."""
 
 import adjoint as torch
 import adjoint.nn.functional as F

@@ -1,4 +1,4 @@
-"""Batches from worker processes: the same batches, seeds and errors; nothing remains, however a process dies."""
+"""Batches from worker processes: the same batches, seeds and errors. Nothing remains after a process dies in any way."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def generator(seed=0):
 
 
 def held():
-    """Return how many descriptors, children and mappings of shared memory this process has; other processes use /dev/shm too."""
+    """Return the numbers of descriptors, children and mappings of shared memory of this process."""
     gc.collect()
     shared = re.findall("/dev/shm/|/memfd:", Path("/proc/self/maps").read_text())
     return len(names("/proc/self/fd")), len(multiprocessing.active_children()), len(shared)
@@ -478,7 +478,7 @@ if __name__ == "__main__":
 
 
 def started(tmp_path, then, *arguments):
-    """Start a process that loads data; return it and the process ids of its workers."""
+    """Start a process that loads data, and return it and the process ids of its workers."""
     script = tmp_path / "parent.py"
     script.write_text(textwrap.dedent(PARENT).replace("{then}", then))
     process = subprocess.Popen(

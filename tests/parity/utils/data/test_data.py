@@ -29,7 +29,7 @@ def plain(value):
 
 
 def outcome(call, module):
-    """Return the result of a call and its warnings; or the error."""
+    """Return the result of a call and its warnings, or the error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
