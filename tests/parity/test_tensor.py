@@ -356,6 +356,26 @@ PROGRAMS = {
             e pi inf nan newaxis is_floating_point is_complex is_nonzero are_deterministic_algorithms_enabled use_deterministic_algorithms get_num_interop_threads seed initial_seed Generator default_generator typename __version__ cuda backends random special fft version compile func vmap layer_norm batch_norm conv2d max_pool2d
             embedding bilinear cosine_similarity pairwise_distance pixel_shuffle prelu celu selu threshold native_dropout'''.split() if not hasattr(torch, name)])
     """,
+    "resizing_with_memory_formats": """
+        last, last_3d, same = torch.channels_last, torch.channels_last_3d, torch.preserve_format
+        template = torch.ones(2, 3, 2, 2).contiguous(memory_format=last)
+        for tensor in (
+            torch.arange(24.).resize_((2, 3, 2, 2), memory_format=last), torch.arange(24.).resize_(2, 3, 2, 2),
+            torch.arange(24.).resize_(1, 2, 3, 2, 2, memory_format=last_3d), torch.arange(24.).resize_as_(template),
+            torch.arange(24.).resize_as_(template, memory_format=same), torch.arange(6.).resize_as_(torch.ones(2, 3).t(), memory_format=same),
+            torch.arange(24.).view(2, 3, 2, 2).resize_((2, 3, 2, 2), memory_format=last), torch.arange(24.).resize_as_(torch.ones(2, 3, 2, 2), memory_format=last),
+        ):
+            show(tensor, tensor.stride(), tensor._version)
+        raises(torch.ones(6).resize_, (2, 3), memory_format=last)
+        for size in ([0, 4, 2 ** 61], [4, 2 ** 61], [2 ** 62, 4, 0], [0, 0, 2 ** 62, 2 ** 62]):
+            raises(torch.empty(()).resize_, size)
+    """,
+    "refused_transposes_and_shapes": """
+        for tensor in (torch.rand(2, 2, 2).to_sparse(), torch.rand(2, 2, 2).to_sparse(2), torch.rand(2, 2).to_sparse(1), torch.ones(2, 2, 2)):
+            raises(tensor.t)
+        for shapes in ((1.5,), ((1, 2), 2.5), ((3, 5), (2, 4, 1)), ("a",), ((1.1, 2),)):
+            raises(torch.broadcast_shapes, *shapes)
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)

@@ -78,7 +78,10 @@ def checked_bytes(
     count = math.prod([length for length in size if length] if empty else size)
     countable = count < _LIMIT and min(size, default=0) >= 0
     if not countable and not viewing:
-        raise RuntimeError("numel: integer multiplication overflow")
+        strides_overflow = empty and math.prod(size[: list(size).index(0)]) < _LIMIT
+        raise RuntimeError(
+            "Stride calculation overflowed" if strides_overflow else "numel: integer multiplication overflow"
+        )
     needed = 0 if empty else (_last(size, stride, offset, itemsize) + 1) * itemsize
     if needed >= _LIMIT:
         strides = "" if operation == "resize_" or not stride else f" and strides={list(stride)}"

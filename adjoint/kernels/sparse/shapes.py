@@ -48,8 +48,13 @@ def transpose(array: SparseArray, dim0: int, dim1: int) -> Any:
 
 def t(array: SparseArray) -> Any:
     """Return a matrix transposed."""
-    if array.ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but self is {array.ndim}D")
+    if isinstance(array.parts, Coordinates):
+        sparse = len(array.parts.indices)
+        if sparse > 2 or sparse < array.ndim:
+            got = f"{sparse} sparse and {array.ndim - sparse} dense dimensions"
+            raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {got}")
+    elif array.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
     return permute(array, range(array.ndim)[::-1])
 
 

@@ -279,8 +279,11 @@ def broadcast_shapes(*shapes):
     >>> torch.broadcast_shapes((2,), (3, 1))
     torch.Size([3, 2])
     """
-    if any(not isinstance(shape, (int, tuple, list)) for shape in shapes):
-        raise TypeError("'<' not supported between instances of 'str' and 'int'")
+    for shape in shapes:
+        if isinstance(shape, str):
+            raise TypeError("'<' not supported between instances of 'str' and 'int'")
+        if not isinstance(shape, (int, tuple, list)):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
     whole = ((shape,) if isinstance(shape, int) else shape for shape in shapes)
     return Size(common_shape([shape if isinstance(shape, tuple) else tuple(shape) for shape in whole]))
 

@@ -8,7 +8,7 @@ from ..._runtime.extra import note_former
 from ..._runtime.tracebacks import warn
 from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
-from ...device import contiguous_format, preserve_format
+from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type
 from ...dispatch.decorators import internal, operator, public, tensors
@@ -423,9 +423,10 @@ def _part_of(source, window, kind):
 
 @public(namespace=None, method=True)
 def resize_(input, *sizes, size=None, memory_format=contiguous_format):
-    """Give the tensor another size in place. If its memory is too small, the tensor moves to larger memory.
+    """Give the tensor another size in place, with the strides of `memory_format`.
 
-    Elements keep their order in memory. New elements are not initialized.
+    If its memory is too small, the tensor moves to larger memory. Elements keep their order in memory. New elements are not
+    initialized.
     """
     views.check_inference(input)
     check_owned(input, lambda: "resize_")
@@ -434,8 +435,13 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     if input._extra is not None and input._extra.tangents:
         raise RuntimeError("cannot resize variables that has a forward grad")
     shape = shape_of(sizes, size, "resize_")
-    if shape != input._array.shape:
-        input._array = with_lazy_bits(storages.resized(input._array, shape), lazy_bits_of(input._array))
+    order = copying.order_of(memory_format, len(shape))
+    changed = shape != input._array.shape
+    if changed or order is not None:
+        array = storages.resized(input._array, shape if order is None else tuple(shape[dim] for dim in order))
+        array = array if order is None else array.transpose(numpy.argsort(order))
+        input._array = with_lazy_bits(array, lazy_bits_of(input._array))
+    if changed:
         bump(input, "resize_")
     return input
 
@@ -456,9 +462,14 @@ def resize_as(input, tensor):
 
 @public(method=True)
 def resize_as_(input, the_template, memory_format=contiguous_format):
-    """Give the tensor the size of another tensor in place; see `resize_`."""
+    """Give the tensor the size of another tensor in place, and with `preserve_format` also its memory format. See `resize_`."""
     if not isinstance(the_template, Tensor):
         raise TypeError(
             f"resize_as_(): argument 'the_template' (position 1) must be Tensor, not {type_name(the_template)}"
         )
-    return resize_(input, tuple(the_template._array.shape))
+    if memory_format is preserve_format:
+        formats = {4: channels_last, 5: channels_last_3d}
+        wanted = formats.get(the_template.dim(), contiguous_format)
+        is_ordinary = the_template.is_contiguous() or not the_template.is_contiguous(memory_format=wanted)
+        memory_format = contiguous_format if is_ordinary else wanted
+    return resize_(input, tuple(the_template._array.shape), memory_format=memory_format)
