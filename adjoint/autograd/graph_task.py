@@ -178,7 +178,7 @@ def run_callbacks(callbacks: list[Callable[[], Any]]) -> None:
 def current_node() -> Node | None:
     """Return the node that this thread is running in a backward (in a hook, the node of that hook), or None.
 
-    The engine does not store the node, because this would slow down every backward. Its frames contain the node.
+    The engine does not store the node, because this would slow down every backward. The frames of the engine contain the node.
     """
     assert FLAGS.engine is not None
     runners = {FLAGS.engine[name].__code__: variable for name, variable in _RUNNERS.items()}

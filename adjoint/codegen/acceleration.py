@@ -115,7 +115,7 @@ class CompiledLoops:
 
 
 def without_repetition(argument: Any) -> Any:
-    """Return a row-major copy of an array with elements that repeat in memory, or the argument itself if it is none.
+    """Return a row-major copy of an array with elements that repeat in memory, or any other argument itself.
 
     Compiled code reads each element at its own address. The gradients of sums, for example, repeat one element.
     """
@@ -128,7 +128,7 @@ LOOPS = CompiledLoops()
 
 
 class accelerated:
-    """The compiled form with a path, for arrays of at least `elements` elements.
+    """The compiled form with this path below `kernels.compiled`, for arrays of at least `elements` elements.
 
     It decorates a NumPy form with the same parameters, the first of which is an array. Otherwise the NumPy form calls
     `run`. With a `cost`, smaller arrays use the compiled form too, after `CALLS` calls. One call of the NumPy form counts

@@ -121,7 +121,7 @@ def _copying(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_copies(plan: Plan) -> Plan:
-    """Return `plan` for arguments that repeat elements in memory: it computes with copies."""
+    """Return a plan like `plan` that copies arguments whose elements repeat in memory."""
     return Plan(
         plan.results,
         run=lambda *arguments: plan.run(*map(without_repetition, arguments)),

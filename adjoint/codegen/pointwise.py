@@ -349,7 +349,7 @@ def _build_general(program: Program, namespace: dict[str, Any]) -> str:
 
 
 def _build_chosen(program: Program, namespace: dict[str, Any]) -> str:
-    """Choose among NumPy and, unless the caller has already looked for a plan, the plans of compiled loops."""
+    """Choose NumPy or a plan of compiled loops. The caller may already have looked for a plan."""
     first, *others = program.parameters.arrays
     namespace["small"] = _lazily(program, " small", _build_small)
     namespace["large"] = _lazily(program, " large", _build_large)

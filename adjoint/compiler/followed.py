@@ -77,7 +77,7 @@ def host(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -
 
 
 def driven(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Call a method of a schedule or a scaler. The program calls it too, and uses no value afterwards that was read before."""
+    """Call a method of a schedule or a scaler. The program calls it too, and then uses no value that was read earlier."""
     program, method, kind = observer.tracer.program, getattr(owner, name), type(owner)
     if kwargs or name in vars(owner) or not all(isinstance(each, torch.optim.Optimizer) for each in args):
         observer.stop(f"{name}() of an object of class {kind.__name__} is called in an unusual way")

@@ -69,9 +69,9 @@ def all_fit(
 ) -> i64:
     """Return whether tensors and their arrays fit the numbers in `own`.
 
-    The first numbers are the number of tensors, the number of tensors whose own arrays are tested (of the others, the arrays of
-    the gradients are), and whether to test edges, bases and rare attributes. The first `given` tensors are the arguments. The
-    others are always the same objects.
+    The first number is the number of tensors. The second number is the number of tensors whose own arrays are tested. For the
+    other tensors, the arrays of the gradients are tested. The third number is whether to test edges, bases and rare attributes.
+    The first `given` tensors are the arguments. The others are always the same objects.
     """
     told = as_pointer(as_pointer(own, i64)[ELEMENTS], i64)
     count, tensors, whole, expected = told[0], told[1], told[2], told + 3

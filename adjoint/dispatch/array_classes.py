@@ -117,7 +117,7 @@ class Dense:
         return result
 
     dense: Callable[[Any], Any] | None = None
-    """A function that gives a result an element in each place, or None if results of this class have one."""
+    """A function that stores a separate element in each place of a result, or None if results already have such elements."""
 
 
 DENSE = Dense()

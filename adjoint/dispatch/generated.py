@@ -179,7 +179,7 @@ def names_of(op: Operator) -> dict[str, Any]:
 class Saving(NamedTuple):
     """The functions of the slow path that make a node and save the values that it needs.
 
-    `started(call, name, on_tensors)` returns a node that has saved operands and parameters, `results(node, outputs)`
+    `started(call, name, on_tensors)` returns a node that has saved operands and parameters. `results(node, outputs)`
     saves results. `values(args)` returns the parameters, shapes and dtypes that are saved, by name.
     """
 

@@ -34,7 +34,7 @@ from .forward_mode import carry_tangents
 from .tree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 LEGACY = "legacy"
-"""The `randomness` of PyTorch's older `vmap`, which is no function transform and runs the `forward` of a custom `Function`."""
+"""The `randomness` of PyTorch's older `vmap`, which is not a function transform and runs the `forward` of custom functions."""
 
 
 class VmapInterpreter(Interpreter, Transform, Batch):
@@ -58,7 +58,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return self.draws_for_batch(call.op, call.in_place) or any(self.wraps(tensor) for tensor in call.tensors())
 
     def draws_for_batch(self, operator: Operator, in_place: bool = False) -> bool:
-        """Return whether `operator` draws numbers for each element, also if no argument has the batch dimension."""
+        """Return whether `operator` draws numbers for each element, even if no argument has the batch dimension."""
         return operator.random and not in_place and self.randomness == "different"
 
     # --- the interface for rules ------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def node_lines(op: Operator, shape: str = "", dtype: str = "", *, from_tensors: 
     """Return the lines that create the node of an operation in the user's `frame`, which runs `code`, without saved values.
 
     If edges are not read `from_tensors`, an edge that ends at a leaf is already the leaf. Without `shape` and `dtype`,
-    those of the results are set later.
+    later lines set the shapes and dtypes of the results.
     """
     lines = []
     edges = "edges" if from_tensors else "tuple([None if edge is NOWHERE else edge for edge in edges])"
@@ -188,7 +188,7 @@ def value_expression(op: Operator, item: str) -> str:
 def saving_source(op: Operator) -> str:
     """Return the source of `started(call, name, on_tensors)`, `save_results(node, outputs)` and `saved_values(args)`.
 
-    The first returns a node called `name` that has saved its inputs. `on_tensors`: whether its formulas always run on
+    `started` returns a node called `name` that has saved its inputs. `on_tensors`: whether its formulas always run on
     tensors. `changed`: the tensor that the operation is about to change. The user's call is at least `depth` frames above.
     In `args`, numbers have been replaced by tensors.
     """

@@ -279,7 +279,7 @@ def copying_lines(op: Operator, target: str, unfit: list[str], leave: str) -> li
 
 
 def copy_lines(array: str, target: str) -> list[str]:
-    """Return the lines that copy an array to another of its shape."""
+    """Return the lines that copy an array to another array of the same shape."""
     few = block(f"if {array}.size < 4096 and {array}.dtype is {target}.dtype:", [f"{target}[...] = {array}"])
     return [*few, *block("else:", [f"copy_({target}, {array})"])]
 

@@ -1,6 +1,6 @@
 """`torch._C._functorch`: names by which programs inspect the tensors in a transformed function, begin and end transforms.
 
-No `with` block surrounds such a transform, so the code that begins a transform must end it. Its level identifies it.
+No `with` block surrounds such a transform, so the code that begins a transform must end it. A level identifies the transform.
 """
 
 from typing import Any

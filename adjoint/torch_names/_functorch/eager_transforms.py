@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    """Return `value`, or a tuple of it if it is no tuple."""
+    """Return `value` if it is a tuple, otherwise a tuple that contains `value`."""
     return value if isinstance(value, tuple) else (value,)
 
 

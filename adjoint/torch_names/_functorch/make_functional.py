@@ -111,7 +111,9 @@ def _stacked(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 def functional_init_with_buffers(
     model_class: type[nn.Module], ensemble_shape: Sequence[int] = (), device: Any = "cpu"
 ) -> Callable[..., Any]:
-    """Return a function that takes the arguments of `model_class` and creates an ensemble of `ensemble_shape`, at most one size.
+    """Return a function that takes the arguments of `model_class` and creates an ensemble of models.
+
+    `ensemble_shape` contains the number of models, or nothing for a single model.
 
     The function returns the stacked parameters and buffers, a function of parameters, buffers and a tuple of inputs, and
     the names of the parameters and of the buffers.
@@ -133,7 +135,7 @@ def functional_init_with_buffers(
 def functional_init(
     model_class: type[nn.Module], ensemble_shape: Sequence[int] = (), device: Any = "cpu"
 ) -> Callable[..., Any]:
-    """Return what `functional_init_with_buffers` does, for modules without buffers."""
+    """Do the same as `functional_init_with_buffers`, for modules without buffers."""
     with_buffers = functional_init_with_buffers(model_class, ensemble_shape, device)
 
     def init(*args: Any, **keywords: Any) -> Any:

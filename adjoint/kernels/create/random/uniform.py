@@ -299,7 +299,7 @@ def _step(value: int, dtype: "numpy.dtype[Any]") -> int:
 
 @lru_cache(64)
 def _warnings_of_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> list[str]:
-    """Return warnings about limits that the type cannot represent. Raise an error about limits out of its range."""
+    """Return warnings about limits that the type cannot represent. Raise an error about limits outside its range."""
     found = []
     if is_floating(dtype):
         largest = largest_number(dtype)
