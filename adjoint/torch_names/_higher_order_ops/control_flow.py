@@ -9,11 +9,14 @@ function along a dimension, in a logarithmic number of steps (Blelloch, "Prefix 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import adjoint as torch
 from adjoint._runtime.tracebacks import ending_at_caller
+from adjoint.tensor import wrap_dim
 from adjoint.transforms import tree as pytree
+from adjoint.transforms.wrapped_tensors import is_batchedtensor
 
 __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 
@@ -21,6 +24,8 @@ __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 @ending_at_caller
 def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
     """Return `true_fn(*operands)` if `pred` is true, otherwise `false_fn(*operands)`.
+
+    Within `vmap`, if `pred` differs between examples, both functions run, and `torch.where` selects the results.
 
     Args:
         pred: a bool, or a bool tensor with one element.
@@ -36,27 +41,30 @@ def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
     """
     if isinstance(pred, torch.Tensor):
         if pred.numel() != 1 or pred.dtype is not torch.bool:
-            raise RuntimeError(f"Expected pred to be bool or single-element bool tensor, but got {pred}")
+            raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     elif not isinstance(pred, bool | int | float):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(
-            f"Expect operands to be a tuple of possibly nested dict/list/tuple of tensors, but got {operands}."
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got "
+            f"{operands}."
         )
+    if isinstance(pred, torch.Tensor) and is_batchedtensor(pred):
+        return pytree.tree_map(partial(torch.where, pred), true_fn(*operands), false_fn(*operands))
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
 @ending_at_caller
-def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> tuple[Any, ...]:
+def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> Any:
     """Run `body_fn` on `carried_inputs`, and then on its own results, while `cond_fn` of these values is true.
 
     Return the last values.
 
     Args:
         cond_fn: a function that returns a bool, or a bool tensor with one element.
-        body_fn: a function that returns as many values as it takes.
+        body_fn: a function that returns as many values as it takes, in a tuple. A single tensor may be returned alone.
         carried_inputs: the initial values.
 
     Raises:
@@ -70,13 +78,15 @@ def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Sequence[Any]) -> tup
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError(f"Expect carried_inputs to be a tuple of tensors or numbers, but got {carried_inputs}.")
-    values = tuple(carried_inputs)
+    values, alone = tuple(carried_inputs), False
     while _truth_value(cond_fn(*values)):
         found = body_fn(*values)
+        alone = isinstance(found, torch.Tensor)
+        found = (found,) if alone else found
         if not isinstance(found, (tuple, list)) or len(found) != len(values):
             raise RuntimeError(f"body_fn should return a tuple of {len(values)} values, as many as it takes")
         values = tuple(found)
-    return values
+    return values[0] if alone else values
 
 
 def _truth_value(pred: Any) -> bool:
@@ -90,7 +100,7 @@ def _truth_value(pred: Any) -> bool:
 def scan(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
     """Apply `state, output = combine_fn(state, x)` along a dimension.
 
-    Return the last state, and the outputs stacked along their first dimension.
+    Return the last state, and the outputs stacked along `dim`, or along their first dimension if they have fewer dimensions.
 
     Args:
         combine_fn: a function of a state and a part of `xs`.
@@ -100,16 +110,27 @@ def scan(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, reverse: bool = F
         reverse: whether to start from the end. Outputs keep the positions of their parts.
 
     Raises:
-        RuntimeError: if `combine_fn` is not callable, or if the tensors are empty or differ in length.
+        RuntimeError: if an argument has another type, or if the tensors are empty or differ in length.
     """
     if not callable(combine_fn):
         raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
+    if not isinstance(dim, int):
+        raise RuntimeError(f"Dim must be an int, but got {type(dim)}")
+    if not isinstance(reverse, bool):
+        raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
+    carried = pytree.tree_leaves(init)
+    if not carried:
+        raise RuntimeError("scan() operator requires init leaves.")
+    for each in carried:
+        if not isinstance(each, torch.Tensor):
+            raise RuntimeError(f"All init leaves must be a Tensor but got {each}")
     tensors, tree = pytree.tree_flatten(xs)
+    if not tensors:
+        return init, []
+    dim = wrap_dim(dim, tensors[0].dim())
     lengths = {each.shape[dim] for each in tensors}
     if len(lengths) != 1 or 0 in lengths:
-        raise RuntimeError(
-            f"All xs leaves must at least have 'dim' number of dimensions and be equally long, not {sorted(lengths)}"
-        )
+        raise RuntimeError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
     parts = [pytree.tree_unflatten(list(each), tree) for each in zip(*(t.unbind(dim) for t in tensors), strict=True)]
     state, outputs = init, []
     for part in reversed(parts) if reverse else parts:
@@ -117,21 +138,36 @@ def scan(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, reverse: bool = F
         outputs.append(output)
     if reverse:
         outputs.reverse()
-    return state, pytree.tree_map(lambda *each: torch.stack(each), *outputs)
+    return state, pytree.tree_map(lambda *each: torch.stack(each, dim if dim <= each[0].dim() else 0), *outputs)
 
 
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     """Return the stacked results of `f(x, *args)` for the parts `x` of `xs`, a tree of tensors, along their first dimension.
 
+    A result None remains None.
+
     Raises:
-        RuntimeError: if the tensors are empty or differ in length.
+        RuntimeError: if `xs` contains other values than tensors, if the tensors are empty or differ in length, or if `f`
+            returns other values.
     """
     tensors, tree = pytree.tree_flatten(xs)
-    lengths = {each.shape[0] for each in tensors}
-    if len(lengths) != 1 or 0 in lengths:
-        raise RuntimeError(f"map() needs tensors of one leading length, not 0, but got {sorted(lengths)}")
+    if not all(isinstance(each, torch.Tensor) for each in tensors):
+        raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {tensors}.")
+    shapes = [each.shape for each in tensors]
+    if any(shape[0] != shapes[0][0] for shape in shapes):
+        raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
+    if shapes[0][0] == 0:
+        raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
     found = [f(pytree.tree_unflatten(list(parts), tree), *args) for parts in zip(*tensors, strict=True)]
-    return pytree.tree_map(lambda *parts: torch.stack(parts), *found)
+    return pytree.tree_map(_stacked, *found)
+
+
+def _stacked(*parts: Any) -> Any:
+    if parts[0] is None:
+        return None
+    if not isinstance(parts[0], torch.Tensor):
+        raise RuntimeError(f"Expect outputs of map only contains tensors or None. Got types {[type(parts[0])]}.")
+    return torch.stack(parts)
 
 
 def associative_scan(combine_fn: Any, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise") -> Any:
