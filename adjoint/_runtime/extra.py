@@ -13,6 +13,13 @@ MOST_FORMERS = 16
 OWN: Any = "the tensor's own"
 
 
+class Tangents(dict[Any, Any]):
+    """The tangents of a tensor by the level of forward mode. A level refers to them weakly, so they die with the tensor."""
+
+    __slots__ = ("__weakref__",)
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 class Extra:
     """The rare attributes of a tensor in one record.
 
@@ -37,7 +44,7 @@ class Extra:
         self.accumulator: Any = None
         self.inference = False
         self.number: Any = None
-        self.tangents: dict[Any, Any] | None = None
+        self.tangents: Tangents | None = None
         self.transform: int | None = None
         self.made_by: Any = None
         self.stands_for: Any = None

@@ -185,6 +185,8 @@ def function_named(name: str) -> Any:
             return function
     from .decorators import PUBLIC
 
+    if name.startswith("_") and name not in _operators():
+        return getattr(import_late("adjoint"), name, None)
     module, _, own = name.partition("_")
     return PUBLIC[module].get(own) if module in ("linalg", "special", "fft") and name not in _operators() else None
 

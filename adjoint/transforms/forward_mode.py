@@ -15,7 +15,9 @@ tensor([2., 0.])
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import ref
 
+from .._runtime.extra import Tangents
 from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
 from ..autograd.grad_mode import _Mode, enable_grad
@@ -55,7 +57,7 @@ class JvpInterpreter(Interpreter):
     in_inference = False
 
     def __init__(self) -> None:
-        self.holders: list[dict[Any, Tensor | None]] = []  # the tables that hold tangents, which are removed at the end
+        self.holders: set[ref[Tangents]] = set()  # the tables that hold tangents, which are removed at the end
         self.outdated: set[Tensor] = set()  # tangents that have been replaced; views compute new parts
 
     @uninterrupted
@@ -66,8 +68,8 @@ class JvpInterpreter(Interpreter):
 
     def remove_tangents(self) -> None:
         """Remove the tangents of this level, which may be part of reference cycles."""
-        for holder in self.holders:
-            holder.pop(self, None)
+        for table in filter(None, [holder() for holder in list(self.holders)]):
+            table.pop(self, None)
         self.holders.clear()
         self.outdated.clear()
 
@@ -99,9 +101,9 @@ class JvpInterpreter(Interpreter):
         """Set the tangent of `tensor`. None for a view means that the view has no tangent, even if its base has a tangent."""
         extra = tensor._own_extra()
         if extra.tangents is None:
-            extra.tangents = {}
+            extra.tangents = Tangents()
         extra.tangents[self] = tangent
-        self.holders.append(extra.tangents)
+        self.holders.add(ref(extra.tangents, self.holders.discard))
 
     def overwrite(self, tensor: Tensor, tangent: Tensor | None) -> None:
         """Set the tangent of `tensor`, which was changed in place, so that its views and its base see the change."""

@@ -334,3 +334,21 @@ def test_modules_and_optimizers_die_at_once_too():
     make()
     gc.collect()
     assert [ref() for ref in make()] == [None] * 3
+
+
+def test_tangents_die_with_their_tensors_while_their_level_goes_on():
+    kept = []
+
+    def f(x):
+        first = x.sin()
+        kept.append(weakref.ref(torch.autograd.forward_ad.unpack_dual(first).tangent))
+        second = first.cos()
+        del first
+        kept.append(kept[0]() is None)
+        return second
+
+    with torch.autograd.forward_ad.dual_level():
+        result = f(torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2)))
+        assert kept[1]
+        assert torch.autograd.forward_ad.unpack_dual(result).tangent is not None
+    assert torch.autograd.forward_ad.unpack_dual(result).tangent is None

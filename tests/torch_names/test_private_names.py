@@ -26,6 +26,7 @@ from adjoint.utils import _foreach_utils
         "_functorch.deprecated",
         "_functorch.eager_transforms",
         "_functorch.functional_call",
+        "_functorch.functorch.einops",
         "_functorch.functorch.experimental",
     ],
 )
@@ -274,6 +275,14 @@ def test_a_library_may_batch_containers_of_its_own(monkeypatch):
     assert calls == [[1]]
     assert not torch._C._are_functorch_transforms_active()
     assert torch.vmap(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(2)).tolist() == [1, 1]
+
+
+def test_weak_references_to_tensors():
+    tensor = torch.ones(1)
+    reference = torch._C._WeakTensorRef(tensor)
+    assert not reference.expired()
+    del tensor
+    assert reference.expired()
 
 
 @pytest.mark.filterwarnings("ignore:We've integrated functorch:FutureWarning")

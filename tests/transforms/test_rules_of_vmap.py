@@ -87,7 +87,7 @@ def test_distributions_validate_all_examples():
 def test_truth_of_a_whole_batch():
     for values, every, some in (([1, 1], True, True), ([1, 0], False, True), ([0, 0], False, False)):
         seen = []
-        vmap(lambda x, seen=seen: seen.extend((torch._is_all_true(x), torch._is_any_true(x))) or x)(
+        vmap(lambda x, seen=seen: seen.extend((torch._is_all_true(x), torch.ops.aten._is_any_true(x))) or x)(
             torch.tensor(values, dtype=torch.bool)
         )
         assert [bool(each) for each in seen] == [every, some]

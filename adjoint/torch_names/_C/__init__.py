@@ -4,6 +4,7 @@ import weakref
 from contextlib import nullcontext
 from enum import Enum
 from typing import Any
+from weakref import ref
 
 from adjoint import dtypes as _dtypes
 from adjoint._runtime.absent import absent
@@ -41,6 +42,7 @@ __all__ = [
     "DisableTorchFunctionSubclass",
     "_DisableTorchDispatch",
     "_EnteredMode",
+    "_WeakTensorRef",
     "_autograd",
     "_current_autograd_node",
     "_current_graph_task_execution_order",
@@ -139,6 +141,17 @@ class _ExcludeDispatchKeyGuard(nullcontext[None]):
 
 class _DisableFuncTorch(nullcontext[None]):
     """A context without effect. Code inside, such as code that sets generator state, runs unchanged under transforms."""
+
+
+class _WeakTensorRef:
+    """A reference that does not keep a tensor alive."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = ref(tensor)
+
+    def expired(self) -> bool:
+        """Return whether the tensor has been freed."""
+        return self._tensor() is None
 
 
 class _TorchFunctionState(Enum):

@@ -63,6 +63,13 @@ def _seeded(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
 
 
+def _checked(condition: Tensor) -> Tensor:
+    """Return `condition` if all its elements are true, in all examples of a `vmap`."""
+    if not adjoint._is_all_true(condition):
+        raise RuntimeError("Test message for TORCH_CHECK_TENSOR_ALL")
+    return condition
+
+
 def _frozen() -> Any:
     """Return a context that restores the state of the generator at its end."""
     return adjoint.random.fork_rng(devices=())
@@ -130,6 +137,7 @@ OF_VALUE: list[tuple[Any, str]] = [
     (type("HigherOrderOperator", (), {"__init__": _nothing, "py_impl": _undecorated}), "_ops.HigherOrderOperator"),
     (TestCase, "_dynamo.test_case.TestCase"),
     (TorchVersion, "_vendor.packaging.version.parse"),
+    (_checked, "_test_check_tensor"),
     (_frozen, "testing._utils.freeze_rng_state"),
     (_seeded, "testing._utils.wrapper_set_seed"),
     (

@@ -3,7 +3,7 @@
 from .. import deprecated
 from ..deprecated import *
 from ..make_functional import FunctionalModule, FunctionalModuleWithBuffers
-from . import experimental
+from . import einops, experimental
 
-__all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "experimental"]
+__all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "einops", "experimental"]
 __all__ += deprecated.__all__
