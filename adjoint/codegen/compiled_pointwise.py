@@ -43,16 +43,16 @@ BOOLEAN = numpy.dtype(bool)
 
 def smallest_repeated(tree: Tree) -> int:
     """Return the number of elements above which repeated calls of compiled loops are faster than NumPy."""
-    if not PIECEWISE_OPERATIONS.keys().isdisjoint(_operations(tree)) or is_exact(tree):
+    if not PIECEWISE_OPERATIONS.keys().isdisjoint(operations_of(tree)) or is_exact(tree):
         return 0
-    return smallest(tree) if _ONE_BY_ONE.isdisjoint(_operations(tree)) else STEPS
+    return smallest(tree) if _ONE_BY_ONE.isdisjoint(operations_of(tree)) else STEPS
 
 
 def smallest(tree: Tree) -> int:
     """Return the number of elements above which compiled loops are faster than NumPy and soon repay their compilation."""
-    if not PIECEWISE_OPERATIONS.keys().isdisjoint(_operations(tree)):
+    if not PIECEWISE_OPERATIONS.keys().isdisjoint(operations_of(tree)):
         return PIECEWISE
-    count = len(_operations(tree))
+    count = len(operations_of(tree))
     if is_costly(tree):
         return STEPS if count > 2 else ELEMENTARY
     return ELEMENTARY if count > 4 else LARGE
@@ -60,16 +60,17 @@ def smallest(tree: Tree) -> int:
 
 def is_costly(tree: Tree) -> bool:
     """Return whether NumPy takes a long time for one element. NumPy computes powers fast."""
-    return not (COSTLY_OPERATIONS - {"power"}).isdisjoint(_operations(tree))
+    return not (COSTLY_OPERATIONS - {"power"}).isdisjoint(operations_of(tree))
 
 
 def is_exact(tree: Tree) -> bool:
     """Return whether NumPy computes the expression in several calls, all of which give the same bits as compiled loops."""
-    names = _operations(tree)
+    names = operations_of(tree)
     return len(names) > 2 and COSTLY_OPERATIONS.isdisjoint(names) and FUNCTIONS.keys().isdisjoint(names)
 
 
-def _operations(tree: Tree) -> list[str]:
+def operations_of(tree: Tree) -> list[str]:
+    """Return the operations of all expressions of a tree."""
     return [node.operation for leaf in leaves(tree) for node in leaf.nodes() if node.operands]
 
 
@@ -163,7 +164,7 @@ class CompiledPointwise:
         self.of_complex = EXACT
         """The functions of complex numbers that the expression may contain."""
         self._at_once, self._spent = smallest(tree), 0
-        self._cost = max([PIECEWISE_OPERATIONS.get(name, 1) for name in _operations(tree)], default=1)
+        self._cost = max([PIECEWISE_OPERATIONS.get(name, 1) for name in operations_of(tree)], default=1)
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
         self._by_parts: dict[tuple[int, ...], CompiledPointwise] = {}
         self._choosers: dict[Any, Callable[..., Any]] = {}

@@ -25,7 +25,7 @@ from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
 from . import source
 from .acceleration import LOOPS
-from .compiled_pointwise import CompiledPointwise, smallest_repeated
+from .compiled_pointwise import CompiledPointwise, is_costly, operations_of, smallest_repeated
 from .costs import LARGE, THREADED
 from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
@@ -96,6 +96,12 @@ class Program:
         return 0 if LOOPS.every_size else smallest_repeated(self.tree)
 
     @computed_once
+    def takes_one_pass(self) -> bool:
+        """Return whether NumPy computes the expression in one fast pass, to which tiles would only add a copy."""
+        names = operations_of(self.tree)
+        return len(names) == 1 and hasattr(numpy, names[0]) and not is_costly(self.tree)
+
+    @computed_once
     def compiled(self) -> CompiledPointwise:
         """The compiled loops."""
         parameters = self.parameters
@@ -160,7 +166,7 @@ class Program:
             result = self.compiled.run(operands, values, dtype, compute, out)
             if result is not NotImplemented:
                 return result
-        if size <= THREADED:
+        if size <= THREADED or (self.takes_one_pass and not half):
             if half:
                 operands = [item.astype(compute) for item in operands]
             results = self.straight(compute.char)(*operands, *values)
