@@ -64,7 +64,11 @@ def choose(mask: Array, self: Array, other: Array) -> Array:
     """Return `self` where `mask` is true, and `other` elsewhere. Both have one dtype."""
     bits = _maskable(mask, self, other)
     if bits is None:
-        return numpy.where(mask, self, other)
+        if self.ndim or type(other) is not numpy.ndarray or mask.shape != other.shape:
+            return numpy.where(mask, self, other)
+        result = other.copy("K")
+        numpy.putmask(result, mask, self)
+        return result
     keep = numpy.negative(mask.view(_INT8))
     other = other.view(bits)
     chosen = self.view(bits) ^ other

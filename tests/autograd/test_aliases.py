@@ -290,6 +290,16 @@ def test_the_same_elements_may_be_assigned_whatever_leading_ones_their_shape_has
         x[1:] = x[:2]
 
 
+def test_a_part_of_another_tensor_is_assigned_and_counted():
+    x, y, places = torch.zeros(3), torch.arange(4.0), torch.tensor([2, 0])
+    x[places] = y[1:3]
+    assert (x.tolist(), x._version) == ([2.0, 0.0, 1.0], 1)
+    x[:2] = y[2:]
+    assert (x.tolist(), x._version) == ([2.0, 3.0, 1.0], 2)
+    x[places] = y.requires_grad_()[:2]
+    assert x.requires_grad
+
+
 # --- no elements, and other elements --------------------------------------------------------------------------
 
 

@@ -172,10 +172,24 @@ def test_einsum_is_numpys(seed):
 
 
 @pytest.mark.parametrize(
-    "equation", ["ij,kj->ik", "bij,bjk->bik", "ij,kji->k", "ji,kj", "...ij,jk->...ik", "aij,bij->b"]
+    "equation",
+    [
+        "ij,kj->ik",
+        "bij,bjk->bik",
+        "ij,kji->k",
+        "ji,kj",
+        "...ij,jk->...ik",
+        "aij,bij->b",
+        "i,j->ij",
+        "i,j->ji",
+        "ij,j->ji",
+    ],
 )
 def test_einsum_that_is_planned_is_that_which_is_recorded(equation):
-    shapes = {"ij,kj->ik": [(2, 3), (1, 3)], "bij,bjk->bik": [(2, 3, 4), (2, 4, 5)], "ij,kji->k": [(2, 3), (4, 3, 2)]}
+    shapes = {
+        "ij,kj->ik": [(2, 3), (1, 3)], "bij,bjk->bik": [(2, 3, 4), (2, 4, 5)], "ij,kji->k": [(2, 3), (4, 3, 2)],
+        "i,j->ij": [(2,), (3,)], "i,j->ji": [(2,), (3,)], "ij,j->ji": [(2, 3), (3,)],
+    }  # fmt: skip
     default = (
         [(5, 3, 2), (2, 4)] if "." in equation else [(3, 2), (4, 3)] if equation == "ji,kj" else [(2, 3, 4), (5, 3, 4)]
     )

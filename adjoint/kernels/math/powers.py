@@ -57,6 +57,8 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
     if common.kind in "iu":
         if exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
+        if exponent == 2:  # in a fifth of the time of `numpy.power`
+            return numpy.square(self.astype(common, copy=False))
         exponent = scalar_array(exponent, dtypes.from_numpy(common))
         return numpy.power(self.astype(common), exponent)
     if common.kind == "c" and exponent == 2 and self.dtype is common and self.size >= LARGE:

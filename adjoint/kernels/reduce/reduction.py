@@ -19,6 +19,7 @@ from numpy import asarray, empty, ndarray
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import MOVED, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, planned
+from ...codegen.selection import zero_where
 from ..memory.copying import contiguous
 from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, refuse, restore, type_name, widen
 from ..runtime.layout import row_major
@@ -341,7 +342,7 @@ def nanmean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | 
 
 
 def _nan_to_zero(x: ndarray) -> ndarray:
-    return numpy.where(numpy.isnan(x), x.dtype.type(0), x) if is_floating(x.dtype) else x
+    return zero_where(x, numpy.isnan(x)) if is_floating(x.dtype) else x
 
 
 def _refuse_complex_nansum(x: ndarray, dim: Dims) -> None:

@@ -317,7 +317,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     shape = broadcast_shapes(mask.shape, self.shape)
     if shape != self.shape:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}")
-    shared = tuple(dim for dim, step in enumerate(self.strides) if step == 0 and shape[dim] > 1)
+    shared = 0 in self.strides and tuple(dim for dim, step in enumerate(self.strides) if step == 0 and shape[dim] > 1)
     if shared and self.size:
         warn(
             "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
@@ -325,7 +325,11 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
         )
         self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)  # type: ignore[assignment]
     fits = filled.dtype == self.dtype and self.flags.c_contiguous
-    if not fits or chosen(mask, filled, self, self) is NotImplemented:
+    if fits and chosen(mask, filled, self, self) is not NotImplemented:
+        return
+    if mask.shape == self.shape:
+        numpy.putmask(self, mask, filled)
+    else:
         numpy.copyto(self, filled, where=mask)
 
 
@@ -335,13 +339,15 @@ def _fill_value(self: Array, mask: Array, value: Any) -> Array:
         raise RuntimeError(
             "masked_fill_ only supports boolean masks, but got mask with dtype " + C_NAMES[from_numpy(mask.dtype)]
         )
-    if isinstance(value, numpy.ndarray) and value.ndim:
-        raise RuntimeError(
-            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
-        )
     if isinstance(value, numpy.ndarray):
-        value = value if value.dtype == self.dtype else widen(value).item()
-    return value if isinstance(value, numpy.ndarray) else scalar_array(value, from_numpy(self.dtype))
+        if value.ndim:
+            raise RuntimeError(
+                f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+            )
+        if value.dtype == self.dtype:
+            return value
+        value = widen(value).item()
+    return scalar_array(value, from_numpy(self.dtype))
 
 
 def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:

@@ -388,9 +388,11 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
     if kind is float or kind is int:
         if array.dtype.kind != "f" and (kind is not int or array.dtype.kind != "i"):
             return False
-    elif kind is Tensor and value._edge is None and value._base is None:
+    elif kind is Tensor and value._edge is None and (value._base is None or value._base._edge is None):
         value = value._array
-        if value.dtype is not array.dtype or value is array or value.base is not None or type(value) is not ndarray:
+        if value.dtype is not array.dtype or value is array or type(value) is not ndarray:
+            return False
+        if value.base is not None and may_share_memory(value, array):
             return False
     else:
         return False

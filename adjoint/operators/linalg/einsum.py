@@ -145,6 +145,8 @@ def einsum(*args):
         key = equation, operands[0]._array.shape, operands[1]._array.shape
         if (planned := _PLANS.get(key)) is not None:
             factors, result, kept = planned
+            if result is None:
+                return tensors.mul(*[_aligned(operands[side], alignment) for side, alignment in factors])
             product = _in_place(tensors.bmm(*[_factor(operands[side], *how) for side, *how in factors]), result)
             return tensors.view_shape(product, product._array.shape[:kept])
     inputs, output = _parse(equation, tuple([operand._array.ndim for operand in operands]))
@@ -207,14 +209,19 @@ _PLANS: Plans[Any] = Plans()
 
 
 def _plan(key, inputs, order, kept, swapped, shapes):
-    """Store how to multiply two aligned tensors of these shapes, if one product of stacks of matrices is enough."""
+    """Store how to multiply two aligned tensors of these shapes, if one product of elements or of stacks is enough."""
     sums = [dim for dim in range(kept, len(order)) if any(shape[dim] != 1 for shape in shapes)]
     alone = any(shape[dim] == 1 for shape in shapes for dim in sums)
-    if not sums or alone or any(len(set(labels)) < len(labels) for labels in inputs):
+    if alone or any(len(set(labels)) < len(labels) for labels in inputs):
+        return
+    sides = (1, 0) if swapped else (0, 1)
+    if not sums:
+        if kept == len(order):
+            _PLANS.keep(key, ([(side, _alignment(list(inputs[side]), order)) for side in sides], None, kept))
         return
     *stacks, result = _as_stacks(shapes[0], shapes[1], sums)
     factors = []
-    for side, (dims, sizes) in zip((1, 0) if swapped else (0, 1), stacks, strict=True):
+    for side, (dims, sizes) in zip(sides, stacks, strict=True):
         labels = inputs[side]
         present = tuple([labels.index(order[dim]) for dim in dims if order[dim] in labels])
         factors.append((side, present, sizes, _alignment(list(labels), order), dims))

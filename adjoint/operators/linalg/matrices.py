@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import internal, public, tensors
@@ -51,7 +53,7 @@ def multi_dot(tensors, *, out=None):
     else:
         shape.append(factors[-1]._array.shape[-1])
     _check_chain(tensors, factors)
-    splits = _best_splits([factor._array.shape[0] for factor in factors] + [factors[-1]._array.shape[1]])
+    splits = _best_splits((*[factor._array.shape[0] for factor in factors], factors[-1]._array.shape[1]))
     result = _product(factors, splits, 0, len(factors) - 1).view(tuple(shape))
     return stored("multi_dot", result, out, MULTI_DOT)
 
@@ -64,7 +66,7 @@ def _check_chain(given, factors):
             which = "the first tensor" if index == 0 else "the last tensor" if index == last else f"tensor {index}"
             dims = "1D or 2D" if index in (0, last) else "2D"
             raise RuntimeError(f"multi_dot(): {which} must be {dims} but got {factor._array.ndim}D")
-        if factor.dtype is not factors[0].dtype:
+        if factor._array.dtype is not factors[0]._array.dtype:
             raise RuntimeError(
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {c_name(factors[0]._array)} and tensor "
                 f"{index} {c_name(factor._array)}"
@@ -77,6 +79,7 @@ def _check_chain(given, factors):
             )
 
 
+@functools.lru_cache(64)
 def _best_splits(sizes):
     """Return the split position of each run of factors that minimizes the number of multiplications."""
     count = len(sizes) - 1
