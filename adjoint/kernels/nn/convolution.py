@@ -63,9 +63,9 @@ def _forward(x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray,
     flat = result.reshape(len(x), groups, matrix.shape[1], -1)
 
     def convolve(start: int, stop: int) -> None:
-        patches = _patches(x[start:stop], weight.shape[2:], result.shape[2:], stride, padding, dilation)
+        read = patches(x[start:stop], weight.shape[2:], result.shape[2:], stride, padding, dilation)
         out = flat[start:stop]
-        numpy.matmul(matrix, patches.reshape(len(out), groups, matrix.shape[2], -1), out=out)
+        numpy.matmul(matrix, read.reshape(len(out), groups, matrix.shape[2], -1), out=out)
         if bias is not None:
             out += bias.reshape(groups, -1, 1)
 
@@ -82,7 +82,8 @@ def _patch_bytes(x: ndarray, weight: ndarray, result: ndarray) -> int:
     return x.shape[1] * math.prod(weight.shape[2:]) * math.prod(result.shape[2:]) * x.itemsize
 
 
-def _patches(x: ndarray, kernel: Sizes, sizes: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> ndarray:
+def patches(x: ndarray, kernel: Sizes, sizes: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> ndarray:
+    """Return the elements that the kernel covers at each position, (batch, channels, *kernel, *sizes), as a view if possible."""
     if any(padding):
         padded = numpy.zeros(_padded_shape(x.shape, padding), x.dtype)
         padded[_inside(x.shape[2:], padding)] = x
@@ -142,7 +143,7 @@ def transposed(
         wide = row_major(widen(input))
         result = numpy.zeros(output_shape, wide.dtype)
         if input.size and weight.size:
-            _add_patches(wide, widen(weight), result, (stride, padding, dilation, groups))
+            _add_products(wide, widen(weight), result, (stride, padding, dilation, groups))
         if bias is not None:
             result += widen(bias).reshape(-1, *(1,) * (result.ndim - 2))
         return result.astype(input.dtype, copy=False)
@@ -150,7 +151,7 @@ def transposed(
     return Plan([Memory(tuple(output_shape), input.dtype)], run=run)
 
 
-def _add_patches(grad: ndarray, weight: ndarray, result: ndarray, layout: Layout) -> None:
+def _add_products(grad: ndarray, weight: ndarray, result: ndarray, layout: Layout) -> None:
     """Compute the gradients of all patches by a matrix product, and add them up where patches overlap."""
     stride, padding, dilation, groups = layout
     matrix = _matrices(weight, groups).swapaxes(1, 2)
@@ -158,15 +159,22 @@ def _add_patches(grad: ndarray, weight: ndarray, result: ndarray, layout: Layout
 
     def spread(start: int, stop: int) -> None:
         inside = result[start:stop]
-        total = numpy.zeros(_padded_shape(inside.shape, padding), grad.dtype)
-        windows = _patches(total, weight.shape[2:], grad.shape[2:], stride, (), dilation)
-        patches = numpy.matmul(matrix, flat[start:stop]).reshape(windows.shape)
-        for element in itertools.product(*map(range, weight.shape[2:])):
-            at: Any = slice(None), slice(None), *element
-            numpy.add(windows[at], patches[at], out=windows[at])
-        inside[...] = total[_inside(inside.shape[2:], padding)]
+        parts = numpy.matmul(matrix, flat[start:stop])
+        shape = (*inside.shape[:2], *weight.shape[2:], *grad.shape[2:])
+        add_patches(inside, parts.reshape(shape), stride, padding, dilation)
 
     parallel_rows(spread, len(grad), _patch_bytes(result, weight, grad), tile_bytes=SCRATCH_BYTES)
+
+
+def add_patches(result: ndarray, parts: ndarray, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
+    """Write the transpose of `patches`: the sum, for each element, of `parts` at all patches that contain the element."""
+    dims = result.ndim - 2
+    total = numpy.zeros(_padded_shape(result.shape, padding), result.dtype)
+    windows = patches(total, parts.shape[2:-dims], parts.shape[-dims:], stride, (), dilation)
+    for element in itertools.product(*map(range, parts.shape[2:-dims])):
+        at: Any = slice(None), slice(None), *element
+        numpy.add(windows[at], parts[at], out=windows[at])
+    result[...] = total[_inside(result.shape[2:], padding)]
 
 
 @planned("nn.convolution.conv_weight_grad")
@@ -192,8 +200,8 @@ def _weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: An
     tile = max(1, SCRATCH_BYTES // max(1, _patch_bytes(x, result, wide)))
     for start in range(0, len(x) if result.size and grad.size else 0, tile):
         part = wide[start : start + tile]
-        patches = _patches(x[start : start + tile], weight_shape[2:], grad.shape[2:], stride, padding, dilation)
+        read = patches(x[start : start + tile], weight_shape[2:], grad.shape[2:], stride, padding, dilation)
         left = part.swapaxes(0, 1).reshape(groups, total.shape[1], -1)
-        right = numpy.moveaxis(patches, 0, len(weight_shape) - 1).reshape(groups, total.shape[2], -1)
+        right = numpy.moveaxis(read, 0, len(weight_shape) - 1).reshape(groups, total.shape[2], -1)
         total += numpy.matmul(left, right.swapaxes(1, 2))
     return result.astype(grad.dtype, copy=False)

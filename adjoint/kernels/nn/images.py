@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
 from ..memory.copying import copy_elements
 from ..runtime.floating import refuse
+from .convolution import add_patches, output_sizes, patches
 
 Array = numpy.ndarray[Any, Any]
 Pair = tuple[int, int]
@@ -26,16 +26,13 @@ def im2col(self: Array, kernel_size: Pair, dilation: Pair, padding: Pair, stride
     _check_type("im2col_out_cpu", self)
     image = self if self.ndim == 4 else self[None]
     size: Pair = image.shape[-2:]
-    counts = _counts(size, kernel_size, dilation, padding, stride)
+    counts = output_sizes(size, kernel_size, stride, padding, dilation)
     if min(counts) < 1:
         raise RuntimeError(
             f"Given input with spatial size {size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, "
             f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one."
         )
-    padded = numpy.pad(image, ((0, 0), (0, 0), *((width, width) for width in padding))) if any(padding) else image
-    columns = numpy.empty((*image.shape[:2], *kernel_size, *counts), self.dtype)
-    for row, column, place in _places(kernel_size, dilation, stride, counts):
-        columns[:, :, row, column] = padded[(..., *place)]
+    columns = _rearranged(patches(image, kernel_size, counts, stride, padding, dilation))
     result = columns.reshape(image.shape[0], image.shape[1] * kernel_size[0] * kernel_size[1], counts[0] * counts[1])
     return result if self.ndim == 4 else result[0]
 
@@ -60,7 +57,7 @@ def col2im(self: Array, output_size: Pair, kernel_size: Pair, dilation: Pair, pa
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
             f"input.size(1)={rows} and kernel_size={kernel_size}."
         )
-    counts = _counts(output_size, kernel_size, dilation, padding, stride)
+    counts = output_sizes(output_size, kernel_size, stride, padding, dilation)
     if blocks != counts[0] * counts[1]:
         raise RuntimeError(
             f"Given output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, "
@@ -68,35 +65,9 @@ def col2im(self: Array, output_size: Pair, kernel_size: Pair, dilation: Pair, pa
             f"{counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={blocks}."
         )
     parts = columns.reshape(batch, channels, *kernel_size, *counts)
-    padded = numpy.zeros((batch, channels, *(n + 2 * p for n, p in zip(output_size, padding, strict=True))), self.dtype)
-    for row, column, place in _places(kernel_size, dilation, stride, counts):
-        padded[(..., *place)] += parts[:, :, row, column]
-    inner: Any = tuple(slice(p, p + n) for n, p in zip(output_size, padding, strict=True))
-    result = numpy.ascontiguousarray(padded[(..., *inner)])
+    result = numpy.zeros((batch, channels, *output_size), self.dtype)
+    add_patches(result, parts, stride, padding, dilation)
     return result if self.ndim == 3 else result[0]
-
-
-def _counts(size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Pair:
-    """Return the number of blocks along each dimension."""
-    rows, columns = (
-        (n + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride, strict=True)
-    )
-    return rows, columns
-
-
-def _places(
-    kernel_size: Pair, dilation: Pair, stride: Pair, counts: Pair
-) -> Iterator[tuple[int, int, tuple[slice, slice]]]:
-    """Yield the position of each element in a block, and its positions in the padded image for all blocks."""
-    for row in range(kernel_size[0]):
-        for column in range(kernel_size[1]):
-            starts = (row * dilation[0], column * dilation[1])
-            rows, columns = (
-                slice(start, start + step * (count - 1) + 1, step)
-                for start, step, count in zip(starts, stride, counts, strict=True)
-            )
-            yield row, column, (rows, columns)
 
 
 def _check_sizes(kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> None:
