@@ -7,6 +7,7 @@ such calls, without other tests.
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 from .array_classes import DENSE
@@ -46,14 +47,24 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     return public_function(op.name, parameters, lines), defaults
 
 
-def plan_source(plan: Plan) -> str | None:
-    """Return source without tests of types and dtypes, for calls of the kinds of a plan. Return None for unusual kinds."""
+def has_source(plan: Plan) -> bool:
+    """Return whether there is straight-line code for calls of the kinds of a plan."""
+    return not plan.op.sparse_result and plan.arrays is DENSE and reads_plainly(plan)
+
+
+def pattern(plan: Plan) -> tuple[Any, ...]:
+    """Return everything in a plan of an operator on which its source depends."""
+    read = [(kind is NoneType, type(kind), type(plan.readers.get(place))) for place, kind in plan.kinds.items()]
+    return plan.way, plan.inference, plan.caller, plan.rounded is None, *read
+
+
+def plan_source(plan: Plan) -> str:
+    """Return source without tests of types and dtypes, for all plans with the same `pattern`."""
     op = plan.op
-    if op.sparse_result or plan.arrays is not DENSE or not reads_plainly(plan):
-        return None
     given = ", ".join(public_name(name) for name in op.names)
     parameters, out = (f"{given}, out", "out") if plan.way == OUT else (given, "None")
-    return function(op.name, parameters, step_lines(plan, f"return step_by_step(OP, ({given},), {out}, {plan.way!r})"))
+    leave = f"return step_by_step(OP, ({given},), {out}, {plan.way!r})"
+    return function(op.name, f"{parameters}, *, PLAN, READ", step_lines(plan, leave))
 
 
 def sizes_source(op: Operator, contiguous: bool) -> str:

@@ -38,7 +38,7 @@ from .arguments import MISSING
 from .constants import NUMBERS, SCALARS, constant, constant_tensor
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
-from .emitter import function_source, plan_source, sizes_source
+from .emitter import function_source, has_source, pattern, plan_source, sizes_source
 from .lazy_stubs import building
 from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
 from .python_operators import call_operator
@@ -211,15 +211,26 @@ class Code:
     def __init__(self, op: Operator) -> None:
         self.op = op
         self.node_classes = NodeClasses(op)
+        self.of_patterns: dict[tuple[Any, ...], FunctionType] = {}
 
     def of_plan(self, plan: Plan) -> Callable[..., Any] | None:
-        """Return the straight-line code for calls of the kinds of a plan, or None if the plan runs step by step."""
-        if (source := plan_source(plan)) is None:
+        """Return the straight-line code for calls of the kinds of a plan, or None if the plan runs step by step.
+
+        Plans with the same pattern share the code, which is named after the first of them.
+        """
+        if not has_source(plan):
             return None
-        kinds = str(plan).partition("\n")[0].removeprefix(self.op.name)
-        in_place = plan.way in (IN_PLACE, IN_PLACE_VIEW)
-        code = self._compiled(source, kinds, in_place, PLAN=plan, READ=plan.readers)[self.op.name]
+        if (known := self.of_patterns.get(pattern(plan))) is None:
+            kinds = str(plan).partition("\n")[0].removeprefix(self.op.name)
+            made = self._compiled(plan_source(plan), kinds, plan.way in (IN_PLACE, IN_PLACE_VIEW))
+            known = self.of_patterns[pattern(plan)] = made[self.op.name]
+        code = FunctionType(known.__code__, known.__globals__, self.op.name)
+        code.__kwdefaults__ = {"PLAN": plan, "READ": plan.readers}
         return codes.kept(plan, code)
+
+    def knows(self, plan: Plan) -> bool:
+        """Return whether the code of a plan has been printed for another plan."""
+        return bool(self.of_patterns) and has_source(plan) and pattern(plan) in self.of_patterns
 
     @computed_once
     def computing(self) -> Callable[..., Any]:

@@ -38,22 +38,19 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
     targets = checked_targets(
         op.function_name, out, len(results) if several or isinstance(out, (tuple, list)) else None
     )
-    wording = FOUND if op.same_out is True else op.same_out
+    wording: Any = FOUND if op.same_out is True else op.same_out
+    arrays = [tensor._array for tensor in inputs]
     for result, target in zip(results, targets, strict=True):
         if callable(wording):
             wording(result, target.dtype, inputs)
         if result.dtype is not target._array.dtype:
-            words: Any = None if callable(wording) else wording
-            check_dtype(op.function_name, result.dtype, target, words)
-    arrays = [tensor._array for tensor in inputs]
-    for result, target in zip(results, targets, strict=True):
+            check_dtype(op.function_name, result.dtype, target, None if callable(wording) else wording)
         shape = target._array.shape
         if result.shape != shape and op.promote and not op.out_no_overlap and any(each is target for each in inputs):
             raise RuntimeError(
                 f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
         check_memory(target, arrays, op.out_no_overlap)
-    for target in targets:
         if target._extra is not None:
             views.check_inference(target)
     for result, target in zip(results, targets, strict=True):

@@ -72,12 +72,12 @@ def proceed(call: Call, handlers: Sequence[Handler]) -> Any:
 def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None) -> Any:
     """Run the steps of the plan of a call. `act`, if it is given, runs the steps after the arguments have been read.
 
-    If a plan is used often, straight-line code is printed for it.
+    If a plan is used often, straight-line code is printed for it. Other plans that it fits use it from then on.
     """
     if DISPATCHING and dispatching_types(call.given):
         return LATE.taken_over(call)
     plan.runs += 1
-    if plan.runs == OFTEN or (plan.way == OUT and plan.runs == 1):
+    if plan.runs == OFTEN or (plan.runs == 1 and (plan.way == OUT or plan.op.code.knows(plan))):
         plan.code = plan.op.code.of_plan(plan)
     call.args = list(call.given)
     try:

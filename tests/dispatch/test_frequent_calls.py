@@ -38,6 +38,7 @@ def test_the_nearest_line_of_the_user_is_found(name, often, monkeypatch):
     monkeypatch.setattr(slow_path, "OFTEN", often)
     for op in OPERATORS.values():
         op.plans.clear()
+        op.code.of_patterns.clear()
     library = {"function": CALLS[name]}
     exec(compile("def called():\n    return function()", "library.py", "exec"), library)
     for _ in range(3):
@@ -102,6 +103,7 @@ def test_code_is_printed_of_plans_that_are_taken_often():
     op = OPERATORS["add"]
     op.plans.clear()
     op.frequent.clear()
+    op.code.of_patterns.clear()
     for count in range(slow_path.OFTEN + 1):
         assert (plan_of(op, (w, d, 1), FUNCTION).code is None) is (count < slow_path.OFTEN)
         w + d
@@ -110,6 +112,19 @@ def test_code_is_printed_of_plans_that_are_taken_often():
     for _ in range(slow_path.OFTEN + 1):
         unusual + unusual
     assert plan_of(op, (unusual, unusual, 1), FUNCTION).code is None
+
+
+def test_plans_of_other_dtypes_use_code_that_has_been_printed():
+    op = OPERATORS["add"]
+    for _ in range(slow_path.OFTEN + 1):
+        w + d
+    half = torch.ones(2, 3, dtype=torch.float16, requires_grad=True)
+    op.plans.clear()
+    stepwise, straight = half + d, half + d
+    assert plan_of(op, (half, d, 1), FUNCTION).code is not None
+    assert stepwise.dtype is straight.dtype is torch.float64 and torch.equal(stepwise, straight)
+    assert type(stepwise.grad_fn) is type(straight.grad_fn)
+    assert stepwise.grad_fn.next_functions == straight.grad_fn.next_functions
 
 
 def test_printed_code_leaves_refusals_to_the_steps(monkeypatch):

@@ -27,6 +27,7 @@ def slowly(op):
     """Run the plans of an operator step by step, without generating code."""
     op.plans.clear()
     op.frequent.clear()
+    op.code.of_patterns.clear()
     try:
         with beside_a_mode():
             yield

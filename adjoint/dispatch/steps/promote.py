@@ -149,7 +149,7 @@ def with_constants(op: Operator, args: Any) -> list[Any]:
     given = list(args)
     for position in op.tensor_positions:
         value = args[position]
-        if is_number(value):
+        if not isinstance(value, Tensor) and is_number(value):
             given[position] = constant_tensor(value, result_dtype(op, args) or dtypes.scalar_dtype(value))
     return given
 
