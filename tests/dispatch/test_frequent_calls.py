@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import warnings
 
+import numpy
 import pytest
 
 import adjoint as torch
 from adjoint.dispatch import slow_path
-from adjoint.dispatch.plan import FUNCTION
-from adjoint.dispatch.planning import plan_of
+from adjoint.dispatch.emitter import has_source, pattern, plan_source
+from adjoint.dispatch.plan import FUNCTION, IN_PLACE, OUT
+from adjoint.dispatch.planning import plan_of, planned
 from adjoint.operators import OPERATORS, SOURCES
 from adjoint.tape import refusals
 
@@ -125,6 +128,24 @@ def test_plans_of_other_dtypes_use_code_that_has_been_printed():
     assert stepwise.dtype is straight.dtype is torch.float64 and torch.equal(stepwise, straight)
     assert type(stepwise.grad_fn) is type(straight.grad_fn)
     assert stepwise.grad_fn.next_functions == straight.grad_fn.next_functions
+
+
+@pytest.mark.parametrize("name", ["mul", "add", "atan2", "addcmul", "sum_dim", "max_dim", "exp", "eq"])
+def test_plans_of_one_pattern_have_one_source(name):
+    op, sources, count = OPERATORS[name], {}, 0
+    operands = [(numpy.ndarray, numpy.dtype(kind), True) for kind in ("float32", "float64", "float16", "int64", "bool")]
+    operands += [(numpy.ndarray, numpy.dtype("float64"), False), float, type(None)]
+    ways = [FUNCTION, *([OUT] if op.out else []), *([IN_PLACE] if op.inplace else [])]
+    for kinds in itertools.product(operands, repeat=len(op.tensor_positions)):
+        for way, inference in itertools.product(ways, [False, True]):
+            try:
+                plan = planned(op, way, kinds, inference=inference)
+            except (RuntimeError, TypeError):  # there is no common dtype
+                continue
+            if (way != IN_PLACE or type(kinds[0]) is tuple) and has_source(plan):
+                count += 1
+                assert sources.setdefault(pattern(plan), plan_source(plan)) == plan_source(plan)
+    assert count > len(sources) > 0
 
 
 def test_printed_code_leaves_refusals_to_the_steps(monkeypatch):
