@@ -192,6 +192,8 @@ def exports(package: ModuleType) -> Iterator[str]:
             source = ".".join(part for part in (source, statement.module) if part)
             names = ", ".join(f"{alias.name} as {alias.asname or alias.name}" for alias in statement.names)
             yield f"from {source} import {names}"
+        elif isinstance(statement, ast.AnnAssign):
+            yield f"{ast.unparse(statement.target)}: {ast.unparse(statement.annotation)}"
         elif isinstance(statement, ast.Assign):
             name, value = ast.unparse(statement.targets[0]).lstrip("("), ast.unparse(statement.value)
             if name.startswith("_"):

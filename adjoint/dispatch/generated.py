@@ -156,7 +156,7 @@ def _lazy(
             namespace["NodeClass"] = op.inplace_node_class if in_place else op.node_class
         made = dict(namespace)  # another thread may be building the same function
         compile_source(text, f"<adjoint {name}>", made)
-        generated = made[op.name]
+        generated = made.pop(op.name)  # without a reference cycle
         function.__defaults__ = generated.__defaults__
         function.__kwdefaults__ = generated.__kwdefaults__
         function.__code__ = generated.__code__

@@ -389,4 +389,4 @@ def code_of(name: str, definition: str, cells: int) -> CodeType:
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     made: dict[str, Any] = {}
     exec(compile(source, filename, "exec"), made)
-    return made["enclosing"](*variables).__code__
+    return made.pop("enclosing")(*variables).__code__

@@ -20,10 +20,10 @@ __all__ = [
     "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_compute_linear_combination",
     "_conj", "_conj_copy", "_conj_physical", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
     "_debug_has_internal_overlap", "_dim_arange", "_efficientzerotensor", "_euclidean_dist", "_fft_c2c", "_fft_c2r", "_fft_r2c",
-    "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true", "_is_zerotensor", "_log_softmax",
-    "_logcumsumexp", "_lu_with_info", "_masked_softmax", "_neg_view_copy", "_nnpack_available", "_pack_padded_sequence",
-    "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax", "_sparse_csr_prod",
-    "_sparse_csr_sum", "_stack", "_to_cpu", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put",
+    "_grid_sampler_2d_cpu_fallback", "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true", "_is_zerotensor",
+    "_log_softmax", "_logcumsumexp", "_lu_with_info", "_masked_softmax", "_neg_view_copy", "_nnpack_available",
+    "_pack_padded_sequence", "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax",
+    "_sparse_csr_prod", "_sparse_csr_sum", "_stack", "_to_cpu", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_weight_norm_interface",
 ]  # fmt: skip
 
@@ -316,6 +316,13 @@ def _fft_c2r(input: Tensor, dim: Sequence[int], normalization: int, last_dim_siz
     """Return the inverse of `_fft_r2c`, with size `last_dim_size` in the last dimension."""
     sizes = [input.size(each) for each in dim[:-1]] + [last_dim_size]
     return torch.fft.irfftn(input, sizes, tuple(dim), _NORMS[2 - normalization])
+
+
+def _grid_sampler_2d_cpu_fallback(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Return images at the positions of a grid, as `torch.grid_sampler_2d` does."""
+    return torch.grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 def _adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:

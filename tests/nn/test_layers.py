@@ -255,3 +255,24 @@ def test_soft_margin_loss_of_complex_scores(reduction):
     assert torch.autograd.gradgradcheck(loss, (scores,))
     with pytest.raises(RuntimeError, match="result type ComplexDouble can't be cast to the desired output type Double"):
         torch.nn.functional.soft_margin_loss(target, scores.detach())
+
+
+def test_rearranged_and_pooled_images_keep_channels_last():
+    images = torch.arange(2.0 * 8 * 6 * 6).reshape(2, 8, 6, 6)
+    last = images.contiguous(memory_format=torch.channels_last)
+    for function in (
+        lambda x: (F.pixel_shuffle(x, 2),),
+        lambda x: F.adaptive_max_pool2d(x, 4, return_indices=True),
+        lambda x: F.adaptive_max_pool2d(x, 3, return_indices=True),
+    ):
+        for found, expected in zip(function(last), function(images), strict=True):
+            assert found.is_contiguous(memory_format=torch.channels_last)
+            assert expected.is_contiguous()
+            assert torch.equal(found, expected)
+
+
+def test_the_grid_of_an_image_with_one_pixel_warns():
+    with pytest.warns(UserWarning, match="unit-size grids"):
+        F.affine_grid(torch.eye(2, 3)[None], (1, 1, 2, 1), align_corners=True)
+    with pytest.raises(ValueError, match=r"positive output size\. Got \[1, 1, 0, 2\]"):
+        F.affine_grid(torch.eye(2, 3)[None], [1, 1, 0, 2], align_corners=True)

@@ -404,3 +404,61 @@ def test_a_conversion_to_tensors_that_contain_others_keeps_the_parameters():
     assert module.weight is weight
     assert isinstance(weight, Wrapped)
     assert isinstance(weight, torch.nn.Parameter)
+
+
+def test_a_buffer_does_not_replace_an_ordinary_attribute():
+    module = torch.nn.Module()
+    module.count = 5
+    with pytest.raises(KeyError, match="attribute 'count' already exists"):
+        module.count = torch.nn.Buffer(torch.zeros(1))
+    assert module.count == 5
+
+
+def test_a_buffer_is_registered_by_an_older_override_without_persistence():
+    class Older(torch.nn.Module):
+        def register_buffer(self, name, tensor):
+            super().register_buffer(name, tensor)
+
+    module = Older()
+    module.kept = torch.nn.Buffer(torch.zeros(1))
+    assert list(module.state_dict()) == ["kept"]
+    with pytest.raises(RuntimeError, match="without the persistent argument"):
+        module.scratch = torch.nn.Buffer(torch.zeros(1), persistent=False)
+
+
+def test_loading_a_state_leaves_no_cyclic_garbage():
+    module = torch.nn.Linear(2, 2)
+    state = module.state_dict()
+    module.load_state_dict(state)
+    gc.collect()
+    gc.disable()
+    try:
+        module.load_state_dict(state)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+def test_a_lazy_module_is_scripted_after_its_first_call():
+    module = torch.nn.Sequential(torch.nn.LazyLinear(2))
+    with pytest.raises(RuntimeError, match=r"LazyLinear' has uninitialized parameters weight\. Did you forget"):
+        torch.jit.script(module)
+    module(torch.ones(1, 3))
+    assert torch.jit.script(module) is module
+
+
+def test_to_gives_tensors_with_four_or_five_dimensions_a_memory_format():
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 2), torch.nn.Conv1d(3, 4, 2))
+    module[0].weight.grad = torch.ones_like(module[0].weight)
+    before = module[0].weight.detach().clone()
+    assert module.to(torch.float64, memory_format=torch.channels_last) is module
+    for tensor in (module[0].weight, module[0].weight.grad):
+        assert tensor.is_contiguous(memory_format=torch.channels_last)
+        assert tensor.dtype == torch.float64
+    assert torch.equal(module[0].weight, before.double())
+    assert module[1].weight.is_contiguous()
+    assert module.to(memory_format=torch.contiguous_format)[0].weight.is_contiguous()
+    with pytest.raises(TypeError, match=r"memory_format=int"):
+        module.to(memory_format=3)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor"):
+        torch.nn.Conv3d(1, 1, 1).to(memory_format=torch.channels_last)

@@ -65,7 +65,7 @@ def max_pool(
 
     def run(input: ndarray, *_: Any) -> Pair:
         found = _largest(input, windows.sizes, windows.elements)
-        return found if values.order is None else (_in_order_of(values, found[0]), _in_order_of(indices, found[1]))
+        return _in_order_of(values, found[0]), _in_order_of(indices, found[1])
 
     results = values, indices if indexed else None
     return Plan(results, run=run, compiled=(input, windows, results))
@@ -98,13 +98,18 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
     spatial = input.shape[-dims:]
     if not is_floating(input.dtype):
         raise refuse("adaptive_max_pool3d_cpu" if dims == 3 else "adaptive_max_pool2d", input)
-    elements, shape = divided_elements(spatial, output_size), (*input.shape[: input.ndim - dims], *output_size)
+    elements = divided_elements(spatial, output_size)
+    shape = (*input.shape[: input.ndim - dims], *output_size)
+    results = values, indices = tuple(
+        _like(input, dims, output_size, dtype) if dims == 2 else Memory(shape, dtype) for dtype in (input.dtype, _INT64)
+    )
 
     def run(input: ndarray, *_: Any) -> Pair:
-        return _largest(input, output_size, elements)
+        found = _largest(input, output_size, elements)
+        return _in_order_of(values, found[0]), _in_order_of(indices, found[1])
 
-    results = Memory(shape, input.dtype), Memory(shape, _INT64)
-    return Plan(results, run=run, compiled=(input, elements, results) if elements.size else NotImplemented)
+    compiled = elements.size and values.order is None
+    return Plan(results, run=run, compiled=(input, elements, results) if compiled else NotImplemented)
 
 
 def _largest(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:

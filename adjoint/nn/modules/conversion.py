@@ -20,8 +20,12 @@ torch.memory_format memory_format = None)
 """
 
 
-def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtype | None, bool]:
-    """Convert the arguments of `Module.to`, which has three forms, to `(device, dtype, non_blocking)`.
+Target = tuple[torch.device | None, torch.dtype | None, bool, torch.memory_format | None]
+"""A device, a dtype, whether not to block, and a memory format."""
+
+
+def parse_to(*args: Any, **kwargs: Any) -> Target:
+    """Convert the arguments of `Module.to`, which has three forms.
 
     Raises:
         TypeError: if the arguments match no form, or the dtype is neither floating point nor complex.
@@ -45,7 +49,12 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
     if values.get("tensor") is not None:
         device, dtype = values["tensor"].device, values["tensor"].dtype
     flags = (values.get(name, False) for name in ("non_blocking", "copy"))
-    if not (dtype is None or isinstance(dtype, torch.dtype)) or not all(isinstance(flag, bool) for flag in flags):
+    memory_format = values.get("memory_format")
+    if not (
+        isinstance(dtype, torch.dtype | None)
+        and isinstance(memory_format, torch.memory_format | None)
+        and all(isinstance(flag, bool) for flag in flags)
+    ):
         raise TypeError(_FORMS.format(_describe(given, kwargs)))
     if values.get("copy", False):
         raise RuntimeError(".to() does not accept copy argument")
@@ -58,27 +67,32 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[torch.device | None, torch.dtyp
             "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work "
             "as expected.",
         )
-    return None if device is None else torch.device(device), dtype, values.get("non_blocking", False)
+    return None if device is None else torch.device(device), dtype, values.get("non_blocking", False), memory_format
 
 
 def converter(
-    device: torch.device | None, dtype: torch.dtype | None, non_blocking: bool
+    device: torch.device | None,
+    dtype: torch.dtype | None,
+    non_blocking: bool,
+    memory_format: torch.memory_format | None,
 ) -> Callable[[torch.Tensor], torch.Tensor]:
     """Return the conversion that `Module.to` applies to each tensor.
 
-    All tensors are moved to the device. Floating-point and complex tensors are converted to the dtype.
+    All tensors are moved to the device. Floating-point and complex tensors are converted to the dtype, and tensors with
+    four or five dimensions to the memory format.
     """
 
     def convert(tensor: torch.Tensor) -> torch.Tensor:
         wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-        if device is None:
-            return tensor if wanted is None else tensor.to(wanted, non_blocking)
-        if tensor.is_meta and torch.device(device).type != "meta":
+        order = memory_format if tensor.dim() in (4, 5) else None
+        if device is None and wanted is None and order is None:
+            return tensor
+        if tensor.is_meta and device is not None and torch.device(device).type != "meta":
             raise NotImplementedError(
                 "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
                 "torch.nn.Module.to() when moving module from meta to a different device."
             )
-        return tensor.to(device, wanted, non_blocking)
+        return tensor.to(device, wanted, non_blocking, memory_format=order)
 
     return convert
 
@@ -165,6 +179,6 @@ def compiled_in_place(module: Any, *args: Any, **kwargs: Any) -> None:
 
 def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     def kind(value: Any) -> str:
-        return "torch.dtype" if isinstance(value, torch.dtype) else type(value).__name__
+        return ("torch." if isinstance(value, (torch.dtype, torch.device)) else "") + type(value).__name__
 
     return ", ".join([*map(kind, args), *(f"{name}={kind(value)}" for name, value in kwargs.items())])

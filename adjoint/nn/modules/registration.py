@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, Protocol
 
 import adjoint as torch
@@ -120,7 +121,6 @@ def _set_buffer(module: Registered, name: str, value: Any) -> None:
     if isinstance(value, Buffer):
         if "_buffers" not in module.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        _forget(module, name, except_in="_buffers")
         persistent = value.persistent
     elif value is None or isinstance(value, torch.Tensor):
         persistent = name not in module._non_persistent_buffers_set
@@ -128,7 +128,17 @@ def _set_buffer(module: Registered, name: str, value: Any) -> None:
         raise TypeError(
             f"cannot assign '{type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
         )
-    module.register_buffer(name, value, persistent)
+    register: Any = module.register_buffer
+    ordinary = getattr(register, "__func__", None) is torch.nn.Module.register_buffer
+    if ordinary or "persistent" in signature(register).parameters:
+        register(name, value, persistent)
+    elif persistent:
+        register(name, value)
+    else:
+        raise RuntimeError(
+            "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without the persistent "
+            "argument is not allowed."
+        )
 
 
 def delete_attribute(module: Registered, name: str) -> None:
@@ -150,8 +160,7 @@ def _forget(module: Registered, name: str, except_in: str) -> None:
     for kind in ("_parameters", "_buffers", "_modules"):
         if kind != except_in:
             own[kind].pop(name, None)
-    if except_in != "_buffers":
-        own["_non_persistent_buffers_set"].discard(name)
+    own["_non_persistent_buffers_set"].discard(name)
 
 
 def add_hook(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any]) -> RemovableHandle:

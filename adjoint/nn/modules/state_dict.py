@@ -107,28 +107,7 @@ def load(module: Registered, state_dict: Mapping[str, Any], strict: bool, assign
     if metadata is not None:
         state._metadata = metadata  # type: ignore[attr-defined]
 
-    def load_below(below: Registered, local_state: Any, prefix: str) -> None:
-        local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-        if assign:
-            local_metadata["assign_to_params_buffers"] = assign
-        below._load_from_state_dict(
-            local_state, prefix, local_metadata, True, missing_keys, unexpected_keys, error_msgs
-        )
-        for name, child in below._modules.items():
-            if child is not None:
-                child_prefix = f"{prefix}{name}."
-                child_state = {key: value for key, value in local_state.items() if key.startswith(child_prefix)}
-                load_below(child, child_state, child_prefix)
-        incompatible_keys = _IncompatibleKeys(missing_keys, unexpected_keys)
-        for hook in below._load_state_dict_post_hooks.values():
-            result = hook(below, incompatible_keys)
-            if result is not None:
-                raise AssertionError(
-                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
-                    "if incompatible_keys need to be modified, it should be done inplace."
-                )
-
-    load_below(module, state, "")
+    _load_below(module, state, "", metadata, assign, missing_keys, unexpected_keys, error_msgs)
     if strict:
         for kind, keys in (("Unexpected", unexpected_keys), ("Missing", missing_keys)):
             if keys:
@@ -138,6 +117,29 @@ def load(module: Registered, state_dict: Mapping[str, Any], strict: bool, assign
         listed = "\n\t".join(error_msgs)
         raise RuntimeError(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{listed}")
     return _IncompatibleKeys(missing_keys, unexpected_keys)
+
+
+def _load_below(
+    module: Registered, state_dict: Any, prefix: str, metadata: Any, assign: bool, *found: list[str]
+) -> None:
+    """Load the state of `module` and its descendants. `found`: missing keys, unexpected keys, and messages of errors."""
+    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(state_dict, prefix, local_metadata, True, *found)
+    for name, child in module._modules.items():
+        if child is not None:
+            child_prefix = f"{prefix}{name}."
+            child_state = {key: value for key, value in state_dict.items() if key.startswith(child_prefix)}
+            _load_below(child, child_state, child_prefix, metadata, assign, *found)
+    incompatible_keys = _IncompatibleKeys(*found[:2])
+    for hook in module._load_state_dict_post_hooks.values():
+        result = hook(module, incompatible_keys)
+        if result is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                "if incompatible_keys need to be modified, it should be done inplace."
+            )
 
 
 def load_own(

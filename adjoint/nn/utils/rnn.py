@@ -132,7 +132,7 @@ def pad_sequence(
             [3, 0]])
     """
     if padding_side not in ("left", "right"):
-        raise RuntimeError(f"padding_side must be 'left' or 'right', but got '{padding_side}'")
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"

@@ -78,7 +78,14 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     )  # fmt: skip
 
 
-@operator(kernel=kernels.pixel_shuffle, method=False, out=False, tangent="linear", batch="leading", narrow="trivial")
+@operator(
+    kernel=following_images(kernels.pixel_shuffle),
+    method=False,
+    out=False,
+    tangent="linear",
+    batch="leading",
+    narrow="trivial",
+)
 class pixel_shuffle:
     """`(..., C r², H, W)` rearranged to `(..., C, H r, W r)` (Shi et al., 2016).
 

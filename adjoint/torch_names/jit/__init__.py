@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, Final, TypeVar, cast
 
-from adjoint import nn
+from adjoint import nn, typename
 from adjoint._runtime.absent import absent
 from adjoint._runtime.tracebacks import ending_at_caller
 
@@ -43,7 +43,19 @@ class ScriptFunction:
 
 
 def script(obj: _T, *args: Any, **options: Any) -> _T:
-    """Return `obj` unchanged. It is a function, a class or a module."""
+    """Return `obj` unchanged. It is a function, a class or a module whose parameters are initialized.
+
+    Raises:
+        RuntimeError: if a parameter or buffer of a lazy module is uninitialized.
+    """
+    own: Any = obj
+    for module in own.modules() if isinstance(obj, nn.Module) else ():
+        for kind, tensors in (("parameters", module._parameters), ("buffers", module._buffers)):
+            for name, tensor in tensors.items():
+                if nn.parameter.is_lazy(tensor):
+                    raise RuntimeError(
+                        f"'{typename(module)}' has uninitialized {kind} {name}. Did you forget to run a forward pass?"
+                    )
     return obj
 
 
