@@ -9,17 +9,7 @@ import numpy
 from numpy import ndarray
 
 from .acceleration import LOOPS
-from .expression import (
-    BOOL,
-    COLUMN,
-    CONSTANT,
-    INTEGER,
-    ROW_LENGTH,
-    SCALAR,
-    Expression,
-    Node,
-    scalar_source,
-)
+from .expression import BOOL, COLUMN, CONSTANT, INTEGER, ROW_LENGTH, SCALAR, Expression, Node, scalar_source
 from .plans import Memory
 from .schedule import lowered
 
@@ -121,12 +111,7 @@ class CompiledRows:
         )  # fmt: skip
 
     def _compile(
-        self,
-        key: Any,
-        operands: Sequence[ndarray],
-        results: Sequence[tuple[Node, Dtype]],
-        compute: Dtype,
-        mode: str,
+        self, key: Any, operands: Sequence[ndarray], results: Sequence[tuple[Node, Dtype]], compute: Dtype, mode: str
     ) -> Any:
         from .llvm.element_types import type_of
         from .llvm.host import HOST

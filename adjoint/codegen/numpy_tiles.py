@@ -35,11 +35,7 @@ def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> nd
 
 
 def run_tiles(
-    function: Callable[..., Any],
-    inputs: list[ndarray],
-    scalars: Sequence[Any],
-    outs: list[ndarray],
-    compute: Dtype,
+    function: Callable[..., Any], inputs: list[ndarray], scalars: Sequence[Any], outs: list[ndarray], compute: Dtype
 ) -> None:
     """Write the results of `function(*inputs, *scalars)` for tiles that together cover the arrays.
 

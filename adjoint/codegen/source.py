@@ -212,12 +212,7 @@ class Writer:
 
 
 def straight_source(
-    name: str,
-    tree: Tree,
-    signature: str,
-    first: str,
-    namespace: dict[str, Any],
-    contiguous: bool,
+    name: str, tree: Tree, signature: str, first: str, namespace: dict[str, Any], contiguous: bool
 ) -> str:
     """Return the function for small arrays of float32 or float64."""
     single = Writer("f", first, namespace, masking=False, contiguous=contiguous).tree(tree)

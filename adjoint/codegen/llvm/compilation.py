@@ -124,10 +124,7 @@ def quick_code(types: tuple[str, ...], result: str | None) -> MachineCode:
     """
     define_functions_of_python(*_DECLARED)
     name = "_".join(["quick", *types, result or "none"])
-    lines = [
-        f"define ptr @{name}(ptr %own, ptr %objects, i64 %given) {{",
-        f"  %n = call i64 @{_INTEGER}(ptr %own)",
-    ]
+    lines = [f"define ptr @{name}(ptr %own, ptr %objects, i64 %given) {{", f"  %n = call i64 @{_INTEGER}(ptr %own)"]
     lines += ["  %function = inttoptr i64 %n to ptr"]
     values = []
     for i, text in enumerate(types):

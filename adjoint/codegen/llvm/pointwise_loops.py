@@ -306,11 +306,11 @@ def write_operand(
         _write_spaced(at, stride, values, left, WIDTH, OPERAND.type)
 
 
-class PointwiseKernel(Loops):
-    """The loops for one expression. Their text contains the expression."""
+class ExpressionLoops(Loops):
+    """Loops for one expression. Their text contains the expression."""
 
-    def __init__(self, name: str, expression: str) -> None:
-        super().__init__(pointwise.function, noalias=False, explicit=True, plain=True)
+    def __init__(self, loops: Loops, name: str, expression: str) -> None:
+        super().__init__(loops.function, noalias=False, explicit=True, plain=True)
         self.name = name
         self._expression = expression
 
@@ -322,4 +322,4 @@ class PointwiseKernel(Loops):
 
 def pointwise_kernel(name: str, plan: Plan, expression: str) -> CompiledFunction:
     """Compile the loops of a plan."""
-    return PointwiseKernel(name, expression).compiled(PLAN=plan)
+    return ExpressionLoops(pointwise, name, expression).compiled(PLAN=plan)

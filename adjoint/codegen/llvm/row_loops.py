@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from .language import *
+from .pointwise_loops import ExpressionLoops
 from .row_plan import RowPlan
 
 RUN = 64
@@ -98,20 +99,6 @@ def walk(
         PLAN.merge(P, totals, runs)
 
 
-class RowKernel(Loops):
-    """The loops for one row program. Their text contains the expression."""
-
-    def __init__(self, name: str, expression: str) -> None:
-        super().__init__(row_program.function, noalias=False, explicit=True, plain=True)
-        self.name = name
-        self._expression = expression
-
-    @property
-    def text(self) -> str:
-        """Return the expression and the loops around it."""
-        return "\n".join([*(f"# {line}" for line in self._expression.splitlines()), super().text])
-
-
 def row_kernel(name: str, plan: RowPlan, expression: str) -> CompiledFunction:
     """Compile the loops of a plan."""
-    return RowKernel(name, expression).compiled(PLAN=plan)
+    return ExpressionLoops(row_program, name, expression).compiled(PLAN=plan)

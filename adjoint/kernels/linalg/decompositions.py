@@ -120,13 +120,7 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
     if vector and not left:
         raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.")
     right = b[..., None] if vector else b
-    rows = right.shape[-2] if left else right.shape[-1]
-    if rows != a.shape[-1]:
-        equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(
-            f"linalg.solve: Incompatible shapes of A and B for the equation {equation} ({a.shape[-2]}x{a.shape[-1]} and "
-            f"{right.shape[-2]}x{right.shape[-1]})"
-        )
+    check_equation("linalg.solve", a, right, left)
     try:
         result = _solution(a, right) if left else _solution(a.mT, right.mT).mT
     except numpy.linalg.LinAlgError:
@@ -285,14 +279,19 @@ def _check_system(name: str, a: Array, b: Array, left: bool) -> None:
         if array.ndim < 2:
             raise RuntimeError(f"{name}: The input tensor {letter} must have at least 2 dimensions.")
     check_matrix(name.removeprefix("linalg."), a, square=True, floating=False)
+    check_equation(name, a, b, left)
+    if not is_inexact(a.dtype) or a.dtype.itemsize == 2:
+        raise refuse("triangular_solve_cpu", a)
+
+
+def check_equation(name: str, a: Array, b: Array, left: bool) -> None:
+    """Raise an error if the shapes do not fit the equation `a @ X = b`, or `X @ a = b` if not `left`."""
     if a.shape[-1] != b.shape[-2 if left else -1]:
         equation = "AX = B" if left else "XA = B"
         raise RuntimeError(
             f"{name}: Incompatible shapes of A and B for the equation {equation} ({a.shape[-2]}x{a.shape[-1]} and "
             f"{b.shape[-2]}x{b.shape[-1]})"
         )
-    if not is_inexact(a.dtype) or a.dtype.itemsize == 2:
-        raise refuse("triangular_solve_cpu", a)
 
 
 def triangular_solve(b: Array, a: Array, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from ..runtime.floating import is_inexact, refuse, unwarned
 from ..runtime.shapes import require_dims
 from ..shape.joining import tril, triu
 from . import LinAlgError, decompositions, elimination
-from .decompositions import check_matrix
+from .decompositions import check_equation, check_matrix
 from .elimination import column_major
 
 Array = numpy.ndarray[Any, Any]
@@ -158,12 +158,7 @@ def _check_factors(LU: Array, pivots: Array, B: Array, left: bool) -> None:
             f"{name}: Expected LU and B to have the same dtype, but found LU of type {from_numpy(LU.dtype).scalar_type} and B of "
             f"type {from_numpy(B.dtype).scalar_type} instead"
         )
-    if LU.shape[-1] != B.shape[-2 if left else -1]:
-        equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(
-            f"{name}: Incompatible shapes of A and B for the equation {equation} ({LU.shape[-2]}x{LU.shape[-1]} and "
-            f"{B.shape[-2]}x{B.shape[-1]})"
-        )
+    check_equation(name, LU, B, left)
     if pivots.shape[-1] != LU.shape[-1]:
         raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
     if pivots.shape[:-1] != LU.shape[:-2]:

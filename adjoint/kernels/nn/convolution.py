@@ -26,13 +26,7 @@ Layout = tuple[Sizes, Sizes, Sizes, int]
 
 @planned("nn.convolution.conv_forward")
 def conv_forward(
-    input: ndarray,
-    weight: ndarray,
-    bias: ndarray | None,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
+    input: ndarray, weight: ndarray, bias: ndarray | None, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Plan:
     """Return the convolution of `input` with `weight`, plus `bias` (one number per out channel)."""
     sizes = output_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation)
@@ -111,13 +105,7 @@ def _inside(sizes: Sizes, padding: Sizes) -> Any:
 
 
 def conv_input_grad(
-    grad: ndarray,
-    weight: ndarray,
-    input_shape: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
+    grad: ndarray, weight: ndarray, input_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> ndarray:
     """Return the gradient of the input of a convolution, of shape `input_shape`, from the gradient of its result."""
     if not grad.ndim == weight.ndim == len(input_shape):
@@ -179,13 +167,7 @@ def add_patches(result: ndarray, parts: ndarray, stride: Sizes, padding: Sizes, 
 
 @planned("nn.convolution.conv_weight_grad")
 def conv_weight_grad(
-    grad: ndarray,
-    input: ndarray,
-    weight_shape: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
+    grad: ndarray, input: ndarray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Plan:
     """Return the gradient of the weight of a convolution, of shape `weight_shape`, from the gradient of its result."""
     return Plan([Memory(tuple(weight_shape), grad.dtype)], run=_weight_grad)

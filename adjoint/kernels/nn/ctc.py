@@ -122,14 +122,7 @@ def ctc_loss_backward(
 
 @accelerated("nn.ctc.gradient_of", elements=PIECEWISE)
 def _gradient(
-    log_probs: Array,
-    grad: Array,
-    states: Array,
-    skips: Array,
-    lengths: Array,
-    ends: Array,
-    loss: Array,
-    forward: Array,
+    log_probs: Array, grad: Array, states: Array, skips: Array, lengths: Array, ends: Array, loss: Array, forward: Array
 ) -> Array:
     """Return the gradient of `log_probs`, which is 0 after the `ends` of samples."""
     emitted = _at_states(log_probs, states)

@@ -265,12 +265,7 @@ def _starts(shape: tuple[int, ...], dim: int) -> ndarray:
 
 @planned("nn.negative_log_likelihood.loss_gradient")
 def nll_loss_backward(
-    grad: ndarray,
-    log_probs: ndarray,
-    target: ndarray,
-    weight: ndarray | None,
-    ignore_index: int,
-    reduction: str,
+    grad: ndarray, log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str
 ) -> Plan:
     """Return the gradient of `log_probs`. Only the shape and type of `log_probs` matter."""
     check_classes(log_probs, target, weight)

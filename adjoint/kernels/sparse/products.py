@@ -12,17 +12,7 @@ from ...dtypes import from_numpy
 from ..runtime.floating import widen
 from ..runtime.positions import as_places
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
-from .layouts import (
-    Array,
-    coalesce,
-    compress,
-    coo,
-    coordinates,
-    layout_name,
-    like,
-    sparse_mask,
-    to_dense,
-)
+from .layouts import Array, coalesce, compress, coo, coordinates, layout_name, like, sparse_mask, to_dense
 
 _BY_SCIPY = frozenset("fdFD")
 

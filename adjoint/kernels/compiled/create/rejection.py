@@ -100,12 +100,7 @@ def rounded(x: f64, SINGLE: Static) -> f64:
 
 @loops
 def gamma_kernel(
-    state: Pointer[u32],
-    values: Pointer[f64],
-    waiting: Pointer[f64],
-    has_waiting: Pointer[i32],
-    SINGLE: Static,
-    n: Int,
+    state: Pointer[u32], values: Pointer[f64], waiting: Pointer[f64], has_waiting: Pointer[i32], SINGLE: Static, n: Int
 ) -> None:
     """Replace each concentration with a number from its distribution."""
     for i in range(n):

@@ -121,14 +121,7 @@ def correlate(
 
 @loops(explicit=True, plain=True)
 def add_up(
-    out: Pointer[T],
-    totals: Pointer[T],
-    found: Pointer[i64],
-    size: Int,
-    count: Int,
-    start: Int,
-    stop: Int,
-    W: Static,
+    out: Pointer[T], totals: Pointer[T], found: Pointer[i64], size: Int, count: Int, start: Int, stop: Int, W: Static
 ) -> None:
     """Compute some vectors of the sum of `count` rows of `size` numbers, and record non-finite numbers in `found`."""
     for v in range(start, stop):

@@ -234,11 +234,7 @@ class Block:
     @computed_once
     def sizes(self) -> Sizes:
         """Return the numbers of samples, groups and positions."""
-        return (
-            self.samples,
-            self.groups,
-            *(stop - start for start, stop in zip(self.first, self.after, strict=True)),
-        )
+        return (self.samples, self.groups, *(stop - start for start, stop in zip(self.first, self.after, strict=True)))
 
 
 def cut(

@@ -105,11 +105,7 @@ def reduce_rows(
     """
     layout = as_pointer(table[0], i64)
     center_step, n, chunk = layout[0], layout[1], layout[2]
-    out, x, center = (
-        array_at(table, 0, S),
-        array_at(table, 1, T),
-        array_at(table, 2, S),
-    )
+    out, x, center = (array_at(table, 0, S), array_at(table, 1, T), array_at(table, 2, S))
     chunks = (n + chunk - 1) // chunk
     for piece in range(start, stop):
         row = piece // chunks
@@ -130,11 +126,7 @@ def reduce_short_rows(
     """
     layout = as_pointer(table[0], i64)
     center_step, n, step, inner = layout[0], layout[1], layout[2], layout[3]
-    out, x, center = (
-        array_at(table, 0, S),
-        array_at(table, 1, T),
-        array_at(table, 2, S),
-    )
+    out, x, center = (array_at(table, 0, S), array_at(table, 1, T), array_at(table, 2, S))
     steps = lanes(i64, W) * layout[4]
     centers = lanes(i64, W) * center_step
     row = start
@@ -195,11 +187,7 @@ def reduce_columns(
     """
     layout = as_pointer(table[0], i64)
     rows, inner, chunk, rest, step, outer_step = [layout[K] for K in unrolled(6)]
-    out, x, center = (
-        array_at(table, 0, S),
-        array_at(table, 1, T),
-        array_at(table, 2, S),
-    )
+    out, x, center = (array_at(table, 0, S), array_at(table, 1, T), array_at(table, 2, S))
     totals = local(S, TILE + 64)
     tiles = (inner + TILE - 1) // TILE
     chunks = (rows + chunk - 1) // chunk
