@@ -146,7 +146,7 @@ def test_lazy_properties():
 
         @utils.lazy_property
         def area(self):
-            """The area of a shape."""
+            """The area."""
             type(self).made += 1
             return self.x * self.x
 
