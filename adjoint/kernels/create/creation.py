@@ -201,7 +201,7 @@ def eye(n: int, m: int, kind: dtype) -> Array:
 def tril_indices(row: int, col: int, offset: int) -> Array:
     """Return the rows and columns of the elements on and below a diagonal, in row-major order."""
     ends = clip(numpy.arange(row) + (offset + 1), 0, col)
-    return _indices(numpy.zeros_like(ends), ends)
+    return _indices(0 * ends, ends)
 
 
 def triu_indices(row: int, col: int, offset: int) -> Array:
@@ -212,15 +212,17 @@ def triu_indices(row: int, col: int, offset: int) -> Array:
 
 def _indices(starts: Array, ends: Array) -> Array:
     """Return the rows and columns of the elements between `starts` and `ends` of each row."""
-    rows = numpy.flatnonzero(starts < ends)
+    (rows,) = (starts < ends).nonzero()
     starts, ends = starts[rows], ends[rows]
     stops = (ends - starts).cumsum()
     result = numpy.zeros((2, stops[-1] if stops.size else 0), numpy.int64)
     result[1] = 1
     places = stops - (ends - starts)
-    result[0, places] = numpy.diff(rows, prepend=0)
-    result[1, places] = starts - numpy.append(0, ends[:-1] - 1)[: len(ends)]
-    return numpy.cumsum(result, 1, out=result)
+    starts[1:] -= ends[:-1] - 1
+    result[1, places] = starts
+    rows[1:] -= rows[:-1].copy()
+    result[0, places] = rows
+    return result.cumsum(1, out=result)
 
 
 # --- complex numbers ------------------------------------------------------------------------------------------

@@ -37,6 +37,12 @@ def _compiled(x: ndarray, dim: int, name: str, reverse: bool) -> Plan:
     return NUMPY
 
 
+@planned("reduce.running.scan", least=SCANNED, exact=True)
+def _exact(x: ndarray, dim: int, name: str, reverse: bool) -> Plan:
+    """Return `_compiled` for sums of integers and for extrema, whose bits are NumPy's."""
+    return NUMPY
+
+
 # --- sums and products ----------------------------------------------------------------------------------------
 
 
@@ -68,7 +74,7 @@ def _scan(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int, wanted: Any, reve
     if integers or is_inexact(dtype):
         # The results of float32 numbers are rounded as they are stored, so the bits are NumPy's.
         least = 0 if dtype is FLOAT32 else SUMMED if is_floating(dtype) else SCANNED
-        found: ndarray = _by_loops(x, dim, name, least, reverse)
+        found: ndarray = _exact(x, dim, name, reverse) if integers else _by_loops(x, dim, name, least, reverse)
         if found is not NotImplemented:
             return found
     if not reverse:
@@ -161,7 +167,7 @@ def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pa
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c":
         raise refuse(f"cum{name}_cpu", x)
-    found: Pair = _by_loops(x, dim, name, SCANNED)
+    found: Pair = _exact(x, dim, name, False)
     if found is not NotImplemented:
         return found
     wide = row_major(widen(x))

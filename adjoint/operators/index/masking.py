@@ -291,9 +291,9 @@ def clamp(input, min=None, max=None, *, out=None):
     Raises:
         RuntimeError: if neither bound is given.
     """
-    if not isinstance(min, Tensor) and not isinstance(max, Tensor) and out is None:
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
         try:
-            return clamp_to_numbers(input, min, max)
+            return clamp_to_numbers(input, min, max, out=out)
         except TypeError:
             _require_bounds(input, min, max)
             raise
