@@ -206,20 +206,17 @@ def check_adaptive(name: str, shape: Sizes, output_size: Sizes) -> None:
     """
     dims, maximum = int(name[-2]), "max" in name
     ndim = len(shape)
-    wrong = RuntimeError(
-        f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{':' if maximum else ''} {list(shape)}"
-    )
     fits = ndim in (dims + 1, dims + 2)
-    if not fits and (maximum or dims == 2):
-        raise wrong
-    for dim in range(1 if maximum or dims == 3 else ndim - 2, ndim):
+    for dim in range(1 if maximum or dims == 3 else ndim - 2, ndim) if fits or not (maximum or dims == 2) else ():
         if shape[dim] == 0:
             raise RuntimeError(
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                 f"{list(shape)} with dimension {dim} being empty"
             )
     if not fits:
-        raise wrong
+        raise RuntimeError(
+            f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{':' if maximum else ''} {list(shape)}"
+        )
     if len(output_size) != dims:
         shown = f"(): internal error: output_size.size() must be {dims}" if maximum else f": output_size must be {dims}"
         raise RuntimeError(name + shown)

@@ -162,6 +162,7 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     Raises:
         RuntimeError: if a type is not floating-point or complex, or if there are no elements and the norm is then undefined.
     """
+    dims: tuple[int, ...] = ()
     if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < SUMMED:
         dims = () if dim is None else normalize_dims(dim, x.ndim)
         if dim is None and x.size <= _FEW and not keepdim and not LOOPS.every_size:
@@ -176,7 +177,7 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     _check_norm_types(x, dtype)
     if dtype is not None:
         x = x.astype(dtype, copy=False)
-    dims = normalize_dims(dim, x.ndim)
+    dims = dims or normalize_dims(dim, x.ndim)
     target = _real(x.dtype)
     if p < 0 or p == math.inf:
         _require_norm_elements(x, p, dims, dim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -104,11 +105,16 @@ def normalize_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     if type(dim) is int and -ndim <= dim < ndim:
         return (dim % ndim,)
     given: Sequence[Any] = dim if isinstance(dim, (tuple, list, range)) else (dim,)
-    if len(given) == 0:
+    return _ascending(tuple(map(operator.index, given)), ndim)
+
+
+@functools.lru_cache(256)
+def _ascending(dims: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+    if not dims:
         return tuple(range(ndim))
     seen: list[int] = []
-    for each in given:
-        one = normalize_dim(operator.index(each), ndim)
+    for each in dims:
+        one = normalize_dim(each, ndim)
         if one in seen:
             raise RuntimeError(f"dim {one} appears multiple times in the list of dims")
         seen.append(one)

@@ -94,32 +94,35 @@ _SAMPLERS = {dims: _declare(dims) for dims in (2, 3)}
 
 
 def _check(input, grid):
-    shape, places = list(input.shape), list(grid.shape)
-    given = f"but got input with sizes {shape} and grid with sizes {places}"
+    shape, places = input._array.shape, grid._array.shape
     if shape[:1] != places[:1]:
-        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {given}")
+        raise RuntimeError(
+            f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(shape)} and grid "
+            f"with sizes {list(places)}"
+        )
     if len(shape) > 2 and places[-1] != len(shape) - 2:
         raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got grid with sizes {places}"
+            f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got grid with sizes "
+            f"{list(places)}"
         )
     for dim in range(2, len(shape)):
         if shape[dim] == 0:
             raise RuntimeError(
-                f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {shape} with "
+                f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(shape)} with "
                 f"dimension {dim} being empty"
             )
 
 
 def _sampled(dims, input, grid, interpolation_mode, padding_mode, align_corners):
-    shape, places = list(input.shape), list(grid.shape)
+    shape, places = input._array.shape, grid._array.shape
     if len(shape) != dims + 2 or len(places) != dims + 2:
         raise RuntimeError(
             f"grid_sampler(): expected {dims + 2}D input and grid with same number of dimensions, but got input with sizes "
-            f"{shape} and grid with sizes {places}"
+            f"{list(shape)} and grid with sizes {list(places)}"
         )
     if dims == 3 and interpolation_mode == kernels.BICUBIC:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
-    if input.dtype is not grid.dtype:
+    if input._array.dtype is not grid._array.dtype:
         raise RuntimeError(
             f"expected scalar type {input.dtype.scalar_type} but found {grid.dtype.scalar_type}"
         )  # fmt: skip
