@@ -14,7 +14,7 @@ OWN: Any = "the tensor's own"
 
 
 class Tangents(dict[Any, Any]):
-    """The tangents of a tensor by the level of forward mode. A level refers to them weakly, so they die with the tensor."""
+    """The tangents of a tensor, by level. Levels hold weak references to them, so they are freed with the tensor."""
 
     __slots__ = ("__weakref__",)
     __hash__ = object.__hash__  # type: ignore[assignment]

@@ -97,7 +97,7 @@ class Program:
 
     @computed_once
     def takes_one_pass(self) -> bool:
-        """Return whether NumPy computes the expression in one fast pass, to which tiles would only add a copy."""
+        """Return whether NumPy computes the expression in one fast pass. Tiles would only add a copy."""
         names = operations_of(self.tree)
         return len(names) == 1 and hasattr(numpy, names[0]) and not is_costly(self.tree)
 

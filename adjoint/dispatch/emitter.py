@@ -53,7 +53,7 @@ def has_source(plan: Plan) -> bool:
 
 
 def pattern(plan: Plan) -> tuple[Any, ...]:
-    """Return everything in a plan of an operator on which its source depends."""
+    """Return the properties of a plan that determine its source."""
     read = [(kind is NoneType, type(kind), type(plan.readers.get(place))) for place, kind in plan.kinds.items()]
     return plan.way, plan.inference, plan.caller, plan.rounded is None, *read
 

@@ -216,7 +216,7 @@ class Code:
     def of_plan(self, plan: Plan) -> Callable[..., Any] | None:
         """Return the straight-line code for calls of the kinds of a plan, or None if the plan runs step by step.
 
-        Plans with the same pattern share the code, which is named after the first of them.
+        Plans with the same pattern share the code. It is named after the first plan.
         """
         if not has_source(plan):
             return None

@@ -72,7 +72,7 @@ def proceed(call: Call, handlers: Sequence[Handler]) -> Any:
 def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None) -> Any:
     """Run the steps of the plan of a call. `act`, if it is given, runs the steps after the arguments have been read.
 
-    If a plan is used often, straight-line code is printed for it. Other plans that it fits use it from then on.
+    If a plan is used often, straight-line code is printed for it. Plans with the same pattern use this code too.
     """
     if DISPATCHING and dispatching_types(call.given):
         return LATE.taken_over(call)

@@ -155,7 +155,7 @@ def _add_products(grad: ndarray, weight: ndarray, result: ndarray, layout: Layou
 
 
 def add_patches(result: ndarray, parts: ndarray, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
-    """Write the transpose of `patches`: the sum, for each element, of `parts` at all patches that contain the element."""
+    """Write the transpose of `patches`: each element is the sum of its values in all patches of `parts`."""
     dims = result.ndim - 2
     total = numpy.zeros(_padded_shape(result.shape, padding), result.dtype)
     windows = patches(total, parts.shape[2:-dims], parts.shape[-dims:], stride, (), dilation)

@@ -21,7 +21,7 @@ torch.memory_format memory_format = None)
 
 
 Target = tuple[torch.device | None, torch.dtype | None, bool, torch.memory_format | None]
-"""A device, a dtype, whether not to block, and a memory format."""
+"""The device, the dtype, `non_blocking` and the memory format."""
 
 
 def parse_to(*args: Any, **kwargs: Any) -> Target:

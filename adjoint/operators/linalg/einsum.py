@@ -209,7 +209,7 @@ _PLANS: Plans[Any] = Plans()
 
 
 def _plan(key, inputs, order, kept, swapped, shapes):
-    """Store how to multiply two aligned tensors of these shapes, if one product of elements or of stacks is enough."""
+    """Store a plan for tensors of these shapes if one elementwise or batched matrix product computes the result."""
     sums = [dim for dim in range(kept, len(order)) if any(shape[dim] != 1 for shape in shapes)]
     alone = any(shape[dim] == 1 for shape in shapes for dim in sums)
     if alone or any(len(set(labels)) < len(labels) for labels in inputs):

@@ -144,7 +144,7 @@ def scan(combine_fn: Any, init: Any, xs: Any, *, dim: int = 0, reverse: bool = F
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     """Return the stacked results of `f(x, *args)` for the parts `x` of `xs`, a tree of tensors, along their first dimension.
 
-    A result None remains None.
+    Results of `f` can contain None.
 
     Raises:
         RuntimeError: if `xs` contains other values than tensors, if the tensors are empty or differ in length, or if `f`

@@ -43,7 +43,7 @@ class ScriptFunction:
 
 
 def script(obj: _T, *args: Any, **options: Any) -> _T:
-    """Return `obj` unchanged. It is a function, a class or a module whose parameters are initialized.
+    """Return `obj` unchanged: a function, a class, or a module with initialized parameters.
 
     Raises:
         RuntimeError: if a parameter or buffer of a lazy module is uninitialized.
