@@ -223,7 +223,7 @@ class ArrayAttributes:
         return bool(lazy_bits_of(self._array) & CONJ)
 
     def is_neg(self) -> bool:
-        """Whether negation is lazy, as it is for the imaginary part of a lazy conjugate."""
+        """Whether negation is lazy, for example of the imaginary part of a lazy conjugate."""
         return bool(lazy_bits_of(self._array) & NEG)
 
     def is_shared(self) -> bool:

@@ -58,7 +58,7 @@ class WeakKeys(MutableMapping[_Key, _Value]):
 
 
 class _OfClass(ref[type]):
-    """A weak reference to a class that equals the class."""
+    """A weak reference to a class. It is equal to the class."""
 
     __slots__ = ()
 

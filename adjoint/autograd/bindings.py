@@ -1,4 +1,4 @@
-"""`torch._C._autograd`: names of PyTorch's C library by which other programs inspect the engine."""
+"""`torch._C._autograd`: names of PyTorch's C library that other programs use to inspect the engine."""
 
 from __future__ import annotations
 

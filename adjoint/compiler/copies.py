@@ -82,7 +82,7 @@ def uniform(writer: Writer, out: Place, value: Any) -> None:
 
 
 def write_constant(writer: Writer, instruction: Instruction) -> None:
-    """Write an array of equal elements that is the same in each call, such as the array with which a backward begins."""
+    """Write an array of equal elements that is the same in each call, such as the first gradient of a backward."""
     array = instruction.function.array
     if not array.size or array.dtype.kind != "f" or (array != array.flat[0]).any() or numpy.signbit(array).any():
         raise Foreign

@@ -101,7 +101,7 @@ class Groups:
         """Add an instruction to the groups that create its operands, or as a new group.
 
         Raises:
-            Foreign: unless it computes a large contiguous array element by element, from operands of one dtype and truth values.
+            Foreign: unless the instruction computes a large contiguous array elementwise from operands of one dtype and bools.
         """
         op = given.kernel
         if given.changes or given.keeps or given.several or len(given.results) != 1:

@@ -31,7 +31,7 @@ class Native:
     """A run of blocks. `function` is called with the arrays that the blocks read and write.
 
     `run`: the instructions of the blocks. `inside`: the values in the arena, each stored only while a block uses it.
-    `outside`: the arrays with which the run is called. `spans`: the positions of the values. `llvm`: the text of the
+    `outside`: the arrays that the run receives. `spans`: the positions of the values. `llvm`: the text of the
     different blocks.
     """
 

@@ -342,7 +342,7 @@ class Observer(Guards):
         return known(*args, **kwargs)
 
     def in_mode(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function that a context manager of this package decorates."""
+        """Call a function decorated with a context manager of this package."""
         held = inspect.getclosurevars(function).nonlocals
         if type(held["self"]) not in CONTEXTS:
             self.stop(f"a function that {type(held['self']).__name__} decorates is called")

@@ -423,7 +423,7 @@ class Tracer(Handler):
     # --- calls of the engine ------------------------------------------------------------------------------------------
 
     def seeds(self, grads: list[Any]) -> None:
-        """Record the arrays of ones with which a backward begins."""
+        """Record the arrays of ones that are the first gradients of a backward."""
         for grad in grads:
             if isinstance(grad, Tensor) and not isinstance(grad, BatchedTensor) and id(grad._array) not in self.values:
                 self.constant(grad._array)

@@ -24,7 +24,7 @@ WAYS = {"inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
 
 
 def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
-    """Return the source of the function, or of a variant, and the defaults to which it refers.
+    """Return the source of the function, or of a variant, and the default values that it uses.
 
     The variants are `"operator"` (of a Python operator), `"inplace"` and `"inplace_view"`.
     """

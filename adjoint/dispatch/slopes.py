@@ -70,7 +70,7 @@ def with_slope(
 
 
 def _functions(name: str, parameters: list[str]) -> dict[str, Any]:
-    """Return the signature of the derivative, and the formulas with which the operator and the derivative call the derivative."""
+    """Return the signature of the derivative, and the formulas of the operator and the derivative. Both call the derivative."""
     more = "".join(f", {parameter}" for parameter in parameters)
     source = (
         f"def forward(grad_output, self{more}): ...\n\n"

@@ -23,7 +23,7 @@ from .state import STATE, wait_for_saving
 default_pg_timeout = timedelta(minutes=30)
 NON_GROUP_MEMBER = -100
 FIRST_MEETING_TAG = 100
-"""The first tag of messages by which ranks meet before they create a group."""
+"""The first tag of messages that synchronize ranks before they create a group."""
 FORWARDING = 0.2
 """The number of seconds in which a launcher forwards the output of a process before it learns that all processes must end."""
 UNINITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."

@@ -1,6 +1,6 @@
 """The program that `adjoint launch` runs in each process: `runner (SCRIPT | -m MODULE) [ARGUMENT ...]`.
 
-It sets the variables from which programs learn their rank, and then runs the program like `adjoint run`. An uncaught
+It sets the variables that tell programs their rank, and then runs the program like `adjoint run`. An uncaught
 exception, or an exit status other than 0, ends all processes, as in mpi4py's runner. Otherwise the other processes
 would wait for this process.
 """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
 ASK, ANSWER = 1, 2
-"""The tags of the messages by which ranks ask for the positions of others."""
+"""The tags of messages that ask ranks for their positions."""
 
 SPIN = 2e-3
 """The number of seconds after the last progress in which a wait calls MPI without a pause."""

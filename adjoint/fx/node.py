@@ -47,7 +47,7 @@ def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Argument:
 
 
 def qualified_name(function: Any) -> str:
-    """Return the name by which code calls a function, such as "torch.nn.functional.relu"."""
+    """Return the name of a function in code, such as "torch.nn.functional.relu"."""
     known = overrides.resolve_name(function) if isinstance(function, types.FunctionType) else None
     if known is not None and not known.startswith("torch.Tensor."):
         return known

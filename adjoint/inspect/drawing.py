@@ -64,7 +64,7 @@ def check(tensor: Any, function: str) -> None:
 
 
 class Graph:
-    """A picture of a graph. `snapshot` contains the records from which it is drawn."""
+    """A picture of a graph. `snapshot` contains the records that it shows."""
 
     def __init__(self, picture: Snapshot) -> None:
         self.snapshot = picture

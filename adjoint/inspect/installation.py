@@ -59,7 +59,7 @@ def version_of(package: str) -> str | None:
 
 
 def blas() -> str:
-    """Return name and version of the BLAS with which NumPy was built."""
+    """Return the name and version of NumPy's BLAS."""
     config: Any = numpy.show_config(mode="dicts")
     found = config.get("Build Dependencies", {}).get("blas", {})
     return " ".join(str(found[key]) for key in ("name", "version") if found.get(key)) or "unknown"

@@ -361,7 +361,7 @@ class EventList(list[Any]):
     def _columns(
         self, rows: list[Any], name_width: int, shapes_width: int, source_width: int, unit: str | None
     ) -> list[Any]:
-        """Return the title, the width, and a function for the displayed text of an event, for each column."""
+        """Return the title and the width of each column, and a function that returns the text of an event."""
         total = self.self_cpu_time_total
 
         def share(time: float) -> str:

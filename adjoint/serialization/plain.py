@@ -60,7 +60,7 @@ def make_frozenset(items: Any = ()) -> frozenset[Any]:
 
 
 def make_bytes(text: Any = "", encoding: Any = "latin1") -> bytes:
-    """Return `_codecs.encode(text, 'latin1')`, by which protocols below 3 represent bytes.
+    """Return `_codecs.encode(text, 'latin1')`, which represents bytes in protocols below 3.
 
     Without arguments, return `bytes()`.
     """

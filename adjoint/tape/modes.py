@@ -1,4 +1,4 @@
-"""The modes under which operators run: the state of each thread, and flags by which the default state is tested fast.
+"""The modes of operators: the state of each thread, and flags that make tests for the default state fast.
 
 Reading thread-local state costs more than recording a small multiplication. `FLAGS` therefore names the threads that have left
 a default. While no thread has a mode, operators read only `FLAGS`. Otherwise they read `STATE`, the state of their thread. The
@@ -20,7 +20,7 @@ from .._runtime.uninterrupted import uninterrupted
 
 
 class _Flags:
-    """The threads that have left a default. Each flag is a dictionary by thread number, which is true unless it is empty.
+    """The threads that have left a default. A flag is a dictionary by thread number. An empty flag is false.
 
     `no_grad`: the thread has disabled gradients. `special`: the thread is in a mode that needs the slow path, or observes
     operators. `hooked`: the thread has saved-tensor hooks. `noting`: a function transform records which tensors it creates. A

@@ -1,4 +1,4 @@
-"""`torch._VF`: the functions of `torch`, under the name by which modules call them."""
+"""`torch._VF`: the functions of `torch`, under the name that modules use."""
 
 from typing import Any
 

@@ -260,7 +260,7 @@ def dynamic(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 _PER_EXAMPLE = (sequential, elementwise, along_dims)
-"""Rules by which an operator refuses the batch if it refuses one example."""
+"""Rules that refuse a batch if the operator refuses one example."""
 
 MECHANISMS: dict[str, Rule] = {
     "sequential": sequential,

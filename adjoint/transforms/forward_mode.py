@@ -584,7 +584,7 @@ class _set_fwd_grad_enabled(SwitchesAtOnce, _Mode):
         modes.STATE.forward_enabled = self.previous
 
     def clone(self) -> _set_fwd_grad_enabled:
-        """Return a new context manager, for each call of a decorated function."""
+        """Return a new context manager for each call of a decorated function."""
         return type(self)(self.mode)
 
 

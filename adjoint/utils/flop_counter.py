@@ -330,7 +330,7 @@ class FlopCounterMode:
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """Return the operations by operator, for each module by its path, and for the whole model as "Global"."""
+        """Return the operations by operator, for each path of a module, and for the whole model as "Global"."""
         return {path: dict(counts) for path, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:

@@ -178,7 +178,7 @@ class Host:
 
     @contextmanager
     def _code_generation(self, request: Request) -> Iterator[None]:
-        """Set the options with which machine code is generated from the result of `_optimized`.
+        """Set the options for machine code that is generated from the result of `_optimized`.
 
         The loop indices of plain kernels are not changed. Loop strength reduction takes a third to two fifths of LLVM's
         time, and does not make most loops faster. LLVM's option affects the whole process. Code that another library

@@ -78,7 +78,7 @@ class View(Wrap):
         make_views(self.op, call)
 
     def lines(self, leave: str) -> list[str]:
-        """Return the lines that connect each view to its base, which `Edges` has found."""
+        """Return the lines that connect each view to its base. `Edges` has found the base."""
         if self.plan.inference:
             return self._in_inference()
         further = ["base = base", "counter = counter", "view_version = counter[0]", "creation = creation"]

@@ -92,7 +92,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
 
 
 _ALONE = {None: "put", "add": "add", "multiply": "multiply"}
-"""The name under which compiled loops know a reduction of single elements."""
+"""The name of each reduction of single elements in compiled loops."""
 
 _UFUNCS = {None: None, "add": numpy.add, "multiply": numpy.multiply}
 """The ufunc that combines two numbers. If there is none, the later number replaces the earlier one."""

@@ -68,7 +68,7 @@ def cofactors(self: Array) -> Array:
 
 
 _REGULAR = 0.01
-"""The condition number, times the precision, up to which the inverse is as accurate as singular values."""
+"""The largest condition number, times the precision, at which the inverse is as accurate as the singular values."""
 
 
 def _inverse_of_regular(self: Array) -> Array | None:

@@ -27,8 +27,8 @@ Array = numpy.ndarray[Any, Any]
 _FILLED_BY_THREADS = 1 << 20  # bytes
 
 _ALIASED, _STREAMS = 1 << 10, 8
-"""The distance in bytes at which elements share few places of the first-level cache, so that lines are dropped before all of
-their elements are read.
+"""Elements at this distance in bytes share few places of the first-level cache, so lines are dropped before all their elements
+are read.
 
 NumPy then copies only this number of columns at a time, each from a separate line.
 """

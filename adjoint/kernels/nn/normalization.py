@@ -228,7 +228,7 @@ class _Channels:
 
 
 def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
-    """Return the unbiased variance of `count` elements, with which the running variance is updated."""
+    """Return the unbiased variance of `count` elements, which updates the running variance."""
     with unwarned():
         variance = 1.0 / numpy.square(invstd.astype(numpy.float64)) - eps
         return (numpy.maximum(variance, 0) * (count / max(count - 1, 1))).astype(invstd.dtype)

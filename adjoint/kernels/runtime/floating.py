@@ -32,7 +32,7 @@ def compute_dtype(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
 
 
 def widen(x: ndarray) -> ndarray:
-    """Return `x` in the type in which it is computed, which is `x` itself unless it has a half type."""
+    """Return `x`, converted to float32 if it has a half type."""
     dtype = x.dtype
     if dtype.itemsize != 2 or dtype not in HALVES:
         return x

@@ -85,7 +85,7 @@ def plain(array: Any) -> Any:
 
 
 def widened(value: Any) -> Any:
-    """Return the numbers of a `Narrow` array in the type in which they are computed. Other values are returned unchanged."""
+    """Return the numbers of a `Narrow` array in their computing type. Other values are returned unchanged."""
     if not isinstance(value, numpy.ndarray) or not is_narrow(value.dtype):
         return value
     return cast(value, COMPLEX64 if value.dtype == HALVES else FLOAT32)

@@ -21,7 +21,7 @@ def coo(indices: Array, values: Array, shape: tuple[int, ...], coalesced: bool =
 
 
 def keys(indices: Array, shape: tuple[int, ...]) -> Array:
-    """Return a number for each column of coordinates, such that the numbers have the row-major order of the columns.
+    """Return one number for each column of coordinates. The numbers have the row-major order of the columns.
 
     If the product of the sizes is too large, the numbers are ranks.
     """

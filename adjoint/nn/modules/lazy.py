@@ -37,7 +37,7 @@ class LazyModuleMixin:
 
     A subclass lists this class before the class of the module. The constructor of the subclass creates
     `UninitializedParameter` and `UninitializedBuffer` objects. The first call passes its arguments to the method
-    `initialize_parameters`, which materializes these objects. After that call the class of the module becomes
+    `initialize_parameters`, which materializes these objects. After that call, the class of the module is
     `cls_to_become`, unless this is None.
 
     >>> import adjoint as torch

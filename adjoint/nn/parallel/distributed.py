@@ -294,7 +294,7 @@ class DistributedDataParallel(Module):
         )
 
     def join_hook(self, **kwargs: Any) -> Any:
-        """Return the hook with which a process without inputs takes part in the collectives of this module."""
+        """Return the hook that lets a process without inputs take part in the collectives of this module."""
         return _shadow(self, kwargs.get("divide_by_initial_world_size", True))
 
     @property

@@ -359,7 +359,7 @@ class Reducer:
             grad.detach().copy_(view)
 
     def shadow(self) -> None:
-        """Take part in the collectives of other processes' backward, with zeros. Gradients of this process do not change."""
+        """Contribute zeros to the collectives of other processes' backward. Gradients of this process do not change."""
         former = [bucket.buffer.clone() if self.as_views else bucket.buffer for bucket in self.buckets]
         for bucket in self.buckets:
             bucket.restart()

@@ -78,7 +78,7 @@ def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
 
 
 def _options(kind: dtypes.dtype) -> str:
-    """Return the text by which an error of PyTorch describes a dtype."""
+    """Return the description of a dtype in PyTorch's errors."""
     return (
         f"TensorOptions(dtype={dtypes.C_NAMES[kind]}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"

@@ -154,7 +154,7 @@ def equal(input=None, other=None, **names):
 
 
 _FEW = 1 << 12
-"""The number of truth values up to which their bytes are searched."""
+"""The maximum number of truth values that are searched as bytes."""
 
 
 @public(method=True)

@@ -1,4 +1,4 @@
-"""`torch._C`: names by which programs inspect the engine, overrides and transforms. This file contains names only."""
+"""`torch._C`: names that programs use to inspect the engine, overrides and transforms. This file contains names only."""
 
 import weakref
 from contextlib import nullcontext

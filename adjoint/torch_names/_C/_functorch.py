@@ -1,4 +1,4 @@
-"""`torch._C._functorch`: names by which programs inspect the tensors in a transformed function, begin and end transforms.
+"""`torch._C._functorch`: names that programs use to inspect tensors in a transformed function, and to begin and end transforms.
 
 No `with` block surrounds such a transform, so the code that begins a transform must end it. A level identifies the transform.
 """

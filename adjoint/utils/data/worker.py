@@ -28,7 +28,7 @@ BATCH, END, ERROR = range(3)
 
 @dataclasses.dataclass
 class Task:
-    """The data with which a worker is started.
+    """The data that a worker receives at its start.
 
     The worker then receives `(places, number, item)`: the places of its arena that are free, the number of the task,
     and the indices of the task. The worker returns the number of the task with the batch. A message without a number

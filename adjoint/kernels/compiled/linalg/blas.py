@@ -36,7 +36,7 @@ class Blas:
 
     @computed_once
     def _found(self) -> tuple[Any, str, str, Any]:
-        """Return the library with which NumPy is linked, the prefix and suffix of names in it, and the type of sizes.
+        """Return NumPy's BLAS library, the prefix and suffix of names in it, and the type of sizes.
 
         Raises:
             CompilationError: if NumPy uses another BLAS or hides it.

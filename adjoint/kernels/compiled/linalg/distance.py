@@ -10,7 +10,7 @@ _ONE, _TWO, _MOST, _ANY = range(4)
 """The norms: the sum of magnitudes, the Euclidean norm, the maximum magnitude, and norms of any other order."""
 
 _WORK = {_ONE: 1, _TWO: 1, _MOST: 2, _ANY: 30}
-"""The number of bytes that can be moved while one difference is computed, for each byte of its elements."""
+"""The time to compute one difference, per byte of its elements. The unit is the time to move one byte."""
 
 
 @loops

@@ -73,8 +73,8 @@ def row_plan(
     Its results are the elements and their positions, with the given `shape`.
 
     The compiled function is called with the addresses of the two results and of the array, the `scalars`, and `(memory,
-    row_memory, rows, pieces, start, stop)`. Each of the pieces of the rows has at least `row_memory` bytes of separate
-    memory, which begins at a cache line. `row_cost` is the cost of a row in bytes, as in `launch`. `finish` changes the
+    row_memory, rows, pieces, start, stop)`. Each piece of the rows has at least `row_memory` bytes of separate memory,
+    which begins at a cache line. `row_cost` is the cost of a row in bytes, as in `launch`. `finish` changes the
     results.
     """
     rows, row_memory = x.size // x.shape[-1], -(-row_memory // 64) * 64

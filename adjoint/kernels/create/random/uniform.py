@@ -70,7 +70,7 @@ def fractions53(stream: Stream, n: int) -> ndarray:
 
 
 def fractions(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
-    """Return numbers in [0, 1) in the type from which samplers of `dtype` start: float64, or float32 for other types."""
+    """Return numbers in [0, 1) for samplers of `dtype`, in float64 for float64, and in float32 for other types."""
     out = numpy.empty(shape, dtype if dtype is FLOAT64 else FLOAT32)
     if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
         return out

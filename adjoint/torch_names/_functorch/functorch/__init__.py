@@ -1,4 +1,4 @@
-"""`functorch`, a package that PyTorch includes: function transforms under older names than in `torch.func`."""
+"""`functorch`, a package that PyTorch includes: the function transforms of `torch.func` under older names."""
 
 from .. import deprecated
 from ..deprecated import *
