@@ -266,12 +266,11 @@ def test_a_copy_of_the_helpers_of_pytorchs_tests_is_found_on_the_path(tmp_path):
     helpers.mkdir(parents=True)
     (helpers / "__init__.py").touch()
     (helpers / "common.py").write_text("from torch._inductor.utils import GPU_TYPES\nimport torch._refs.linalg\n")
+    probe = "try:\n    import torch._inductor\nexcept ModuleNotFoundError as error:\n    print(error.name)\n"
+    (tmp_path / "probe.py").write_text(probe)  # a file that does not name the helpers
     text = """
-import torch
-try:
-    import torch._inductor
-except ModuleNotFoundError as error:
-    print(error.name)
+import torch, probe
+from torch.nn.parallel._functions import Broadcast  # before the helpers
 from torch.testing._internal import common
 print(common.__name__, common.GPU_TYPES, torch._refs.linalg.det(torch.eye(2)).item(), torch.mps.is_available())
 from torch.utils import cpp_extension

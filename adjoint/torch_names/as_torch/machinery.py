@@ -1,7 +1,7 @@
 """Private PyTorch modules that PyTorch's tests import, and that have no counterpart here.
 
-They exist only while `torch.testing._internal` is imported. Otherwise their absence shows programs that such parts are
-missing. A name without a meaning here is a stand-in that raises an error when it is called.
+They exist only for files that import `torch.testing._internal`, and after its import. Otherwise their absence shows programs
+that such parts are missing. A name without a meaning here is a stand-in that raises an error when it is called.
 """
 
 from __future__ import annotations
@@ -22,23 +22,7 @@ from adjoint import Tensor
 from adjoint._runtime.absent import absent
 
 from ..torch_version import TorchVersion
-
-MODULES = frozenset(
-    """
-    _C._autograd _C._distributed_c10d _C._profiler _custom_op _dispatch _dynamo.test_case _dynamo.testing _export
-    _functorch.utils _higher_order_ops _inductor _inductor.utils _logging.scribe _native _prims _prims_common _refs
-    _refs._conversions _refs.fft _refs.linalg _refs.nn.functional _refs.special _subclasses.meta_utils
-    _subclasses.schema_check_mode _utils_internal _vendor _vendor.packaging.version ao.nn ao.nn.qat.modules
-    ao.nn.quantizable.modules ao.nn.quantized.modules ao.ns ao.pruning ao.quantization.quantization_mappings
-    ao.quantization.quantize_fx cuda.jiterator cuda.nccl distributed._functional_collectives distributed._local_tensor
-    distributed.tensor.parallel fx.immutable_collections jit._logging jit.frontend jit.mobile jit.quantized
-    masked.maskedtensor.binary masked.maskedtensor.reductions masked.maskedtensor.unary nn.parallel._functions
-    nn.utils._expanded_weights onnx.symbolic_opset9 testing._utils utils._config_module utils._content_store utils._device
-    utils._helion utils._pallas utils._traceback utils._triton utils.cpp_extension utils.data.datapipes
-    """.split()
-)
-"""The modules. All their submodules exist too."""
-
+from .modules import MODULES
 
 _ABSENT = absent("torch.cuda.jiterator.kernel", "there is only the CPU")
 
@@ -197,10 +181,3 @@ class StandIn(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing, because the module is empty."""
-
-
-def stand_in(name: str) -> ModuleSpec | None:
-    """Return the specification of the module `adjoint.x.y`, if it is in `MODULES`."""
-    parts = name.split(".")[1:]
-    known = any(".".join(parts[: count + 1]) in MODULES for count in range(len(parts)))
-    return ModuleSpec(name, StandIn(), is_package=True) if known else None

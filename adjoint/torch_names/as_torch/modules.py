@@ -8,6 +8,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
+from linecache import getlines
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -24,6 +25,23 @@ _MACHINERY = f"{__package__}.machinery"
 """Modules that these helper modules import. They are imported together."""
 
 
+MODULES = frozenset(
+    """
+    _C._autograd _C._distributed_c10d _C._profiler _custom_op _dispatch _dynamo.test_case _dynamo.testing _export
+    _functorch.utils _higher_order_ops _inductor _inductor.utils _logging.scribe _native _prims _prims_common _refs
+    _refs._conversions _refs.fft _refs.linalg _refs.nn.functional _refs.special _subclasses.meta_utils
+    _subclasses.schema_check_mode _utils_internal _vendor _vendor.packaging.version ao.nn ao.nn.qat.modules
+    ao.nn.quantizable.modules ao.nn.quantized.modules ao.ns ao.pruning ao.quantization.quantization_mappings
+    ao.quantization.quantize_fx cuda.jiterator cuda.nccl distributed._functional_collectives distributed._local_tensor
+    distributed.tensor.parallel fx.immutable_collections jit._logging jit.frontend jit.mobile jit.quantized
+    masked.maskedtensor.binary masked.maskedtensor.reductions masked.maskedtensor.unary nn.parallel._functions
+    nn.utils._expanded_weights onnx.symbolic_opset9 testing._utils utils._config_module utils._content_store utils._device
+    utils._helion utils._pallas utils._traceback utils._triton utils.cpp_extension utils.data.datapipes
+    """.split()
+)
+"""Private PyTorch modules that PyTorch's tests import, and that have no counterpart here. All their submodules exist too."""
+
+
 class Finder(MetaPathFinder):
     """A finder for `torch.x.y`, which is `adjoint.x.y`."""
 
@@ -32,8 +50,10 @@ class Finder(MetaPathFinder):
         first, _, rest = name.partition(".")
         if not rest:
             return None
-        if first == OWN and _MACHINERY in sys.modules and PathFinder.find_spec(name, path, target) is None:
-            return sys.modules[_MACHINERY].stand_in(name)
+        if first == OWN and _may_stand_in(rest) and PathFinder.find_spec(name, path, target) is None:
+            if _MACHINERY in sys.modules or _is_imported_by_a_test():
+                return ModuleSpec(name, import_module(_MACHINERY).StandIn(), is_package=True)
+            return None
         if first != THEIRS:
             return None
         found = _spec_of(f"{OWN}.{rest}")
@@ -41,6 +61,22 @@ class Finder(MetaPathFinder):
             import_module(_MACHINERY).extend()
             return PathFinder.find_spec(name, [str(Path(folder, THEIRS, "testing")) for folder in sys.path], target)
         return None if found is None else ModuleSpec(name, _SameModule(found.name), origin=found.origin)
+
+
+def _may_stand_in(name: str) -> bool:
+    """Return whether a stand-in may replace the module `x.y`."""
+    parts = name.split(".")
+    return any(".".join(parts[: count + 1]) in MODULES for count in range(len(parts)))
+
+
+def _is_imported_by_a_test() -> bool:
+    """Return whether the file that imports a module also imports PyTorch's helpers of tests, perhaps later."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and (
+        "importlib" in frame.f_code.co_filename or frame.f_code.co_filename == __file__
+    ):
+        frame = frame.f_back
+    return any(TESTS in line for line in getlines(frame.f_code.co_filename))
 
 
 def _spec_of(name: str) -> ModuleSpec | None:
