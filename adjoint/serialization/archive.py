@@ -15,11 +15,10 @@ import numpy
 from .._runtime.platform import mmap
 from .files import CORRUPT, TRUNCATED, read_into, write_all
 
-__all__ = ["ALIGNMENT", "ArchiveReader", "ArchiveWriter"]
+__all__ = ["ArchiveReader", "ArchiveWriter"]
 
 Array = numpy.ndarray[Any, Any]
 
-ALIGNMENT = 64
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 _END_SIGNATURE = b"PK\x05\x06"
@@ -68,9 +67,11 @@ class ArchiveWriter:
     Args:
         file: an object with a method `write`.
         folder: the folder in the archive for the records.
+        alignment: the number of bytes of which the position of each record is a multiple.
     """
 
-    def __init__(self, file: IO[bytes], folder: str) -> None:
+    def __init__(self, file: IO[bytes], folder: str, alignment: int) -> None:
+        self._alignment = alignment
         self._stream = _Stream(file)
         self._zip = _ZipFile(self._stream, "w", zipfile.ZIP_STORED)  # type: ignore[call-overload]
         self._folder = folder
@@ -92,7 +93,7 @@ class ArchiveWriter:
         info.CRC = 0
         info.extra = _padding(0)
         header = len(info.FileHeader(info.file_size * 1.05 > zipfile.ZIP64_LIMIT))
-        info.extra = _padding(-(self._stream.tell() + header) % ALIGNMENT)
+        info.extra = _padding(-(self._stream.tell() + header) % self._alignment)
         self._zip.writestr(info, data)
         info.extra = b""  # the directory needs no padding
         names, contents = self._checksums

@@ -18,7 +18,7 @@ from .files import TRUNCATED, FileLike, open_to_read, open_to_write, stem, write
 from .formats import START, begins_archive, begins_npz, begins_safetensors, writer_of
 from .legacy import read_legacy, write_legacy
 from .limits import equals, shown
-from .options import SKIPPED
+from .options import SETTINGS, SKIPPED
 from .pickler import dumps
 from .storages import MAP_LOCATION, ErrorOfCaller, Restore, StorageTable, StorageType, as_storage, restorer, swap_bytes
 from .unpickler import Unpickler
@@ -107,14 +107,15 @@ def save(
             for part in parts:
                 write_all(file, part)
         return
-    from .archive import ALIGNMENT, ArchiveWriter  # here, because importing `zipfile` is slow
+    from .archive import ArchiveWriter  # here, because importing `zipfile` is slow
 
     storages = StorageTable()
     content = dumps(obj, pickle_protocol, storages)
-    with open_to_write(f) as file, ArchiveWriter(file, stem(f)) as archive:
+    alignment = SETTINGS["save.storage_alignment"]
+    with open_to_write(f) as file, ArchiveWriter(file, stem(f), alignment) as archive:
         archive.write("data.pkl", content)
         archive.write(".format_version", b"1")
-        archive.write(".storage_alignment", str(ALIGNMENT).encode())
+        archive.write(".storage_alignment", str(alignment).encode())
         if not _disable_byteorder_record:
             archive.write("byteorder", sys.byteorder.encode())
         for key, data, _ in storages:
@@ -176,6 +177,7 @@ def load(
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     for name in pickle_load_args.keys() - {"encoding", "errors", "fix_imports", "buffers"}:
         raise TypeError(f"Unpickler.__init__() got an unexpected keyword argument '{name}'")
+    mmap = SETTINGS["load.mmap"] if mmap is None else mmap
     if mmap and not isinstance(f, (str, PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
     weights_only = _forced(weights_only)

@@ -15,7 +15,16 @@ from .allowed import qualified, user_globals, weights_globals
 from .files import FileLike, open_to_read
 from .formats import START, begins_archive
 
-_kept: dict[str, Any] = {"mmap": None, "crc32": True, "endianness": None}
+SETTINGS: dict[str, Any] = {
+    "load.mmap": False,
+    "load.endianness": None,
+    "load.mmap_flags": getattr(mmap, "MAP_PRIVATE", None) if mmap else None,
+    "load.calculate_storage_offsets": False,
+    "save.compute_crc32": True,
+    "save.use_pinned_memory_for_d2h": False,
+    "save.storage_alignment": 64,
+}
+"""The settings of `torch.utils.serialization.config`."""
 
 
 class SourceChangeWarning(Warning):
@@ -37,7 +46,7 @@ class LoadEndianness(Enum):
 
 def get_default_load_endianness() -> LoadEndianness | None:
     """Return the byte order of files that do not specify it. None is the byte order of the machine."""
-    kept: LoadEndianness | None = _kept["endianness"]
+    kept: LoadEndianness | None = SETTINGS["load.endianness"]
     return kept
 
 
@@ -50,12 +59,12 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     """
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _kept["endianness"] = endianness
+    SETTINGS["load.endianness"] = endianness
 
 
 def get_crc32_options() -> bool:
     """Return the option that requests checksums. `save` always writes them."""
-    return bool(_kept["crc32"])
+    return bool(SETTINGS["save.compute_crc32"])
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
@@ -63,12 +72,12 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
     `save` writes them in any case, because they cost less than a hundredth of the time of writing.
     """
-    _kept["crc32"] = bool(compute_crc32)
+    SETTINGS["save.compute_crc32"] = bool(compute_crc32)
 
 
 def get_default_mmap_options() -> int:
     """Return how `load(mmap=True)` maps files: `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`."""
-    return int(mmap.MAP_PRIVATE if _kept["mmap"] is None else _kept["mmap"])
+    return int(SETTINGS["load.mmap_flags"])
 
 
 class set_default_mmap_options:
@@ -90,13 +99,13 @@ class set_default_mmap_options:
                 f"got {flags}"
             )
         self.prev = get_default_mmap_options()
-        _kept["mmap"] = flags
+        SETTINGS["load.mmap_flags"] = flags
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: object) -> None:
-        _kept["mmap"] = self.prev
+        SETTINGS["load.mmap_flags"] = self.prev
 
 
 def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:

@@ -8,7 +8,17 @@ import adjoint as torch
 from .._runtime.tracebacks import end_at_caller
 from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
-__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "swap_tensors", "tensorboard"]
+__all__ = [
+    "benchmark",
+    "checkpoint",
+    "data",
+    "dlpack",
+    "hooks",
+    "model_zoo",
+    "serialization",
+    "swap_tensors",
+    "tensorboard",
+]
 
 _LATE = (
     "_dtype_abbrs",
@@ -19,6 +29,7 @@ _LATE = (
     "dlpack",
     "flop_counter",
     "model_zoo",
+    "serialization",
     "tensorboard",
     "weak",
 )
