@@ -26,7 +26,7 @@ SHORT = 32
 ROWS_BYTES = 1 << 21
 """The number of bytes of rows in one tile.
 
-Row programs have few operations, which the interpreter lock delays more than memory does.
+Row programs have few operations, so waiting for the interpreter lock costs more than a miss in the cache.
 """
 
 STRIP = 256

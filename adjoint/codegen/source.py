@@ -172,7 +172,7 @@ class Writer:
         return [*lines, f"return {', '.join(results)}"]
 
     def result(self, output: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> str:
-        """Return the expression for an output, which is a new array even for an input or a single number."""
+        """Return the expression for an output. Its value is a new array, even if the output is an input or a number."""
         if output in places:
             return places[output]
         if is_absent(output):

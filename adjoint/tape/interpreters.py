@@ -106,7 +106,7 @@ class Transform:
     `refuses_captured` is set, the function may change its arguments in place, but no other tensor that existed before.
     `notes_creation`: whether this or an outer transform records which tensors the function has created.
     `is_asked`: whether operators report changed and created tensors to this or an outer transform.
-    `records`: whether it differentiates by a graph. `recorded_batches`: the batching interpreters outside of the
+    `records`: whether it records a graph for derivatives. `recorded_batches`: the batching interpreters outside of the
     innermost such transform. Tensors that the function creates may get a history within these interpreters.
     """
 

@@ -49,7 +49,7 @@ LN2 = {f32: (0.693359375, -0.00021219444005469057), f64: (0.6931471806019545, -4
 _LOG2_E = 1.4426950408889634
 
 ROUNDER = {f32: 1.5 * 2**23, f64: 1.5 * 2**52}
-"""Adding and subtracting this number rounds to the nearest integer, which the low bits of the sum contain."""
+"""Adding this number rounds to an integer in the low bits of the sum. Subtracting it gives the rounded number."""
 
 ROUNDER_BITS = {f32: 0x4B400000, f64: 0x4338000000000000}
 MANTISSA_BITS = {f32: 23, f64: 52}

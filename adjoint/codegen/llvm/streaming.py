@@ -20,8 +20,8 @@ STREAMED_BYTES = 1 << 24
 """The minimum size, in bytes, of results that are written without the cache.
 
 On two processors of an EPYC with a cache of 32 MB, a copy of 16 MB takes 580 microseconds through the cache and 230
-without it. A copy of 16 MB there and back takes 2,400 microseconds through the cache and 1,200 without it. A copy of 4
-MB there and back takes 170 microseconds through the cache and 290 without it.
+without it. Copying 16 MB to another array and back takes 2,400 microseconds through the cache and 1,200 without it. For 4
+MB, it takes 170 microseconds through the cache and 290 without it.
 """
 
 LINES_UNREAD = {"znver5": 1 << 25}
@@ -41,7 +41,7 @@ def is_streamed(nbytes: int) -> bool:
 
 
 AHEAD = 1 << 11
-"""The distance in bytes at which a loop prefetches operands if results are streamed or a row is read first.
+"""Loops that stream results, and first passes over rows, prefetch operands at this distance in bytes.
 
 Processors prefetch data automatically, but not beyond a page, and too late if the computation is long. On two cores of
 a Xeon, prefetching reduces the time of `exp` and `layer_norm` of 16 MB by a tenth to a sixth; `relu` takes the same

@@ -401,8 +401,8 @@ def _factor_in_place(matrix: Array) -> int:
 
 
 _LARGEST = 0.78
-"""The norm of a matrix up to which 17 terms of the series of its exponential are exact to double precision: Al-Mohy and Higham
-(2011), "Computing the action of the matrix exponential", table 3.1."""
+"""The largest norm of a matrix for which 17 terms of the series of its exponential suffice in float64: Al-Mohy and Higham (2011),
+"Computing the action of the matrix exponential", table 3.1."""
 
 _TERMS = 17
 

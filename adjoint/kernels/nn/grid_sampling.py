@@ -240,7 +240,7 @@ def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
 
 
 def affine_grid(theta: Array, size: tuple[int, ...], align_corners: bool) -> Array:
-    """Return, as a grid, the positions to which affine maps `(N, d, d + 1)` send the pixels of images of this size."""
+    """Return a grid: the positions of the pixels of images of this size after affine maps `(N, d, d + 1)`."""
     maps = widen(theta).swapaxes(-1, -2)
     result = _base(size, align_corners, maps.dtype) @ maps
     return result.astype(theta.dtype, copy=False).reshape(theta.shape[0], *size[2:], theta.shape[1])

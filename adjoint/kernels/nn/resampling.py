@@ -242,7 +242,7 @@ def _weights(
 
 
 Shares = tuple[Array, Array, Array]
-"""The numbers of new elements, the number of an old element for each, and the weight of the old element in the new element."""
+"""Three arrays with one entry per weight: the index of the new element, the index of the old element, and the weight."""
 
 
 def _interpolating(old: int, new: int, mode: str, align_corners: bool, scale: float | None) -> tuple[Array, Array]:

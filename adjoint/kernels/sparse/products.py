@@ -199,7 +199,7 @@ def product_gradient(grad: Any, mat2: Any, mask: Any) -> Any:
 
 
 def row_lengths(self: SparseArray) -> Array:
-    """Return, as a column, the number of stored elements of each row of a matrix that compresses rows."""
+    """Return a column with the number of stored elements in each row of a matrix with compressed rows."""
     return numpy.diff(self.parts.starts)[:, None]
 
 

@@ -50,7 +50,7 @@ def stream_of(generator: Any) -> kernels.Stream:
 
 
 def check_levels() -> None:
-    """Raise an error if a `vmap` with different random numbers per example would draw once for its whole batch.
+    """Raise an error in a `vmap` with different random numbers per example, because one draw would serve all examples.
 
     If a function is being captured, record that it draws.
     """

@@ -260,7 +260,7 @@ def _multiply(aligned, kept):
 def _second_first(aligned, named):
     """Return whether the product of two tensors is in the order of the result if the second comes first.
 
-    This holds if the dimensions of the second tensor alone come before the dimensions of the first tensor alone.
+    This holds if dimensions that only the second tensor has come before dimensions that only the first tensor has.
     `named` lists the dimensions of the result that the first tensor has.
     """
     one, two = (tensor._array.shape for tensor in aligned)

@@ -90,8 +90,8 @@ def pack_tile(
     If `along`, a line is in a row of the source. Otherwise it is in a column.
 
     If `turned`, a line becomes a column of the tile. Otherwise it becomes a row. The numbers of a pair are 16 apart in
-    both factors. `range_` contains the bits, without the sign, of the largest number so far, and the bits of the
-    smallest number, minus 1.
+    both factors. `range_` contains the bits of the largest absolute value so far, and the bits of the smallest absolute
+    value, minus 1.
     """
     zeros = table(T, [0] * TILE)
     high, low = load(range_, TILE), load(range_ + TILE, TILE)

@@ -257,8 +257,8 @@ def multiply_tile(
 ) -> None:
     """Compute the sums for a tile in registers, with `ROWS` of the `outs` channels and `COLUMNS` vectors.
 
-    `part` specifies which lanes of a vector belong to which positions of `out`, as pieces, each with its first lane,
-    the lane after its last lane, and its position.
+    `part` lists the pieces of vectors that are written to `out`. A piece consists of its first lane, the lane after its
+    last lane, and its position in `out`.
     """
     told = fields(part, PART)
     index, found = as_pointer(told.index, i64), as_pointer(told.pieces, i64)
