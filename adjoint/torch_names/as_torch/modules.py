@@ -70,7 +70,7 @@ def _may_stand_in(name: str) -> bool:
 
 
 def _is_imported_by_a_test() -> bool:
-    """Return whether the file that imports a module also imports PyTorch's helpers of tests, perhaps later."""
+    """Return whether the importing file contains an import of PyTorch's test helpers."""
     frame = sys._getframe(2)
     while frame.f_back is not None and (
         "importlib" in frame.f_code.co_filename or frame.f_code.co_filename == __file__

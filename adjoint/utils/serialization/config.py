@@ -1,4 +1,4 @@
-"""The settings of `save` and `load`, as attributes of `save` and `load`, and changes of settings for a while.
+"""The settings of `save` and `load` as attributes, and a context that changes settings temporarily.
 
 `load.calculate_storage_offsets` and `save.use_pinned_memory_for_d2h` change nothing here.
 
