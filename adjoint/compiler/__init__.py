@@ -138,7 +138,14 @@ def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
 
 
 def allow_in_graph(fn: _T) -> _T:
-    """Return the function itself."""
+    """Let captures call a function, or each function in a list, without following it. Return `fn`.
+
+    The function may read only its arguments, and may have no effects. The operators that it calls are captured.
+    """
+    for each in fn if isinstance(fn, (list, tuple)) else (fn,):
+        if not callable(each):
+            raise AssertionError("allow_in_graph expects a callable")
+        each._torchdynamo_allowed = True
     return fn
 
 

@@ -204,12 +204,14 @@ REFUSED = frozenset(
     set_printoptions _fused_update_ _count_steps_ vmap
     """.split()
 )
+TRUSTED = ("einops.einops", "einops.packing")
+"""Modules whose functions read only their arguments and have no effects."""
 CALL = torch.nn.Module.__call__
 """The original `Module.__call__`, which a program can replace."""
 OF_OTHERS = (torch.nn.ParameterList, torch.nn.ParameterDict)
 """Modules that may contain objects other than parameters."""
 CONTEXTS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
-IN_MODE = torch.no_grad()(lambda: None).__code__
+IN_MODE = tuple(mode(lambda: None).__code__ for mode in (torch.no_grad(), torch.autocast("cpu")))
 """The code of all functions that the context managers of this package decorate."""
 CONSTANT = frozenset((contextlib.nullcontext.__enter__.__code__, contextlib.nullcontext.__exit__.__code__))
 """The code of methods of the standard library that read no mutable object."""

@@ -157,6 +157,72 @@ def test_a_disabled_function_is_called_as_it_is():
     assert sum(each.calls for each in unit(compiled.compiled, helper).variants) == 2
 
 
+CALLS = []
+
+
+class Shapes:
+    """An object whose methods cannot be followed, because they read and change it."""
+
+    known = {}
+
+    def flat(self, x, y=None):
+        CALLS.append("flat")
+        self.known[len(self.known)] = tuple(x.shape)
+        return x.reshape(-1) * (x.shape[0] if y is None else len(y))
+
+
+def flattened(x, y=None):
+    return Shapes().flat(x, y)
+
+
+def first_element(x):
+    return x * x.flatten()[0].item()
+
+
+def test_functions_that_are_called_but_not_followed():
+    with pytest.warns(UserWarning, match="Shapes"):
+        torch.compile(lambda x: flattened(x) + 1)(torch.ones(2, 3))
+    assert torch.compiler.allow_in_graph(flattened) is flattened
+    assert torch.compiler.allow_in_graph([first_element]) == [first_element]
+    with pytest.raises(AssertionError):
+        torch.compiler.allow_in_graph(3)
+    compiled = torch.compile(lambda x: flattened(x, [x, x]).sum() * flattened(x + 1), fullgraph=True)
+    for shape in [(2, 3)] * 3 + [(3, 3)] * 2 + [(4, 5)]:
+        x = torch.randn(shape, requires_grad=True)
+        CALLS.clear()
+        found = compiled(x)
+        calls = len(CALLS)
+        assert_alike(found, (x.reshape(-1) * 2).sum() * ((x + 1).reshape(-1) * x.shape[0]))
+        assert_alike(
+            torch.autograd.grad(found.sum(), x)[0],
+            torch.autograd.grad((2 * x.sum()) * (x + 1).sum() * x.shape[0], x)[0],
+        )
+    assert calls == 2 and [variant.calls for variant in compiled.compiled.variants][-1] == 2
+    reading = torch.compile(lambda x: first_element(x) + 1)
+    with pytest.warns(UserWarning, match="item"):
+        reading(torch.ones(2))
+    assert reading(torch.full((2,), 3.0)).tolist() == [10.0, 10.0]
+
+
+@torch.autocast("cpu", dtype=torch.bfloat16)
+def in_half(x):
+    return x @ x
+
+
+@torch.autocast("cuda", enabled=False)
+def in_full(x):
+    return x @ x
+
+
+def test_functions_that_autocast_decorates_are_followed():
+    for function, fullgraph in ((in_half, True), (in_full, True)):
+        compiled = torch.compile(lambda x, function=function: function(x) + 1, fullgraph=fullgraph)
+        for _ in range(3):
+            x = torch.randn(3, 3)
+            assert_alike(compiled(x), function(x) + 1)
+        assert compiled.compiled.variants[0].calls == 2
+
+
 class Private:
     def __init__(self):
         self.__kept = []
