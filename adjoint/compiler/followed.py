@@ -79,12 +79,20 @@ def host(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -
 def driven(observer: Observer, owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Call a method of a schedule or a scaler. The program calls it too, and then uses no value that was read earlier."""
     program, method, kind = observer.tracer.program, getattr(owner, name), type(owner)
-    if kwargs or name in vars(owner) or not all(isinstance(each, torch.optim.Optimizer) for each in args):
+    of_scaler = isinstance(owner, GradScaler)
+    if (
+        kwargs
+        or name in vars(owner)
+        or len(args) != (of_scaler and name == "step")
+        or not all(isinstance(each, torch.optim.Optimizer) for each in args)
+    ):
         observer.stop(f"{name}() of an object of class {kind.__name__} is called in an unusual way")
     observer.guard(("method", id(owner), name), f"type({{0}}).{name} is {{1}}", owner, getattr(kind, name))
     observer.guard(("no own method", id(owner), name), "{1} not in {0}", vars(owner), name)
     if observer.stopped:
         return method(*args, **kwargs)
+    if of_scaler and not observer.attribute(owner, "_enabled"):
+        return host(observer, args[0], name) if name == "step" else None
     with unseen(observer):
         result = method(*args)
         observer.after_others()
