@@ -231,7 +231,7 @@ class Steady:
         first, row_bytes = 1 + numbers + len(self.counts), kind.itemsize * (self.lists + 1)
         if elements * row_bytes < PARALLEL_BYTES:
             own = numpy.array([count, first, len(self.changed), elements, *self.bounds])
-            return built_in("step", step_of(self.loop, numbers, **types).code.address, own)
+            return built_in("step", step_of(self.loop, numbers, elements <= FEW, **types).code.address, own)
         kernel, bounds = self.loop.kernel.compiled(**types), numpy.array(self.bounds)
 
         def run(change: Any, *given: Any) -> None:
@@ -263,12 +263,16 @@ def parts_of(owner: Any, group: dict[str, Any]) -> tuple[list[Any], list[Any], l
     return params, lists, [state["step"] for state in states] if owner._counts_steps else [], next(iter(states), {})
 
 
-@functools.cache
-def step_of(loop: Loop, numbers: int, **types: Any) -> Any:
-    """Return the kernel that calls the loop of a formula. Its arguments are a change, `numbers` numbers, and tensors.
+FEW = 256
+"""The maximum number of elements that a loop without vectors updates, about a microsecond."""
 
-    Its own array contains the number of parameters, the position of the first tensor that is changed, the number of these
-    tensors, and the bounds of the loop.
+
+@functools.cache
+def step_of(loop: Loop, numbers: int, inlined: bool, **types: Any) -> Any:
+    """Return the kernel that calls the loop of a formula, or contains it if `inlined`, which takes less time to compile.
+
+    Its arguments are a change, `numbers` numbers, and tensors. Its own array contains the number of parameters, the position
+    of the first tensor that is changed, the number of these tensors, and the bounds of the loop.
     """
     given = "".join(f"C(float_of(objects[{number}])), " for number in range(1, numbers + 1))
     source = f"""def step(own: Int, objects: Pointer[i64], given: Int, T: Static, C: Static) -> i64:
@@ -287,7 +291,12 @@ def step_of(loop: Loop, numbers: int, **types: Any) -> Any:
     return note_changes(objects[0], tensors, changed, COUNTER)
 """
     places = {name.strip("_").upper(): word for name, word in words().items()}
-    names = {**vars(language), **NAMES, **places, "update": apart(loop.kernel, **types)}
+    update = (
+        WrittenLoops("update", loop.kernel.text, {**vars(language), **types})
+        if inlined
+        else apart(loop.kernel, **types)
+    )
+    names = {**vars(language), **NAMES, **places, "update": update}
     return WrittenLoops("step", source, names, noalias=False, explicit=True, plain=True).compiled(**types)
 
 
