@@ -18,7 +18,6 @@ import adjoint as torch
 from adjoint.optim.lr_scheduler import LRScheduler
 from adjoint.utils.checkpoint import checkpoint, checkpoint_sequential
 
-from ..amp.grad_scaler import GradScaler
 from ..autograd.function import Function, FunctionCtx
 from ..func.modules import _merged, replaced
 from ..tensor import Tensor
@@ -29,6 +28,8 @@ from .transforms import inner
 
 if TYPE_CHECKING:
     from .observer import Observer
+
+GradScaler = torch.amp.GradScaler
 
 
 @contextmanager
