@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import partial
 
 import pytest
 
@@ -222,3 +223,25 @@ def test_the_warning_of_a_given_epoch_has_a_name():
     scheduler = schedules.StepLR(make(), 2)
     with pytest.warns(UserWarning, match=re.escape(schedules.EPOCH_DEPRECATION_WARNING)):
         scheduler.step(1)
+
+
+@pytest.mark.parametrize("kind", [schedules.LinearLR, partial(schedules.CosineAnnealingLR, T_max=4)])
+def test_a_scheduler_made_for_a_loaded_optimizer_continues_from_its_learning_rate(kind):
+    first = torch.optim.SGD([torch.ones(1)], lr=0.5)
+    scheduler = kind(first)
+    first.step()
+    scheduler.step()
+    second = torch.optim.SGD([torch.ones(1)], lr=0.25)
+    second.load_state_dict(first.state_dict())
+    resumed = kind(second, last_epoch=0)
+    assert resumed.get_last_lr() == scheduler.get_last_lr() == [second.param_groups[0]["lr"]]
+    for optimizer, each in ((first, scheduler), (second, resumed)):
+        optimizer.step()
+        each.step()
+    assert resumed.get_last_lr() == scheduler.get_last_lr()
+
+
+@pytest.mark.parametrize("given", [0.95, [0.95]])
+def test_a_factor_that_is_not_a_function_is_refused(given):
+    with pytest.raises(TypeError, match="lr_lambda should be a function, but got float"):
+        schedules.MultiplicativeLR(torch.optim.SGD([torch.ones(1)], lr=0.5), given)

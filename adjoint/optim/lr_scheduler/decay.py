@@ -63,7 +63,17 @@ class LambdaLR(_LambdaScheduler):
 
 
 class MultiplicativeLR(_LambdaScheduler):
-    """The learning rate of the previous epoch times `lr_lambda(epoch)`."""
+    """The learning rate of the previous epoch times `lr_lambda(epoch)`.
+
+    Raises:
+        TypeError: if `lr_lambda`, or an item of the list `lr_lambda`, is not a function.
+    """
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Lambda | list[Lambda], last_epoch: int = -1) -> None:
+        for function in lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]:
+            if not callable(function):
+                raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
+        super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[Any]:
         """Compute the learning rates of this epoch."""
@@ -165,7 +175,7 @@ class LinearLR(LRScheduler):
         current = self._current()
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in current]
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return current
         change = self.end_factor - self.start_factor
         previous = self.total_iters * self.start_factor + (self.last_epoch - 1) * change
@@ -230,7 +240,7 @@ class CosineAnnealingLR(LRScheduler):
         """Compute the learning rates of this epoch."""
         current = self._current()
         epoch, half = self.last_epoch, self.T_max
-        if self._is_initial and epoch == 0:
+        if self._is_initial:
             return current
         if self._step_count == 1 and epoch > 0:
             return self._get_closed_form_lr()
