@@ -21,7 +21,7 @@ from adjoint._runtime.places import ONE_FILE
 ROOT = Path(__file__).parent.parent
 TYPED = ROOT / "tests" / "typing"
 PROGRAMS = sorted((TYPED / "right").glob("*.py"))
-WRONG = TYPED / "wrong" / "mistakes.py"
+WRONG = TYPED / "wrong" / "type_errors.py"
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 OF_THE_PAGE = re.compile(r"^(:tags:.*|.*building.*|show\(.*)$", re.MULTILINE)
 """Lines of a page that do not belong to the program: the display of cells, and players of the site."""
