@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtypes import from_numpy
+from ..kernels.runtime.meta_array import Meta
 from ..tensor import is_recorded
 from . import modes, origin
 from .node import Node
@@ -51,4 +52,6 @@ def stale_error(
 
 def _tensor_type(array: Any) -> str:
     name = from_numpy(array.dtype).scalar_type
+    if isinstance(array, Meta):
+        return f"Meta{name}Type"
     return f"torch.{name}Tensor" if array.dtype.kind in "fiub" else f"CPU{name}Type"

@@ -277,6 +277,18 @@ EXCUSES = [
         "^raised RuntimeError: During a grad",
         "jvp of inference mode of filled buffer",
     ),
+    Excuse(
+        "the error names the operation of the result; PyTorch names a node or a layout that it made inside",
+        "results changed in place",
+        "^raised RuntimeError: (one of the variables .* inplace operation: ).*, expected RuntimeError: \\1",
+        "jvp of results changed in place of cumprod",
+    ),
+    Excuse(
+        "the error names the library",
+        "^vmap",
+        "is being called inside adjoint",
+        "vmap of vjp of mul_ of a view",
+    ),
 ]
 
 
