@@ -1,7 +1,7 @@
 """`torch.nn`: modules, parameters, and the functions that modules call. This file contains names only."""
 
 from .._runtime.first_use import late_names
-from . import functional, init, utils
+from . import functional, init, modules, utils
 from .modules import *
 from .modules import LATE
 from .parallel import DataParallel as DataParallel
@@ -19,6 +19,8 @@ _LATE = {
     "grad": "grad",
 }
 __getattr__ = late_names(__name__, _LATE)
+# After the star import above, which must not import these modules.
+modules.__all__ += sorted(name for name, place in LATE.items() if name != place)
 
 
 def __dir__() -> list[str]:
