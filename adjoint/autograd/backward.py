@@ -11,8 +11,8 @@ from typing import Any
 
 from .._runtime.settings import is_warn_always_enabled
 from .._runtime.tracebacks import warn
-from ..dispatch.decorators import tensors as tensor_operators
 from ..dispatch.lazy_stubs import lazily_wrapped
+from ..dispatch.torch_dispatch import zeros_like
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.modes import FLAGS, STATE
@@ -197,7 +197,7 @@ def checked_results(
         if value is None and zeros:
             if isinstance(item, GradientEdge):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-            value = tensor_operators.zeros_like(item, requires_grad=create_graph)
+            value = zeros_like(item, create_graph)
         elif value is None and not allow_unused:
             raise about(
                 item,

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .._runtime.tracebacks import end_at_caller
-from ..operators import ones_like, stack, zeros, zeros_like
+from ..dispatch.torch_dispatch import ones_like, zeros_like
+from ..operators import stack
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
 from ..transforms.jacobians import unit_vectors
@@ -158,7 +159,7 @@ def _all_rows(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Tens
     sizes = [output.numel() for output in outputs]
     blocks = []
     for value, tensor in zip(found, inputs, strict=True):
-        whole = zeros((sum(sizes), *tensor.shape), dtype=tensor.dtype) if value is None else value
+        whole = zeros_like(tensor).expand((sum(sizes), *tensor.shape)) if value is None else value
         blocks.append(
             [
                 part.view(output.shape + tensor.shape)
@@ -170,6 +171,12 @@ def _all_rows(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Tens
 
 def _construct_standard_basis_for(tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]) -> tuple[Tensor, ...]:
     """Return the standard basis vectors of the joint space of `tensors`. Each tensor gets the rows of its own elements."""
+    if len(tensors) != len(tensor_numels):
+        raise AssertionError(
+            f"Expected tensors and tensor_numels to have the same length, but got {len(tensors)} and {len(tensor_numels)}"
+        )
+    if not tensors:
+        raise AssertionError("Expected at least one tensor")
     total = sum(tensor_numels)
     return tuple(part.reshape((total, count)) for part, count in zip(unit_vectors(tensors), tensor_numels, strict=True))
 

@@ -270,7 +270,17 @@ def is_watched(tensor: Tensor) -> bool:
 
 def ones_like(tensor: Tensor) -> Any:
     """Return ones in the shape of a tensor, created by the modes and the tensor's class."""
+    if not is_watched(tensor):
+        return tensors.ones_like(tensor)
     return function_called("ones_like", tensors.ones_like, (tensor,), {"memory_format": preserve_format})
+
+
+def zeros_like(tensor: Tensor, requires_grad: bool = False) -> Any:
+    """Return zeros in the shape of a tensor, created by the modes and the tensor's class."""
+    if not is_watched(tensor):
+        return tensors.zeros_like(tensor, requires_grad=requires_grad)
+    keywords = {"memory_format": preserve_format, "requires_grad": requires_grad}
+    return function_called("zeros_like", tensors.zeros_like, (tensor,), keywords)
 
 
 # --- classes ----------------------------------------------------------------------------------------------------
@@ -298,6 +308,10 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 def _without_history(self: Tensor, copy: bool = False) -> Tensor:
     """Return another tensor for a node to save in place of a result. This tensor does not refer to the node."""
+    level = innermost((self,)) if modes.STATE.interpreters else None
+    if level is not None and not isinstance(level, DispatchLevel):
+        with lower(level):
+            return _without_history(self, copy)
     if copy:
         return self.detach().clone()
     return self.detach()

@@ -246,6 +246,8 @@ def subclassed(cls: type[Tensor]) -> None:
     """Prepare for a new tensor class that may override calls or operators."""
     if cls.__torch_dispatch__ is not disabled_torch_dispatch_impl:  # type: ignore[attr-defined]
         cls._takes_operators_over()
+        if getattr(cls.__torch_function__, "__func__", None) is torch_function:  # `__torch_dispatch__` is enough
+            cls.__torch_function__ = disabled_torch_function_impl  # type: ignore[assignment]
     if cls.__torch_function__ is not disabled_torch_function_impl:
         LATE.wrap_public_functions()
 

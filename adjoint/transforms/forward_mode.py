@@ -27,6 +27,7 @@ from ..dispatch.decorators import tensors as operators
 from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
 from ..dispatch.slow_path import applied, call
 from ..dispatch.steps.change import detached_copy
+from ..dispatch.torch_dispatch import zeros_like
 from ..dispatch.underived import without_tangent
 from ..operators.memory.changed_views import CopySlices
 from ..tape import mode_switches, modes
@@ -314,7 +315,7 @@ class JvpInterpreter(Interpreter):
             own = given
             if context.materialize_grads:
                 given = [
-                    operators.zeros_like(arg.detach())
+                    zeros_like(arg.detach())
                     if tangent is None and isinstance(arg, Tensor) and can_require_grad(arg._array)
                     else tangent
                     for arg, tangent in zip(args, given, strict=True)
@@ -434,9 +435,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         )
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
     return tuple(
-        operators.zeros_like(output.detach())
-        if output.requires_grad and id(output) not in found
-        else found.get(id(output))
+        zeros_like(output.detach()) if output.requires_grad and id(output) not in found else found.get(id(output))
         for output in outputs
     )
 

@@ -22,6 +22,7 @@ from ..autograd.grad_mode import inference_mode
 from ..autograd.graph_task import leaves_of
 from ..autograd.mutation import copies_of_overwritten
 from ..dispatch.decorators import tensors as operators
+from ..dispatch.torch_dispatch import zeros_like
 from ..tape import modes
 from ..tape.aliases import detached
 from ..tape.edges import edge_of
@@ -121,7 +122,7 @@ class Reverse(Transform):
         with inference_mode(False):
             found = gradients(outputs, self.inputs, vectors, retain_graph, create_graph, allow_unused=True)
         return [
-            operators.zeros_like(leaf.detach()) if gradient is None else gradient
+            zeros_like(leaf.detach()) if gradient is None else gradient
             for leaf, gradient in zip(self.inputs, found, strict=True)
         ]
 
@@ -239,7 +240,7 @@ def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool) -> Ca
         if output.requires_grad:
             found = reverse.gradients(output, None, outside, outside)
         else:
-            found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
+            found = [zeros_like(leaf.detach()) for leaf in reverse.inputs]
         if outside and type(output) is BatchedTensor and not reverse.is_tracked_in_batch([output]):
             found = [_outside_of_batch(gradient) for gradient in found]
         results = tree_unflatten(found, tree_flatten(copies)[1])
@@ -335,7 +336,7 @@ def pulled(
             roots, vectors = zip(*used, strict=True)
             found = reverse.gradients(roots, vectors, retain_graph, record)
         else:
-            found = [operators.zeros_like(leaf.detach()) for leaf in reverse.inputs]
+            found = [zeros_like(leaf.detach()) for leaf in reverse.inputs]
         return tree_unflatten(found, structure)
 
     outside_value = outside and reverse.outside_recorded
@@ -409,10 +410,7 @@ def pushed(
         modes.switch("inference", inference)
         level.end()
         level.leave()
-    carried = [
-        operators.zeros_like(value) if tangent is None else tangent
-        for value, tangent in zip(values, found, strict=True)
-    ]
+    carried = [zeros_like(value) if tangent is None else tangent for value, tangent in zip(values, found, strict=True)]
     results = (tree_unflatten(values, shape), tree_unflatten(carried, shape))
     return (*results, aux) if has_aux else results
 
@@ -446,7 +444,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
         outside = bool(roots) and reverse.is_recorded_outside(roots)
         with inference_mode(False):
-            vectors = [tracked(operators.zeros_like(root.detach()), reverse) for root in roots]
+            vectors = [tracked(zeros_like(root.detach()), reverse) for root in roots]
             products = reverse.gradients(roots, vectors, True, True) if roots else ()
 
     def push(*tangents: Any) -> Any:
@@ -495,7 +493,7 @@ def _changeable(leaf: Tensor) -> Tensor:
 
 
 def _zeros_for_leaf(leaf: Any) -> Any:
-    return operators.zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf
+    return zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf
 
 
 # --- functionalization ------------------------------------------------------------------------------------------

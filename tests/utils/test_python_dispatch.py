@@ -280,3 +280,81 @@ FakeTensorMode()
 assert FakeTensor in DISPATCHING
 """
     subprocess.run([sys.executable, "-c", text], check=True)
+
+
+class Container(torch.Tensor):
+    """A tensor that contains another, whose values are elsewhere."""
+
+    @staticmethod
+    def __new__(cls, elem, requires_grad=False):
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, elem.size(), elem.stride(), elem.storage_offset(), dtype=elem.dtype, requires_grad=requires_grad
+        )
+        made.elem = elem.detach()
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        result = func(
+            *torch.utils._pytree.tree_map_only(cls, lambda x: x.elem, args),
+            **torch.utils._pytree.tree_map_only(cls, lambda x: x.elem, kwargs or {}),
+        )
+        return torch.utils._pytree.tree_map_only(torch.Tensor, cls, result)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (300, 200)])
+def test_a_wrapper_has_the_strides_and_the_offset_that_it_is_given(shape):
+    wrapper = Container(torch.zeros(shape).t()[1:])
+    assert wrapper.stride() == (1, shape[1]) and wrapper.storage_offset() == 1
+    assert not wrapper.is_contiguous() and wrapper.mT.is_contiguous() is False
+    assert Container(torch.zeros(shape)).is_contiguous()
+    assert not Container(torch.zeros(shape))._array.flags.writeable
+
+
+def test_a_wrapper_needs_no_memory():
+    huge = torch.Tensor._make_wrapper_subclass(Container, (10**6, 10**6))
+    assert huge.shape == (10**6, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"storage_offset": 3}, "setting storage offset without stride not supported"),
+        ({"strides": (3,)}, r"dimensionality of sizes \(2\) must match dimensionality of strides \(1\)"),
+        ({"dtype": torch.int64, "requires_grad": True}, "Only Tensors of floating point and complex dtype can"),
+    ],
+)
+def test_descriptions_of_wrappers_are_checked(options, message):
+    with pytest.raises(RuntimeError, match=message):
+        torch.Tensor._make_wrapper_subclass(Container, (2, 3), **options)
+
+
+def test_a_class_with_torch_dispatch_alone_overrides_no_functions():
+    assert Container.__torch_function__ is torch._C._disabled_torch_function_impl
+
+    class Both(Container):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_function__(func, types, args, kwargs)
+
+    assert Both.__torch_function__ is not torch._C._disabled_torch_function_impl
+
+
+def test_gradients_by_plain_vectors_are_plain():
+    x = Container(torch.ones(2), requires_grad=True)
+    (gradient,) = torch.autograd.grad((x * 3).sum(), x, torch.tensor(1.0))
+    assert type(gradient) is torch.Tensor and gradient.tolist() == [3.0, 3.0]
+
+
+def test_missing_derivatives_of_wrappers_are_wrappers():
+    x = Container(torch.ones(2))
+    unused = Container(torch.ones(2), requires_grad=True)
+    root = Container(torch.ones(2), requires_grad=True).sum()
+    found = [
+        torch.autograd.grad(root, unused, materialize_grads=True)[0],
+        torch.func.grad(lambda x: x.detach().sum())(x),
+        torch.func.jvp(lambda x: x.detach(), (x,), (x,))[1],
+        torch.autograd.functional.jacobian(lambda x: x.detach(), x, vectorize=True),
+        torch.autograd.functional.hessian(torch.sum, x),
+    ]
+    assert [(type(each), each.elem.count_nonzero().item()) for each in found] == [(Container, 0)] * 5

@@ -6,6 +6,8 @@ chain ends there and offsets count from the first element that was passed, as in
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -227,9 +229,35 @@ def root_of(array: Array) -> Array:
     return numpy.empty(0, array.dtype) if isinstance(array, Released) else owner(array)
 
 
-def without_elements(shape: tuple[int, ...], kind: numpy.dtype[Any]) -> numpy.ndarray[Any, Any]:
-    """Return a read-only array whose elements share one zero."""
-    return numpy.broadcast_to(numpy.zeros((), kind), shape)
+_SMALL = 1 << 16
+"""Up to this number of bytes, zeroing memory takes less time than mapping it."""
+
+
+def without_elements(
+    shape: tuple[int, ...], kind: numpy.dtype[Any], stride: tuple[int, ...] | None = None, offset: int = 0
+) -> Array:
+    """Return a read-only array of zeros. Large arrays take addresses, but no memory.
+
+    `stride` and `offset` count elements. Without `stride`, the array is contiguous.
+
+    Raises:
+        RuntimeError: if `shape` and `stride` have different lengths.
+    """
+    steps = row_major_steps(shape) if stride is None else stride
+    span = checked_bytes(shape, steps, offset, kind.itemsize, operation="empty_strided")
+    try:
+        memory = numpy.zeros(span, "u1") if span <= _SMALL else numpy.frombuffer(_mapped(span), "u1")
+    except (MemoryError, OSError, OverflowError, ValueError):  # there are not enough addresses
+        return numpy.broadcast_to(numpy.zeros((), kind), shape)
+    memory.flags.writeable = False
+    return strided(memory, shape, steps, offset, kind)
+
+
+def _mapped(span: int) -> mmap.mmap:
+    """Return `span` bytes that can only be read. They are zeros, and reading them takes no memory."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, span, access=mmap.ACCESS_READ)
+    return mmap.mmap(-1, span, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ)
 
 
 # --- DLPack ---

@@ -7,12 +7,14 @@ from typing import Any, TypeVar
 from ... import dtypes
 from ...dispatch.decorators import public
 from ...kernels.memory import storage
+from ...kernels.memory.bounds import whole
 from ...tape import modes
 from ...tape.inference_tensors import share_inference
 from ...tape.torch_dispatch import disabled_torch_dispatch_impl
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, can_require_grad, make_subclass, new
-from ..shape.view import alias
+from ..shape.view import alias, checked_sizes
+from .conversion import checked_dtype
 
 T = TypeVar("T", bound=Tensor)
 
@@ -68,18 +70,37 @@ def _make_wrapper_subclass(
     dtype: dtypes.dtype | None = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
     requires_grad: bool = False, *others: Any, **named: Any,
 ) -> T:  # fmt: skip
-    """A leaf of type `cls` with a size and a dtype, but without elements.
+    """A leaf of type `cls` with a size, strides and a dtype, but without elements.
 
     All elements read as zeros.
 
     This is for classes that contain tensors, and define `__torch_dispatch__` to compute with these tensors. Other
     arguments that describe memory have no effect.
+
+    Raises:
+        TypeError: if an argument has the wrong type.
+        RuntimeError: if the tensor cannot require grad, or has an offset but no strides, or too many or few strides.
     """
     _check(cls)
     if cls.__torch_dispatch__ is disabled_torch_dispatch_impl:  # type: ignore[attr-defined]
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
-    kind = dtypes.get_default_dtype() if dtype is None else dtype
-    return make_subclass(cls, storage.without_elements(tuple(size), kind.numpy), requires_grad)  # type: ignore[return-value]
+    for name in named:
+        if name not in _WITHOUT_EFFECT:
+            raise TypeError(f"_make_wrapper_subclass() got an unexpected keyword argument '{name}'")
+    kind = checked_dtype(dtype, "_make_wrapper_subclass") or dtypes.get_default_dtype()
+    steps = None if strides is None else tuple(map(whole, strides))
+    if steps is None and storage_offset:
+        raise RuntimeError("setting storage offset without stride not supported")
+    shape = checked_sizes(size, "_make_wrapper_subclass", "size", 2)
+    array = storage.without_elements(shape, kind.numpy, steps, whole(storage_offset or 0))
+    if requires_grad and not can_require_grad(array):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return make_subclass(cls, array, requires_grad)  # type: ignore[return-value]
+
+
+_WITHOUT_EFFECT = {
+    "dispatch_sizes_strides_policy", "dispatch_device", "dispatch_layout", "_extra_dispatch_keys", "storage_size",
+}  # fmt: skip
 
 
 def _check(cls: Any) -> None:
