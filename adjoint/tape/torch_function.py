@@ -247,7 +247,7 @@ def subclassed(cls: type[Tensor]) -> None:
     if cls.__torch_dispatch__ is not disabled_torch_dispatch_impl:  # type: ignore[attr-defined]
         cls._takes_operators_over()
         if getattr(cls.__torch_function__, "__func__", None) is torch_function:  # `__torch_dispatch__` is enough
-            cls.__torch_function__ = disabled_torch_function_impl  # type: ignore[assignment]
+            cls.__torch_function__ = disabled_torch_function_impl
     if cls.__torch_function__ is not disabled_torch_function_impl:
         LATE.wrap_public_functions()
 
