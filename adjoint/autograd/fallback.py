@@ -50,20 +50,27 @@ class WarnNotImplemented(Underived):
 WarnNotImplemented.__name__ = "CppFunction"  # as PyTorch shows it
 
 
-def without_derivative(called: str, kernel: Callable[..., Any], args: tuple[Any, ...], names: dict[str, Any]) -> Any:
+def without_derivative(
+    called: str, kernel: Callable[..., Any], args: tuple[Any, ...], names: dict[str, Any], changed: list[bool]
+) -> Any:
     """Run the kernel of the operator `called`. Autograd records the call as usual.
 
-    Backward then reports that the operator has no derivative.
+    Backward then reports that the operator has no derivative. `changed`: for each result, whether it is a changed
+    argument.
     """
     result = kernel(*args, **names)
     inputs = [each for each in _tensors((args, tuple(names.values()))) if each.requires_grad]
     if _mode[0] == "nothing" or not (modes.is_grad_enabled() and inputs):
         return result
-    for output in _tensors(result):
-        if output.requires_grad:
-            output.register_hook(lambda grad: _warn(called))
-        elif can_require_grad(output._array) and output._base is None:
-            output._edge = (WarnNotImplemented(called, inputs, output), 0)
+    for each, is_changed in zip([result] if len(changed) == 1 else result or (), changed, strict=False):
+        for output in _tensors(each):
+            base = output._base
+            if output.requires_grad:
+                output.register_hook(lambda grad: _warn(called))
+                if is_changed and base is not None and base.requires_grad:
+                    base.register_hook(lambda grad: _warn(called))
+            elif can_require_grad(output._array) and base is None and not is_changed:
+                output._edge = (WarnNotImplemented(called, inputs, output), 0)
     return result
 
 

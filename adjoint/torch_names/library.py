@@ -16,6 +16,7 @@ tensor([3., 3.])
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -53,6 +54,9 @@ _KEY = re.compile(
     r"Conjugate|Negative|ZeroTensor|Tracer|CPU|CUDA|Meta|MPS|XPU|HPU|XLA|HIP|VE|IPU|MTIA|MAIA|Lazy|Mkldnn|Vulkan|PrivateUse)\w*"
 )
 """The names of dispatch keys."""
+
+_DEFINED = {"aten", "prims"}
+"""The namespaces that belong to a library of the kind "DEF"."""
 
 _KIND = re.compile(
     r"(Tensor|SymInt|SymBool|int|float|bool|complex|Scalar|ScalarType|str|Device|Layout|MemoryFormat|Generator|Dimname|Storage|Any|"
@@ -145,6 +149,8 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
 class Library:
     """A set of operators in a namespace. `define` adds a signature, and `impl` adds a function.
 
+    Both are removed with the last reference to the library.
+
     Raises:
         ValueError: if the kind is not "DEF", "FRAGMENT" or "IMPL", or if the namespace is reserved.
     """
@@ -154,14 +160,18 @@ class Library:
             raise ValueError(f"Unsupported kind: {kind}")
         if ns == "prim":
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
-        if kind == "DEF" and ns in ("aten", "prims"):
+        if kind == "DEF" and ns in _DEFINED:
             raise RuntimeError(
                 f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your definitions in "
                 'a single TORCH_LIBRARY block: use the kind "FRAGMENT".'
             )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._defined: list[tuple[str, str]] = []
-        self._given: list[tuple[str, str]] = []
+        self._given: list[tuple[str, str, Any]] = []
+        self._destroy = weakref.finalize(self, _remove, self._defined, self._given, ns if kind == "DEF" else "")
+        self._destroy.atexit = False
+        if kind == "DEF":
+            _DEFINED.add(ns)
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
@@ -204,6 +214,20 @@ class Library:
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if not _KEY.fullmatch(key):
             raise RuntimeError(f"could not parse dispatch key: {key}")
+        if key == "Meta" and "CompositeImplicitAutograd" in KERNELS.get(
+            f"{self.ns}::{str(op_name).rpartition('::')[2]}", {}
+        ):
+            raise RuntimeError(
+                f"We should not register a meta kernel directly to the operator '{op_name}', because it has a "
+                "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure that we have "
+                "meta kernels for the base ops that it decomposes into."
+            )
+        if self.dispatch_key not in ("", key):
+            raise RuntimeError(
+                f'impl("{op_name}", ...): Explicitly provided dispatch key ({key}) is inconsistent with the dispatch key of the '
+                f"enclosing TORCH_LIBRARY_IMPL block ({self.dispatch_key}).  Please declare a separate TORCH_LIBRARY_IMPL block "
+                "for this dispatch key and move your impl() there."
+            )
         name = op_name if isinstance(op_name, str) else op_name.name()
         space, separated, rest = name.rpartition("::")
         if separated and space != self.ns:
@@ -212,22 +236,24 @@ class Library:
                 f"enclosing TORCH_LIBRARY_FRAGMENT block ({self.ns}).  Give the function with a library of that namespace."
             )
         key = "Autograd" if key.startswith("Autograd") else key
-        self._given.append((_implemented(f"{self.ns}::{rest}", key, fn), key))
+        self._given.append((_implemented(f"{self.ns}::{rest}", key, fn), key, fn))
 
     def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
         """Accept a function for operators without kernels. The function is never called."""
 
-    def _destroy(self) -> None:
-        """Remove the operators that were defined here, and the functions that were registered."""
-        for qualname, overload in self._defined:
-            packet = REGISTERED.get(qualname)
-            if packet is not None:
-                packet._definitions.pop(overload, None)
-                if not packet._definitions:
-                    del REGISTERED[qualname]
-        for name, key in self._given:
-            KERNELS.get(name, {}).pop(key, None)
-        self._defined, self._given = [], []
+
+def _remove(defined: list[tuple[str, str]], given: list[tuple[str, str, Any]], namespace: str) -> None:
+    """Remove the operators that a library has defined, the functions that it has registered, and its claim to a namespace."""
+    for qualname, overload in defined:
+        packet = REGISTERED.get(qualname)
+        if packet is not None:
+            packet._definitions.pop(overload, None)
+            if not packet._definitions:
+                del REGISTERED[qualname]
+    for name, key, function in given:
+        if KERNELS.get(name, {}).get(key) is function:
+            del KERNELS[name][key]
+    _DEFINED.discard(namespace)
 
 
 @contextmanager
@@ -283,26 +309,49 @@ def _registered(op: Any, who: str) -> CustomOpDef:
     raise ValueError(f"{who}({op}): got unexpected type for op: {type(op)}")
 
 
-def define(qualname: str, schema: Any = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
-    """Define an operator by its name and its schema, such as "(Tensor x) -> Tensor"."""
+def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
+    """Define an operator by its name and its schema, such as "(Tensor x) -> Tensor".
+
+    In the older form `define(library, schema)`, the schema starts with the name. This form decorates the function.
+    """
+    if isinstance(qualname, Library):
+        library = qualname
+
+        def defined(function: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(library.define(schema), function)
+            return function
+
+        return defined
     if schema is None:
         return lambda function: (define(qualname, infer_schema(function, mutates_args=())), function)[1]
     namespace, name, overload = _parts(qualname)
     CustomOpDef(namespace, name, _checked_schema(schema), overload=overload)
+    if lib is not None:
+        lib._defined.append((f"{namespace}::{name}", overload))
     return None
 
 
-def impl(qualname: str, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None) -> Any:
+def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = None) -> Any:
     """Register the function that computes an operator on these devices ("cpu", "default").
 
-    Without `func`, return a decorator.
+    Without `func`, return a decorator. So does the older form `impl(library, name, dispatch_key)`.
     """
+    if isinstance(qualname, Library):
+        library, key = qualname, func or ""
+
+        def implemented(function: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(types, function, key)
+            return function
+
+        return implemented
     if func is None:
         return lambda function: impl(qualname, types, function, lib=lib)
     _parts(qualname)  # raises an error for other forms
     for kind in [types] if isinstance(types, str) else types:
         key = {"cpu": "CPU", "default": "CompositeExplicitAutograd"}.get(kind, kind)
-        _implemented(qualname, key, func)
+        name = _implemented(qualname, key, func)
+        if lib is not None:
+            lib._given.append((name, key, func))
     return func
 
 

@@ -27,6 +27,7 @@ from .jacobians import (
     backward_jacobians,
     backward_product,
     complex_ones,
+    elements_of,
     forward_along,
     forward_jacobians,
     forward_product,
@@ -357,7 +358,7 @@ def gradients_along(mapping: Mapping, output: int, vector: Array, directions: li
         if gradient is None:
             found.append(joined([numpy.zeros((), u.dtype) for u in along]))
         else:
-            flat = to_dense(gradient._array).reshape(-1)
+            flat = to_dense(elements_of(gradient)).reshape(-1)
             found.append(joined([part @ u for part, u in zip((flat.real, flat.imag), along, strict=False)]))
     return found
 

@@ -17,6 +17,7 @@ from ...kernels.runtime.floating import is_inexact
 from ...kernels.runtime.lazy_conj import materialize
 from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.sparse.layouts import all_stored, coalesce, places_in_dense, to_dense
+from ...tape.torch_dispatch import DISPATCHING
 from ...tensor import Tensor, wrap
 from ..backward import grad
 
@@ -70,6 +71,8 @@ class Mapping:
 
         For a sparse tensor, only the stored elements move unless `every` is true.
         """
+        if type(source) in DISPATCHING:
+            return list(self.inputs), elements_of(source), None
         if type(source._array) is not SparseArray:
             return list(self.inputs), source._array, None
         array = (all_stored if every else coalesce)(source._array).copy()
@@ -93,7 +96,7 @@ class Mapping:
                         f"but got: {what}s {expected} and {actual}."
                     )
         self.watch()
-        return [materialize(result._array) for result in results]
+        return [materialize(elements_of(result)) for result in results]
 
     def part_of_outputs(self, part: str) -> Mapping:
         """Return the same function with complex outputs replaced by their real or imaginary parts."""
@@ -129,6 +132,15 @@ class Mapping:
         return other
 
 
+def elements_of(tensor: Tensor) -> Any:
+    """Return the elements. The class of a tensor with `__torch_dispatch__` copies them."""
+    if type(tensor) not in DISPATCHING:
+        return tensor._array
+    copy = wrap(numpy.zeros(tensor.shape, tensor._array.dtype))
+    copy.copy_(tensor.detach())
+    return copy._array
+
+
 def is_source(value: Any) -> bool:
     """Return whether `value` is an input whose gradient is checked."""
     return isinstance(value, Tensor) and value.requires_grad
@@ -152,6 +164,8 @@ def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
     inputs, elements, array = mapping.moving(source, every=not mapping.masked)
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
+        if type(source) in DISPATCHING:
+            source.detach().copy_(wrap(elements.copy()))
         return mapping.evaluate(eps, index, inputs)
 
     found = finite_differences.jacobians(evaluate, elements, eps)
@@ -168,6 +182,8 @@ def numerical_along(mapping: Mapping, source: Tensor, directions: Sequence[Array
     inputs, elements, array = mapping.moving(source, every=False)
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
+        if type(source) in DISPATCHING:
+            source.detach().copy_(wrap(elements.copy()))
         return mapping.evaluate(eps, index, inputs)
 
     def step(direction: Array) -> Array:
@@ -215,7 +231,7 @@ def backward_jacobians(mapping: Mapping, output: int) -> list[Array]:
         vector[column] = 1
         for matrix, gradient in zip(found, backward_product(mapping, output, vector), strict=True):
             if gradient is not None:
-                matrix[:, column] = to_dense(gradient._array).reshape(-1)
+                matrix[:, column] = to_dense(elements_of(gradient)).reshape(-1)
     return found
 
 
@@ -260,7 +276,7 @@ def forward_along(mapping: Mapping, number: int, direction: Array) -> list[Array
     return [
         numpy.zeros(output._array.size, output._array.dtype)
         if product is None
-        else materialize(product._array).reshape(-1)
+        else materialize(elements_of(product)).reshape(-1)
         for product, output in zip(products, mapping.outputs, strict=True)
     ]
 

@@ -281,7 +281,8 @@ class CustomOpDef:
         if "CPU" not in self._kernels and "CompositeImplicitAutograd" in self._kernels:
             return self.kernel()(*positional, **keywords)
         if self._is_bare and self._backward is None and self._vmap is None:
-            return without_derivative(self._qualname, self.kernel(), tuple(positional), keywords)
+            changed = [each.alias_info is not None and each.alias_info.is_write for each in self._signature.returns]
+            return without_derivative(self._qualname, self.kernel(), tuple(positional), keywords, changed)
         if self._signature.is_mutable and not self._signature.returns:
             with no_grad():
                 self._computed(arguments)

@@ -139,6 +139,55 @@ PROGRAMS = {
             t(AF.hessian, g, x)
             t(AF.jacobian, f, x, create_graph=True)
     """,
+    "of_tensors_of_a_class_that_computes_with_others": """
+        from torch.utils._pytree import tree_map
+        class Wrapper(torch.Tensor):
+            @staticmethod
+            def __new__(cls, inner, requires_grad=False):
+                memory = dict(strides=inner.stride(), storage_offset=inner.storage_offset(), dtype=inner.dtype)
+                made = torch.Tensor._make_wrapper_subclass(cls, inner.size(), requires_grad=requires_grad, **memory)
+                made.inner = inner.detach()
+                return made
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                args, kwargs = tree_map(lambda x: x.inner if isinstance(x, cls) else x, (args, kwargs or {}))
+                result = func(*args, **kwargs)
+                return tree_map(lambda x: cls(x) if isinstance(x, torch.Tensor) else x, result)
+        def shown(found):
+            for each in found if isinstance(found, tuple) else (found,):
+                show(type(each).__name__, tuple(each.shape), each.requires_grad, each.detach().inner)
+        class Derived(Wrapper):
+            pass
+        disabled = torch._C._disabled_torch_function_impl
+        show(Wrapper.__torch_function__ is disabled, Derived.__torch_function__ is disabled)
+        w, u = Wrapper(x), Wrapper(v)
+        shown(AF.vjp(lambda a: a.detach(), w, u))
+        shown(AF.vjp(lambda a: a.sum(), w))
+        shown(AF.jvp(lambda a: a.detach(), w, u))
+        shown(AF.jvp(lambda a: a.unsqueeze(0).repeat(4), Wrapper(torch.tensor(3.))))
+        for product in (AF.vhp, AF.hvp):
+            shown(product(lambda a: (3 * a).sum(), w, u))
+            shown(product(g, w, u))
+        shown(AF.jacobian(f, w))
+        shown(AF.hessian(g, w))
+        for shape, turned in (((2, 3), False), ((2, 3), True), ((0, 2), False), ((), False)):
+            inner = torch.zeros(shape).t() if turned else torch.zeros(shape)
+            show(Wrapper(inner).stride(), Wrapper(inner).is_contiguous(), Wrapper(torch.zeros(7)[2:]).storage_offset())
+        d = Wrapper(torch.rand(2, 2, dtype=torch.double), requires_grad=True)
+        e = Wrapper(torch.rand(2, 2, dtype=torch.double), requires_grad=True)
+        exponents = lambda a: AF.jacobian(lambda b: b.exp().sum(dim=1), a, create_graph=True)
+        show(torch.autograd.gradcheck(exponents, d))
+        show(torch.autograd.gradcheck(lambda a, b: AF.vhp(g, a, b, create_graph=True), (d, e)))
+        show(torch.autograd.gradcheck(lambda a, b: a * b, (d, e), fast_mode=True))
+        class Thrice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, a):
+                return a * 2
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 3
+        show(type(torch.autograd.grad(Thrice.apply(d), d, torch.ones(2, 2, dtype=torch.double))[0]).__name__)
+    """,
 }
 
 test_program_shows_the_same = program_test(

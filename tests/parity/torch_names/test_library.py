@@ -159,6 +159,80 @@ LIBRARY = {
         raises(lambda: library.impl("a::b::c", "cpu", lambda x: x))
         raises(lambda: library.define("without_namespace", "(Tensor x) -> Tensor"))
     """,
+    "life of libraries": """
+        import gc
+        def defined(number, kind="FRAGMENT"):
+            own = library.Library("lives", kind)
+            own.define("once(Tensor x) -> Tensor")
+            own.impl("once", lambda x: x + number, "CPU")
+            show(torch.ops.lives.once(x))
+        for number in (1, 2):
+            defined(number)
+            gc.collect()
+            show(hasattr(torch.ops.lives, "once"))
+        own = library.Library("lives", "DEF")
+        for kind in ("DEF", "OTHER"):
+            raises(lambda: library.Library("lives", kind))
+        other = library.Library("lives", "FRAGMENT")
+        @library.define(own, "older(Tensor x) -> Tensor")
+        def older(x):
+            return x * 3
+        show(torch.ops.lives.older(x), older(x))
+        other.define("oldest(Tensor x) -> Tensor")
+        @library.impl(other, "oldest", "CPU")
+        def oldest(x):
+            return x * 4
+        show(torch.ops.lives.oldest(x), oldest(x))
+        library.define("lives::tied", "(Tensor x) -> Tensor", lib=other)
+        library.impl("lives::tied", "cpu", lambda x: x * 5, lib=other)
+        show(torch.ops.lives.tied(x))
+        raises(lambda: own.impl("older", [], "CPU"))
+        for key in ("Meta", "Conjugate"):
+            try:
+                library.Library("lives", "IMPL", "CPU").impl("older", older, key)
+            except RuntimeError as error:
+                show(str(error).split("(Error")[0].strip())
+        del other
+        gc.collect()
+        show(hasattr(torch.ops.lives, "tied"), hasattr(torch.ops.lives, "oldest"), hasattr(torch.ops.lives, "older"))
+        del own
+        gc.collect()
+        show(hasattr(torch.ops.lives, "older"))
+        library.Library("lives", "DEF")
+    """,
+    "backward through operators without derivative": """
+        import warnings
+        kept = []
+        def bare(schema, kernel):
+            name = f"bare{len(kept)}"
+            kept.append(library.Library("without", "FRAGMENT"))
+            kept[-1].define(name + schema)
+            kept[-1].impl(name, kernel, "CPU")
+            return getattr(torch.ops.without, name).default
+        def counted(function):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                raises(function)
+            show(len(found))
+        def changed(x, y):
+            with torch.no_grad():
+                x.sin_()
+                y.cos_()
+            return x, y
+        x = torch.ones(3, requires_grad=True)
+        w, v = x.clone(), x.clone()
+        a, b = w[0], v[1]
+        z = bare("(Tensor(a!) self, Tensor(b!) y) -> (Tensor(a!), Tensor(b!))", changed)(a, b)
+        for each in (w, v, z[0], z[1], a, b):
+            counted(lambda: each.sum().backward(retain_graph=True))
+        show(x.grad)
+        for kernel, result in ((lambda x, y: x.detach().add_(y.detach()) is None or x, "Tensor(a!)"), (lambda x, y: x.detach().clone(), "Tensor(a!)"), (lambda x, y: x.detach().clone(), "Tensor")):
+            plain = torch.ones(3)
+            out = bare(f"(Tensor(a!) self, Tensor other) -> {result}", kernel)(plain, x)
+            show(plain.requires_grad, out.requires_grad, plain)
+            if out.requires_grad:
+                counted(lambda: out.sum().backward())
+    """,
     "tests of operators": """
         def checked(op, *args, **options):
             try:
