@@ -19,8 +19,7 @@ _LATE = {
     "grad": "grad",
 }
 __getattr__ = late_names(__name__, _LATE)
-# After the star import above, which must not import these modules.
-modules.__all__ += sorted(name for name, place in LATE.items() if name != place)
+modules.list_late_names()
 
 
 def __dir__() -> list[str]:

@@ -203,3 +203,11 @@ LATE = {
     "transformer": "transformer",
 }
 __getattr__ = late_names(__name__, LATE)
+
+
+def list_late_names() -> None:
+    """Add the names that are imported on first use to `__all__`.
+
+    `adjoint.nn` calls this function after its star import, which would import these modules.
+    """
+    __all__.extend(sorted(name for name, place in LATE.items() if name != place))
