@@ -196,9 +196,15 @@ def _sum(one, other):
     return other if one is None else one + other
 
 
-def _number(value):
+def _tolerance(function, name, value):
     """Return a tolerance in the form of the kernel's argument. A tensor has one tolerance per matrix."""
-    return value.detach()._array if isinstance(value, Tensor) else value
+    if not isinstance(value, Tensor):
+        return value
+    if value.is_complex():
+        raise RuntimeError(
+            f"torch.linalg.{function}: {name} tensor of complex type is not supported. Got {value.dtype.scalar_type}"
+        )
+    return value.detach()._array
 
 
 @public(namespace="linalg", numpy_names=True)
@@ -215,7 +221,8 @@ def pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     tensor([[0.5000, 0.0000],
             [0.0000, 0.0000]])
     """
-    return tensors.linalg_pinv(input, _number(atol), _number(rcond if rtol is None else rtol), hermitian, out=out)
+    relative = _tolerance("pinv", "rcond", rcond) if rtol is None else _tolerance("pinv", "rtol", rtol)
+    return tensors.linalg_pinv(input, _tolerance("pinv", "atol", atol), relative, hermitian, out=out)
 
 
 @public(method=True, numpy_names=True)
@@ -280,7 +287,8 @@ def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=N
     """The number of singular values above `max(atol, rtol * the largest)`. `tol` is an older name of `atol`."""
     if tol is not None:
         atol, rtol = tol, 0.0
-    return tensors.linalg_matrix_rank(input, _number(atol), _number(rtol), hermitian, out=out)
+    tolerances = [_tolerance("matrix_rank", name, value) for name, value in (("atol", atol), ("rtol", rtol))]
+    return tensors.linalg_matrix_rank(input, *tolerances, hermitian, out=out)
 
 
 @public(namespace="linalg", numpy_names=True)
