@@ -284,6 +284,12 @@ EXCUSES = [
         "jvp of results changed in place of cumprod",
     ),
     Excuse(
+        "PyTorch's meta functions write dtypes in another way",
+        "^meta of mixed dtypes",
+        "of type Double and B of type Float instead, expected .*of type torch.float64 and B of type torch.float32",
+        "meta of mixed dtypes of solve",
+    ),
+    Excuse(
         "the error names the library",
         "^vmap",
         "is being called inside adjoint",
