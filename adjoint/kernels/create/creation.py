@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
-from numpy._core.umath import clip  # type: ignore[attr-defined]  # the ufunc: `numpy.clip` is written in Python
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS, accelerated
@@ -200,29 +199,20 @@ def eye(n: int, m: int, kind: dtype) -> Array:
 
 def tril_indices(row: int, col: int, offset: int) -> Array:
     """Return the rows and columns of the elements on and below a diagonal, in row-major order."""
-    ends = clip(numpy.arange(row) + (offset + 1), 0, col)
-    return _indices(0 * ends, ends)
+    return _indices(numpy.greater_equal, row, col, offset)
 
 
 def triu_indices(row: int, col: int, offset: int) -> Array:
     """Return the rows and columns of the elements on and above a diagonal, in row-major order."""
-    starts = clip(numpy.arange(row) + offset, 0, col)
-    return _indices(starts, numpy.full_like(starts, col))
+    return _indices(numpy.less_equal, row, col, offset)
 
 
-def _indices(starts: Array, ends: Array) -> Array:
-    """Return the rows and columns of the elements between `starts` and `ends` of each row."""
-    (rows,) = (starts < ends).nonzero()
-    starts, ends = starts[rows], ends[rows]
-    stops = (ends - starts).cumsum()
-    result = numpy.zeros((2, stops[-1] if stops.size else 0), numpy.int64)
-    result[1] = 1
-    places = stops - (ends - starts)
-    starts[1:] -= ends[:-1] - 1
-    result[1, places] = starts
-    rows[1:] -= rows[:-1].copy()
-    result[0, places] = rows
-    return result.cumsum(1, out=result)
+def _indices(compare: numpy.ufunc, row: int, col: int, offset: int) -> Array:
+    """Return the rows and columns of the elements for which `compare(row + offset, column)` is true."""
+    (places,) = compare.outer(numpy.arange(offset, row + offset), numpy.arange(col)).ravel().nonzero()
+    result = numpy.empty((2, places.size), numpy.int64)
+    numpy.divmod(places, max(col, 1), out=(result[0], result[1]))
+    return result
 
 
 # --- complex numbers ------------------------------------------------------------------------------------------
