@@ -175,28 +175,47 @@ def lcm(x: T, y: T) -> T:
 
 @loops
 def floor_divide(x: T, y: T) -> T:
-    """Return the quotient of integers, rounded down. A divisor of 0 counts as 1.
-
-    Processors divide integers one at a time, so the quotient is computed in float64 and checked.
-    """
-    divisor = where(y == 0, 1, y)
-    if x.type.kind == "i":
-        divisor = where(y == -1, 1, divisor)  # the quotient of the least integer would overflow
-    quotient = f64(x) / f64(divisor)
-    whole = T(where(fabs(quotient) < 2.0**62, quotient, 0))
-    left = x - whole * divisor
-    if reduce_or((_magnitude(left) >= _magnitude(divisor)) | ((left != 0) & ((left < 0) != (x < 0)))):
-        whole = _divided_one_by_one(x, divisor, x.type.width)
-        left = x - whole * divisor
-    whole = where((left != 0) & ((left < 0) != (divisor < 0)), whole - 1, whole)
-    return where(y == -1, 0 - x, whole) if x.type.kind == "i" else whole
+    """Return the quotient of integers, rounded down. A divisor of 0 counts as 1."""
+    return _quotient(x, y, True)
 
 
 @loops
-def _divided_one_by_one(x: T, divisor: T, WIDTH: Static) -> T:
+def remainder_of_integers(x: T, y: T) -> T:
+    """Return the remainder of the division of integers that rounds towards zero. A divisor of 0 counts as 1."""
+    return x - _quotient(x, y, False) * where(y == 0, 1, y)
+
+
+@loops
+def _quotient(x: T, y: T, DOWN: Static) -> T:
+    """Return the quotient of integers, rounded down or towards zero. A divisor of 0 counts as 1.
+
+    Processors divide integers one at a time. Integers of 32 bits are divided in float64: the rounded quotient has the
+    same integer part, because other quotients differ from integers by at least the reciprocal of the divisor.
+    """
+    divisor = where(y == 0, 1, y)
+    if T.element.bits < 64:
+        return T(_rounded(f64(x) / f64(divisor), DOWN))
+    if x.type.kind == "u":
+        return _divided_one_by_one(x, divisor, x.type.width, DOWN)
+    divisor = where(y == -1, 1, divisor)  # the quotient of the least integer would overflow
+    whole = T(i32(_rounded(f64(i32(x)) / f64(i32(divisor)), DOWN)))
+    if reduce_or((T(i32(x)) != x) | (T(i32(divisor)) != divisor)):
+        whole = _divided_one_by_one(x, divisor, x.type.width, DOWN)
+    return where(y == -1, 0 - x, whole)
+
+
+@loops
+def _rounded(x: T, DOWN: Static) -> T:
+    return floor(x) if DOWN else trunc(x)
+
+
+@loops
+def _divided_one_by_one(x: T, divisor: T, WIDTH: Static, DOWN: Static) -> T:
     quotients, divisors = local(T.element, WIDTH), local(T.element, WIDTH)
     store(quotients, x)
     store(divisors, divisor)
     for i in rolled(WIDTH):
         quotients[i] = quotients[i] // divisors[i]
-    return load(quotients, WIDTH)
+    whole = load(quotients, WIDTH)
+    upward = (whole * divisor != x) & ((x < 0) != (divisor < 0))
+    return whole if DOWN else where(upward, whole + 1, whole)

@@ -125,6 +125,8 @@ class ExpressionWriter:
             return _SIMPLE[name](self, *self._ordered(operands, values))
         if name in FUNCTIONS and self.type.kind == "f":
             return lowering.call(FUNCTIONS[name], list(values), {})
+        if name == "fmod":
+            return lowering.call(elementary_power.remainder_of_integers, list(values), {})
         raise CompilationError(f"{name} has no compiled form for {self.type}")
 
     def _as_numbers(self, values: list[Value]) -> list[Value]:

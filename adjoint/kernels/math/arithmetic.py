@@ -182,20 +182,10 @@ def _floor_divide_of_integers(self: Array, other: Array) -> Any:
     return xp.floor_divide(self, other)
 
 
-@pointwise("remainder_cpu", "iu")
-def _remainder_of_integers(self: Array, other: Array) -> Any:
-    return self - xp.floor_divide(self, other) * other
-
-
 @pointwise("div_trunc_cpu", "iu")
 def _trunc_divide_of_integers(self: Array, other: Array) -> Any:
-    down = xp.floor_divide(self, other)
-    return down + xp.as_number((down * other != self) & ((self < 0) ^ (other < 0)))
-
-
-@pointwise("fmod_cpu", "iu")
-def _fmod_of_integers(self: Array, other: Array) -> Any:
-    return self - xp._trunc_divide_of_integers(self, other) * other
+    upward = xp.where(other < 0, other + 1, other - 1)
+    return xp.floor_divide(self + xp.where((self < 0) ^ (other < 0), upward, 0), other)
 
 
 def div_rounded(self: Array, other: Array, rounding_mode: str) -> Array:
@@ -225,11 +215,7 @@ def trunc_divide(self: Array, other: Array) -> Array:
     result = _divided(self, other, _trunc_divide_of_integers)
     if result is not NotImplemented:
         return result
-    quotient = numpy.floor_divide(self, other)
-    if self.dtype.kind == "i":
-        inexact = (quotient * other != self) & ((self < 0) != (other < 0))
-        quotient = quotient + inexact.astype(quotient.dtype)
-    return quotient
+    return numpy.floor_divide(self - numpy.fmod(self, other), other)
 
 
 @pointwise("div_floor_cpu")
@@ -257,13 +243,13 @@ def floor_divide(self: Array, other: Array) -> Array:
     return numpy.floor_divide(self, other)
 
 
-@pointwise("remainder_cpu")
-def _remainder_of_floats(self: Array, other: Array) -> Any:
+@pointwise("remainder_cpu", "fiu")
+def _remainder(self: Array, other: Array) -> Any:
     left = xp.fmod(self, other)
     return xp.where((left != 0) & ((other < 0) ^ (left < 0)), left + other, left)
 
 
-@by_expression(_remainder_of_floats)
+@by_expression(_remainder)
 @in_float32
 def remainder(self: Array, other: Array) -> Array:
     """Return the remainder of the division that rounds down.
@@ -273,7 +259,7 @@ def remainder(self: Array, other: Array) -> Array:
     if self.dtype.kind in "bc":
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
-        result = _divided(self, other, _remainder_of_integers)
+        result = _divided(self, other, _remainder)
         return numpy.asarray(numpy.remainder(self, other)) if result is NotImplemented else result
     result = numpy.asarray(numpy.remainder(self, other))
     if result.dtype.kind == "f" and not result.all():
@@ -281,19 +267,19 @@ def remainder(self: Array, other: Array) -> Array:
     return result
 
 
-@pointwise("fmod_cpu")
-def _fmod_of_floats(self: Array, other: Array) -> Any:
+@pointwise("fmod_cpu", "fiu")
+def _fmod(self: Array, other: Array) -> Any:
     return xp.fmod(self, other)
 
 
-@by_expression(_fmod_of_floats, small=numpy.fmod)
+@by_expression(_fmod, small=numpy.fmod)
 @in_float32
 def fmod(self: Array, other: Array) -> Array:
     """Return the remainder of the division that rounds towards zero. The remainder has the sign of `self`."""
     if self.dtype.kind in "bc":
         raise refuse("fmod_cpu", self)
     if self.dtype.kind in "iu":
-        result = _divided(self, other, _fmod_of_integers)
+        result = _divided(self, other, _fmod)
         if result is not NotImplemented:
             return result
     return numpy.fmod(self, other)

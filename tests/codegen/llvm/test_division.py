@@ -1,5 +1,7 @@
 """Compiled loops that divide integers by a number agree with Python's exact integers, for every type, size and sign."""
 
+import itertools
+
 import numpy
 import pytest
 
@@ -85,9 +87,9 @@ def test_quotients_and_remainders_are_exact(dtype, n, width, monkeypatch):
 
 
 def test_numbers_that_are_exact_in_float64_alone_are_put_right():
-    """Near multiples of the divisor, the product with the reciprocal is most often wrong by one."""
-    for d in (3, 7, 1000, 99_991, (1 << 31) - 1, (1 << 40) + 1):
-        quotients = numpy.unique(numpy.concatenate([numpy.arange(50), (1 << 51) // d - numpy.arange(1, 50)]))
+    """Near multiples of the divisor, a rounded quotient is most often wrong by one."""
+    for d, bits in itertools.product((3, 7, 1000, 99_991, (1 << 31) - 1, (1 << 40) + 1), (31, 51)):
+        quotients = numpy.unique(numpy.concatenate([numpy.arange(50), (1 << bits) // d - numpy.arange(1, 50)]))
         x = numpy.concatenate([quotients * d + shift for shift in (-1, 0, 1)] * 2)
         x[len(x) // 2 :] *= -1
         assert by_number(x, d, "floor", False).tolist() == [a // d for a in x.tolist()]
