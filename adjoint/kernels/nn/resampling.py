@@ -178,16 +178,15 @@ def _along(array: Array, axis: int, weights: Weights) -> Array:
         found = LOOPS.run("nn.resampling.sums", array, axis, weights.places, weights.as_type(kind))
         if found is not NotImplemented:
             return numpy.asarray(found)
-    moved = array.swapaxes(axis, -1)
     if not weights.sparse:
-        product = moved @ weights.matrix(kind).T
+        product = array.swapaxes(axis, -1) @ weights.matrix(kind).T
         if numpy.isfinite(product).all():  # an infinity times a weight of 0 would make all sums NaN
             return product.swapaxes(axis, -1)
-    shares = weights.as_type(kind)
-    result = moved.take(weights.places[:, 0], -1) * shares[:, 0]
-    for k in range(1, shares.shape[1]):
-        result += moved.take(weights.places[:, k], -1) * shares[:, k]
-    return result.swapaxes(axis, -1)
+    shares = weights.as_type(kind).T.reshape(-1, len(weights.places), *[1] * (array.ndim - axis - 1))
+    result = array.take(weights.places[:, 0], axis) * shares[0]
+    for k in range(1, len(shares)):
+        result += array.take(weights.places[:, k], axis) * shares[k]
+    return result
 
 
 def _rounded(array: Array, dtype: numpy.dtype[Any]) -> Array:
