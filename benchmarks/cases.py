@@ -18,7 +18,7 @@ class Case:
 
 @dataclass
 class Group:
-    """Cases with a common geometric mean, timed with the same number of threads."""
+    """A group of cases that are timed with the same number of threads. The report contains the geometric mean of the group."""
 
     name: str
     cases: list[Case] = field(default_factory=list)

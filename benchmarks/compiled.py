@@ -255,7 +255,7 @@ def wide_mlp_in_jax() -> Timed:
 
 
 def of_models() -> dict[str, Case]:
-    """Register the training steps of the group of models. Each step is compiled as a whole."""
+    """Register the training steps of the group of models. The compiled function is the whole step."""
     return {each.name: lambda torch, compiled, each=each: compiled(each.prepare(torch)) for each in models.GROUP.cases}
 
 

@@ -44,7 +44,7 @@ def run(rounds: int, only: re.Pattern[str]) -> list[dict[str, Any]]:
 
 
 def loopback() -> dict[str, str]:
-    """Return variables that restrict gloo to this machine, because gloo would otherwise look up the machine's name."""
+    """Return variables that restrict gloo to this machine, because gloo otherwise looks up the machine's name."""
     names = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
     return {"GLOO_SOCKET_IFNAME": names[0]} if names else {}
 
@@ -93,7 +93,7 @@ class Measured:
         self.times: dict[str, float] = {}
 
     def time(self, name: str, call: Any, rounds: int) -> float:
-        """Return the median of some rounds. All ranks begin and end a round together."""
+        """Return the median time of several rounds. All ranks begin and end each round together."""
         if not self.only.search(name):
             return 0.0
         seconds = []
@@ -153,7 +153,7 @@ class Measured:
             "overlapped": self.step(self.parallel(self.mlp()), shape),
             "afterwards": self.step(
                 self.parallel(self.mlp(), bucket_cap_mb=1000), shape
-            ),  # one bucket: full at the end
+            ),  # a single bucket, which is full at the end of backward
         }
         self.time_alternately({f"step of MLP, communication: {when}": call for when, call in calls.items()}, 15)
         if self.library == "adjoint":
@@ -161,7 +161,10 @@ class Measured:
         self.overlap_of_sleep()
 
     def overlap_of_link(self) -> None:
-        """Time the same steps over a simulated network. Its transfers take less time than backward, and need no processor."""
+        """Time the same steps over a simulated network.
+
+        The transfers of the simulated network take less time than backward, and use no processor.
+        """
         shape = (256, 1024)
         calls = {}
         for name, speed, pause in (
@@ -252,7 +255,7 @@ class Measured:
 
 
 class Link:
-    """A simulated network that sends one bucket after another. The number of bytes determines the time."""
+    """A simulated network that sends one bucket after another. The number of bytes determines the time of a transfer."""
 
     def __init__(self, speed: float) -> None:
         self.speed, self.free = speed, 0.0

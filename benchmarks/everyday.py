@@ -1,4 +1,4 @@
-"""Typical calls on 100 to 1,000 numbers and one thread: mixed dtypes, views, parts, losses, norms, small sorts."""
+"""Typical calls on 100 to 1,000 numbers and one thread: mixed dtypes, views, slices, losses, norms, small sorts."""
 
 from collections.abc import Callable
 from types import ModuleType

@@ -51,7 +51,7 @@ def cases() -> Iterator[tuple[str, Callable[[dict[str, Any]], Timed]]]:
 
 
 def growths(module: str, names: list[str]) -> dict[str, int]:
-    """Return, for each case of these names, the growth of the peak in bytes, without the memory of the operands."""
+    """Return the growth of the peak in bytes for each of the named cases, without the memory of the operands."""
     finished = subprocess.run(
         [sys.executable, "-m", "benchmarks.operator_memory", module],
         input=json.dumps(names),
@@ -80,7 +80,7 @@ def _in_a_child(work: Callable[[], int]) -> int:
 
 
 def _growth(prepare: Callable[[dict[str, Any]], Timed], names: dict[str, Any]) -> int:
-    """Return the growth of this process in a second call, when kernels have been compiled and libraries loaded."""
+    """Return the growth of this process in a second call, after the first call has compiled kernels and loaded libraries."""
     step = prepare(names)
     step()
     gc.collect()
@@ -94,7 +94,7 @@ def _growth(prepare: Callable[[dict[str, Any]], Timed], names: dict[str, Any]) -
 
 
 def _measure(module: str, wanted: set[str]) -> dict[str, int]:
-    """Measure for `growths` with one thread, because forked copies of a process have only one thread."""
+    """Run the measurements of `growths` with one thread, because a forked process has only one thread."""
     library = load_library(module)
     library.set_num_threads(1)
     library.manual_seed(0)

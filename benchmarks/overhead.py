@@ -366,7 +366,7 @@ def _update(name: str, make_optimizer) -> None:
         return step
 
 
-# With the faster implementation of PyTorch, which works on lists.
+# PyTorch uses its faster implementation, which works on lists of tensors.
 _update("SGD", lambda optim, parameters: optim.SGD(parameters, lr=1e-6, foreach=True))
 _update("Adam", lambda optim, parameters: optim.Adam(parameters, lr=1e-6, foreach=True))
 

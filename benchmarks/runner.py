@@ -15,7 +15,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Settings:
-    """The time for each case, as `rounds` rounds of about `round_seconds` for each library."""
+    """The measuring time for each case: `rounds` rounds of about `round_seconds` for each library."""
 
     rounds: int = 15
     round_seconds: float = 0.02
@@ -43,7 +43,7 @@ class Result:
 
 
 def measure(group: str, case: Case, adjoint: ModuleType, torch: ModuleType, settings: Settings) -> Result:
-    """Time one case with both libraries in alternate rounds. The first library changes every round."""
+    """Time one case with both libraries in alternate rounds. The library that runs first changes in every round."""
     ours, theirs = _prepare(case, adjoint), _prepare(case, torch)
     agrees = _agree(ours(), theirs())
     loops = {timed: calibrated(timed, settings.round_seconds) for timed in (ours, theirs)}
@@ -74,7 +74,7 @@ def _agree(ours: Any, theirs: Any) -> bool:
     if isinstance(theirs, float):
         return abs(ours - theirs) <= 1e-3 * abs(theirs)
     expected, ours = theirs.detach(), ours.detach()
-    if not expected.is_complex():  # truth values, integers and half types as numbers that differ by something
+    if not expected.is_complex():  # booleans, integers and half types need float64
         expected, ours = expected.double(), ours.double()
     found = expected.new_tensor(ours.numpy())
     scale = float(expected.abs().max()) or 1.0
@@ -88,7 +88,7 @@ _ASLEEP = 0.02
 
 def timed_round(timed: Timed, loops: int) -> float:
     sleep(_ASLEEP)
-    timed()  # the caches hold the other library's data before this call
+    timed()  # before this call, the caches contain the data of the other library
     start = perf_counter()
     for _ in range(loops):
         timed()

@@ -1,7 +1,7 @@
 """A model of how the time of a data-parallel step grows with the number of processes, compared with measurements.
 
 `python -m benchmarks.scaling` prints the tables of docs/understand/distributed.md. In the model, gradients become ready bucket by
-bucket, as measured. The network sends one bucket after the other. An all_reduce of n bytes over p ranks takes
+bucket, as measured. The network sends one bucket at a time. An all_reduce of n bytes over p ranks takes
 2 ceil(log2 p) alpha + 2 (p - 1) / p n beta (R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication
 operations in MPICH", 2005).
 """
@@ -41,7 +41,7 @@ NETWORKS = (Network("10 Gbit/s Ethernet", 30e-6, 8 / 10e9), Network("100 Gbit/s 
 
 @dataclass(frozen=True)
 class Step:
-    """One step in one process: backward up to the last bucket, the rest, and (time when ready, bytes) of each bucket."""
+    """One step in one process: backward up to the last bucket, the remaining time, and (ready time, bytes) for each bucket."""
 
     rest: float
     backward: float
@@ -50,8 +50,8 @@ class Step:
     def time(self, network: Network, ranks: int, slowdown: float = 1.0, overlapping: bool = True) -> float:
         """Return the seconds of a step.
 
-        `slowdown`: the factor of the computing time, if ranks share processors. `overlapping`: whether backward and
-        communication overlap.
+        `slowdown`: the factor of the computing time, if ranks share processors. `overlapping`: whether communication overlaps
+        with backward.
         """
         end = 0.0
         for ready, size in self.buckets:
@@ -106,7 +106,7 @@ def main() -> None:
     alone = seen[1]
     factor = alone["step"] / (
         alone["rest"] + alone["backward"]
-    )  # without the hook that has noted the buckets, and its copies
+    )  # without the hook that has recorded the buckets, and without the copies of the hook
     buckets = [(factor * ready, size) for ready, size in alone["buckets"]]
     step = Step(factor * alone["rest"], buckets[-1][0], buckets)
     two = seen[2]

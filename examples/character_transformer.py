@@ -23,7 +23,7 @@ NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4}
 
 
 def sentence(source: random.Random) -> str:
-    """Draw a sentence whose verb and nouns agree in number, as in 'two owls see one fox'."""
+    """Draw a sentence in which verb and nouns agree in number, such as 'two owls see one fox'."""
     first, second = source.choice(list(NUMBERS)), source.choice(list(NUMBERS))
     subject, thing = source.choice(ANIMALS), source.choice(ANIMALS)
     verb = source.choice(list(VERBS))
@@ -68,7 +68,7 @@ class Block(nn.Module):
 
 
 class Writer(nn.Module):
-    """Embeddings of characters and positions, some blocks, and scores for the next character."""
+    """A network of embeddings of characters and positions, some blocks, and scores for the next character."""
 
     def __init__(self, letters: int) -> None:
         super().__init__()

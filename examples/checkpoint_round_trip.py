@@ -1,8 +1,8 @@
-"""A checkpoint in PyTorch's format is written, taken apart, changed for another task, and read again.
+"""Write a checkpoint in PyTorch's format, show its parts, change it for another task, and read it again.
 
     python examples/checkpoint_round_trip.py              some seconds
 
-If PyTorch is installed, it also reads and writes the file, and the outputs of both libraries are compared. Writes
+If PyTorch is installed, it also reads and writes the file, and the example compares the outputs of both libraries. Writes
 round_trip.pt and checkpoint_round_trip.png: the contents of the file, and the accuracy before and after the transfer.
 """
 

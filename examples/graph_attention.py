@@ -99,7 +99,10 @@ def draw(
     history: list[tuple[float, float]],
     path: Path,
 ) -> None:
-    """Draw the accuracy, and the graph with nodes coloured by predicted group and edges drawn by attention."""
+    """Draw the accuracy, and the graph.
+
+    The predicted group determines the colour of a node, and the attention the width of an edge.
+    """
     scores, _, weights = model(features, edges)
     said = scores.argmax(1)
     angle = 2 * torch.pi * labels / GROUPS

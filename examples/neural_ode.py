@@ -2,7 +2,8 @@
 
     python examples/neural_ode.py                         about half a minute
 
-The solver is the Runge-Kutta method of fourth order. Backward goes through its recorded steps. Writes neural_ode.png.
+The solver is the Runge-Kutta method of fourth order. Backward computes gradients through the recorded steps of the solver. Writes
+neural_ode.png.
 """
 
 from pathlib import Path

@@ -2,8 +2,9 @@
 
     python examples/physics_informed.py                   under a minute
 
-The network receives no solution. Training makes its derivatives satisfy the equation. The initial and boundary values
-are correct by construction. Writes physics_informed.png: the solution, and slices compared with finite differences.
+The network is not trained on solutions. Training makes the derivatives of the network satisfy the equation. The initial and
+boundary values are correct by construction. Writes physics_informed.png: the solution, and slices compared with finite
+differences.
 """
 
 from pathlib import Path

@@ -21,7 +21,7 @@ STEP_SIZE, EXPLORE, LONGEST = 0.5, 0.1, 500
 
 
 def moved(place: tuple[int, int], action: int) -> tuple[int, int]:
-    """Return the field that an action leads to: the next field, moved up by the wind of the column."""
+    """Return the field that the agent reaches by an action. The wind of the column moves the agent up."""
     row, column = place
     down, right = MOVES[action]
     return min(max(row + down - WIND[column], 0), ROWS - 1), min(max(column + right, 0), COLUMNS - 1)
@@ -63,7 +63,7 @@ def episode(model: Values, trace_decay: float) -> int:
             goal = 0.0 if following == GOAL else following_values[following_action]
             error = -1.0 + goal - values[action].detach()
             for parameter, trace, gradient in zip(model.parameters(), traces, gradients, strict=True):
-                trace.mul_(trace_decay).add_(gradient).clamp_(max=1.0)  # a replacing trace
+                trace.mul_(trace_decay).add_(gradient).clamp_(max=1.0)  # a replacing trace, not an accumulating trace
                 parameter.add_(STEP_SIZE * error * trace)
         place, action, steps = following, following_action, steps + 1
         values = model(place)

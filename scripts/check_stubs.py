@@ -51,7 +51,7 @@ def overloaded() -> set[str]:
 def differences() -> list[str]:
     """Return the output of stubtest for the modules with stubs."""
     configuration = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    quiet = 'disable_error_code = ["annotation-unchecked"]\n'  # stubtest takes notes for errors
+    quiet = 'disable_error_code = ["annotation-unchecked"]\n'  # stubtest counts mypy's notes as errors
     plugin = "scripts/mypy_declarations.py"
     text = configuration.replace("enable_error_code", f"{quiet}enable_error_code", 1).replace(
         plugin, str(ROOT / plugin)

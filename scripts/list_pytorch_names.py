@@ -73,7 +73,7 @@ def public_names(owner: object) -> list[str]:
     if listed is not None and owner is not torch:
         return sorted({name for name in listed if not name.startswith("_")})
     found = {name for name in dir(owner) if is_own(name, getattr(owner, name, None))}
-    if owner is torch:  # what stands there for annotations, and classes of TorchScript
+    if owner is torch:  # names for annotations, and classes of TorchScript
         of_the_binding = {name for name in found if getattr(getattr(torch, name), "__module__", "") == "torch._C"}
         found -= {name for name in of_the_binding if name not in torch.__all__} | {"torch"}
     return sorted(found)
@@ -98,7 +98,7 @@ def main() -> None:
     aten = {
         name for name in aten if "_attention" in name or not (ELSEWHERE.match(name.lstrip("_")) or INTERNAL.match(name))
     }
-    aten -= packets()  # `aten_schemas.txt` has these
+    aten -= packets()  # `aten_schemas.txt` contains these operators
     lines.append(f"torch.ops.aten: {' '.join(sorted(name for name in aten if name.isidentifier()))}")
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

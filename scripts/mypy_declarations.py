@@ -19,7 +19,7 @@ DECORATORS = (
 
 
 class Declarations(Plugin):
-    """The plugin, which handles the decorators of `dispatch` and decorators that a family derives from them."""
+    """The plugin. It handles the decorators of `dispatch`, and the decorators that families derive from them."""
 
     def get_class_decorator_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
         """Return the handler for a class that the function with this name decorates."""

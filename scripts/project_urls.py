@@ -1,7 +1,7 @@
-"""The links on the distribution's page, which lead to the repository that builds the distribution.
+"""Add links on the distribution's page to the repository that builds the distribution.
 
-`pyproject.toml` names this metadata hook of hatchling. A workflow reads its repository from the environment, and a
-clone reads it from its remote `origin`. A copy that has neither has no links.
+`pyproject.toml` names this metadata hook of hatchling. In a workflow, the environment contains the address of the repository. In
+a clone, the address is the remote `origin`. Without an address, the distribution has no links.
 """
 
 import os
@@ -30,7 +30,7 @@ class ProjectURLs(MetadataHookInterface):
     """The metadata hook."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add the links if the repository is known."""
+        """Add the links if the address of the repository is known."""
         if source := repository(self.root):
             metadata["urls"] = {
                 "Source": source,

@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         )
     sys.stdout.write(done.stdout.decode())
     sys.stderr.write(done.stderr.decode())
-    if done.trapped:  # pytest has no last word
+    if done.trapped:  # pytest could not report the end
         sys.stderr.write(f"WebAssembly ended the tests: {done.trapped}\n")
         return 1
     return done.exit_code

@@ -73,7 +73,7 @@ class Signature(NamedTuple):
         return self._replace(parameters=(Parameter("self", (), None, False), *others))
 
     def with_names_in(self, accepted: set[str] | None) -> Signature | None:
-        """Return the signature without optional parameters that are not accepted, or None if a required one is not accepted."""
+        """Return the signature with the accepted parameters only, or None if a required parameter is not accepted."""
         if accepted is None:
             return self
         kept = tuple(each for each in self.parameters if each.name in accepted)
@@ -116,7 +116,10 @@ def type_of(text: str) -> tuple[str, ...]:
 
 
 def signatures(packet: str) -> list[Signature]:
-    """Return the overloads of a packet. Overloads that differ only in types are merged, and `out` becomes a parameter."""
+    """Return the overloads of an operator packet.
+
+    Overloads that differ only in types are merged, and `out` becomes a parameter.
+    """
     found: list[Signature] = []
     out_of: dict[str, str] = {}
     known = [schemas.schema_of(packet, overload) for overload in schemas.overload_names(packet)]
@@ -131,10 +134,10 @@ def signatures(packet: str) -> list[Signature]:
             each.type.endswith("]") and each.alias_info is not None and each.alias_info.is_write
             for each in schema.arguments
         ):
-            continue  # of TorchScript's lists
+            continue  # TorchScript uses these overloads for lists
         try:
             signature = _signature(schema, out_of)
-        except KeyError:  # a type of TorchScript's
+        except KeyError:  # a type of TorchScript
             continue
         found = list(_added(found, signature))
     return [each for each in found if not any(_covers(other, each) for other in found)]

@@ -13,7 +13,7 @@ class WheelStubs(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the stubs to a temporary folder, and add them to the wheel."""
-        if version == "editable":  # which has the files of the checkout, and no others
+        if version == "editable":  # an editable wheel uses the files of the checkout, and no other files
             return
         self.folder = tempfile.TemporaryDirectory()
         stubs = runpy.run_path(str(Path(self.root, "scripts", "second_names.py")))["stubs"]

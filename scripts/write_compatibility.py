@@ -1,6 +1,6 @@
 """Write docs/compatibility.md: the public PyTorch names that this package has, and the reason for each missing name.
 
-The script also writes `adjoint/torch_names/missing_names.txt`, in which the package looks up missing names. The names
+The script also writes `adjoint/torch_names/missing_names.txt`, which the package searches for missing names. The names
 come from `scripts/pytorch_names.txt`, which `scripts/list_pytorch_names.py` writes. PyTorch is not needed.
 """
 
@@ -77,11 +77,11 @@ def is_there(owner: object, name: str) -> bool:
         warnings.simplefilter("ignore")
         try:
             return not is_absent(getattr(owner, name))
-        except ModuleNotFoundError as error:  # of a package that the name is from, which is not installed here
+        except ModuleNotFoundError as error:  # the name comes from a package that is not installed
             return (error.name or "").partition(".")[0] not in ("", "adjoint")
         except (AttributeError, ImportError, NotImplementedError):
             return False
-        except Exception:  # noqa: BLE001  (a property of tensors, asked of the class)
+        except Exception:  # noqa: BLE001  (a property of tensors raises errors if the class is asked for it)
             return True
 
 

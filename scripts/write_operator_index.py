@@ -1,7 +1,7 @@
 """Write the index of the names that each family of operators declares: `python scripts/write_operator_index.py`.
 
-A family is imported when one of its names is first used. This script imports all families and writes the names that
-each declares to `adjoint/dispatch/operator_index.txt`.
+A program imports a family when it first uses one of the family's names. This script imports all families, and writes the names
+that each family declares to `adjoint/dispatch/operator_index.txt`.
 """
 
 import sys
@@ -69,7 +69,7 @@ def index() -> dict[str, dict[str, set[str]]]:
     """Return the parts of the index by family and name. The part of operators contains only names that no other part has."""
     sys.modules[f"{DISPATCH}.operator_index"] = nothing = ModuleType(
         "index"
-    )  # so that the result does not depend on the existing index
+    )  # the result must not depend on the existing index
     nothing.FAMILIES = {}  # type: ignore[attr-defined]
     with Watch() as watch:
         import_module(PACKAGE)

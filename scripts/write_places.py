@@ -1,9 +1,9 @@
-"""Write `adjoint/_runtime/places.txt`: the places of PyTorch's public objects. Run it with the PyTorch to follow.
+"""Write `adjoint/_runtime/places.txt`: the places of PyTorch's public objects.
 
-Two objects, of PyTorch and of this package, correspond if any module of both has them under the same name. Each object of this
-package then appears wherever PyTorch has the corresponding one. `places.py` explains the lines.
-
-Run `python scripts/write_places.py`, which compares the modules that are imported with `import torch`, and those of `MORE`.
+Run the script with the PyTorch version that the package follows. An object of PyTorch and an object of this package correspond if
+a module of each library contains them under the same name. The package then provides each of its objects in all modules in which
+PyTorch has the corresponding object. `places.py` explains the lines. Run `python scripts/write_places.py`, which compares the
+modules that are imported with `import torch`, and those of `MORE`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 
 TARGET = Path(__file__).parents[1] / "adjoint" / "_runtime" / "places.txt"
 BEFORE = TARGET.read_text(encoding="ascii")
-TARGET.write_text("", encoding="ascii")  # what is found without the table
+TARGET.write_text("", encoding="ascii")  # the script must find objects without the table
 atexit.register(lambda: TARGET.stat().st_size or TARGET.write_text(BEFORE, encoding="ascii"))
 
 import adjoint  # noqa: E402
@@ -180,7 +180,7 @@ class Pairs:
                 resolve_name(f"{package}.{name}") for package, name in (("torch", there), ("adjoint", here))
             )
             self.pairs[id(theirs)] = theirs, mine
-        for value in list(vars(torch).values()):  # natural homes win: `torch.optim.Adam` is in `torch.optim.adam`
+        for value in list(vars(torch).values()):  # prefer the module that defines the object (`torch.optim.adam`)
             home = home_in_pytorch(value)
             mine = home and self.at(*home)
             if mine is not None and is_identified(mine) and not is_absent(mine):
@@ -265,7 +265,7 @@ def main() -> None:
         adjoint.operators.load_all()
         for namespace in NAMESPACES:
             module = inspect.getmodule(adjoint) if not namespace else import_module(f"adjoint.{namespace}")
-            members(module)  # imports what is there late
+            members(module)  # import the names that are imported on first use
         TARGET.write_text("\n".join(Pairs().lines()) + "\n", encoding="ascii")
 
 

@@ -1,6 +1,6 @@
 """Write the types of the operators for type checkers and editors: `python scripts/write_type_stubs.py`.
 
-Operators are created from declarations at import time, and a type checker does not run these declarations. The
+The package creates operators from declarations at import time, but type checkers do not run these declarations. The
 functions and other exports of namespaces are written to `__init__.pyi` of `adjoint` and `adjoint.nn.functional`, and to
 `linalg.pyi`, `special.pyi`, `fft.pyi` and `sparse.pyi`. The methods that operators install on `Tensor` are written to
 `TensorMethods` in `operators/tensor_methods.pyi`, and the classes of named results to `torch_names/return_types.pyi`.

@@ -1,7 +1,7 @@
 """Settings for all tests.
 
-Property tests have no time limit, because machines may be busy. They try the same cases each time; `pytest
---hypothesis-profile=searching` tries others.
+Property tests have no time limit, because machines may be busy. They try the same cases in each run. `pytest
+--hypothesis-profile=searching` tries other cases.
 """
 
 import gc
@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if sys.platform == "wasi":
-        os.getuid = lambda: 0  # WebAssembly has no users, and pytest asks for the owner of its temporary folders
+        os.getuid = lambda: 0  # WebAssembly has no user ids, but pytest requests the owner of its temporary folders
     tiers.choose_share(config)
     if folder := shared_kernels.folder_of(config):
         shared_kernels.share(folder)
@@ -71,7 +71,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @cache
 def lacking() -> set[str]:
-    """Return the modules that this platform lacks. Ordinary systems lack none."""
+    """Return the modules that this platform lacks. Most systems lack none of them."""
     from adjoint._runtime import platform
 
     return {name for name in platform.PARTS if not getattr(platform, name)}
@@ -121,7 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_old_for_the_collector():
-    """Freeze all existing objects, which are not garbage, so that tests that run the collector are faster."""
+    """Freeze all existing objects, so that the garbage collector does not visit them in tests that run it."""
     gc.collect()
     gc.freeze()
-    gc.collect()  # the collector then counts few objects, and runs as often as for so few
+    gc.collect()  # the collector then counts few objects, and runs as often as in a small process

@@ -1,8 +1,8 @@
-"""Small programs, one for each feature. Their objects must be freed when the program is dropped.
+"""Small programs, one for each feature. After a program is dropped, all its objects must be freed.
 
-`PROGRAMS` contains the programs by name. `WITH_CYCLES`: programs that define functions or classes. Functions and
-classes form cycles with the program's globals, so only the garbage collector frees them. Reference counting frees the
-objects of the other programs. `PERMANENT`: the objects that registrations keep forever, as in PyTorch, by program.
+`PROGRAMS` contains the programs by name. `WITH_CYCLES` contains programs that define functions or classes. Functions and classes
+form reference cycles with the program's globals, so only the garbage collector frees these objects. Reference counting frees the
+objects of the other programs. `PERMANENT` lists, by program, the objects that registrations keep forever, as in PyTorch.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The environment of test processes: compiled Python code is cached, and each process uses its share of the processors.
 
-`conftest` imports this module before all others: Python and NumPy read the environment once.
+`conftest` imports this module before all other modules, because Python and NumPy read the environment only once.
 
-If Python were to write no bytecode, every process, and every program that a test starts, would compile the package. Threads of
-OpenBLAS and PyTorch use a processor even while they wait. If every test process had one for each processor, the tests would take
-up to three times as long. The number of adjoint's threads is not changed.
+Python must write bytecode. Otherwise every process, and every program that a test starts, would compile the package. Threads of
+OpenBLAS and PyTorch use a processor even while they wait. If every test process had one thread for each processor, the tests
+would take up to three times as long. The number of adjoint's threads is not changed.
 """
 
 import os

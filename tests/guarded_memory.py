@@ -36,7 +36,7 @@ class _Handler(ctypes.Structure):
 
 
 class GuardedMemory:
-    """An allocator with protected pages before and after each piece of memory, which touches one of them.
+    """An allocator with protected pages before and after each piece of memory. Each piece begins or ends at a protected page.
 
     Freed memory is returned to the system immediately, so an access to freed memory also fails.
     """
@@ -65,10 +65,12 @@ class GuardedMemory:
         if base is None or base == ctypes.c_void_p(-1).value:
             return 0
         self._protect(base + PAGE, room, mmap.PROT_READ | mmap.PROT_WRITE)
-        # An array's size is a multiple of its elements', so they are aligned at either side.
+        # The size of an array is a multiple of the element size, so elements are aligned at both ends.
         address = base + PAGE + (room - size if self.at_end else 0)
         if not zeros:
-            ctypes.memset(address, 0xFF, size)  # NaN, to show memory that is read before it is written
+            ctypes.memset(
+                address, 0xFF, size
+            )  # fill the memory with NaN, so that tests detect reads before the first write
         self.pieces[address] = base, room + 2 * PAGE, size
         return address
 
@@ -94,7 +96,7 @@ _KEPT: list[GuardedMemory] = []
 def guarded_arrays(*, at_end: bool) -> Iterator[None]:
     """Make new arrays of this thread end (or begin) directly at a protected page."""
     memory = GuardedMemory(at_end=at_end)
-    _KEPT.append(memory)  # arrays that live longer are freed by it
+    _KEPT.append(memory)  # arrays that exist after the block still need the allocator
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     point = ctypes.pythonapi.PyCapsule_GetPointer

@@ -1,6 +1,6 @@
-"""Lines of code with PyTorch's answers, recorded in `tests/data/recorded`, so that tests need no PyTorch. A record looks like an
-interactive session: statements after `>>>`, at the end an expression, then the representation of its value, or `ExceptionType:
-message`. A line `! WarningCategory: message` before that is a warning. The random seed is 0 for each record.
+"""Lines of code with PyTorch's answers, recorded in `tests/data/recorded`, so that tests do not need PyTorch. A record looks like
+an interactive session: statements after `>>>`, at the end an expression, then the representation of its value, or `ExceptionType:
+message`. A line `! WarningCategory: message` before that is a warning. The random seed of each record is 0.
 """
 
 import math
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent / "data" / "recorded"
 
 @dataclass(frozen=True)
 class Record:
-    """Code, and its answer."""
+    """A piece of code and its recorded answer."""
 
     statements: tuple[str, ...]
     answer: str
@@ -43,7 +43,7 @@ def answer(library: Any, statements: tuple[str, ...]) -> str:
         try:
             for statement in statements[:-1]:
                 exec(statement, names)
-            shown = re.sub(r"\badjoint\b", "torch", repr(eval(statements[-1], names)))  # where classes come from
+            shown = re.sub(r"\badjoint\b", "torch", repr(eval(statements[-1], names)))  # ignore the modules of classes
         except Exception as error:
             shown = f"{type(error).__name__}: {error}".rstrip().replace("request to adjoint", "request to PyTorch")
     said = [f"! {warning.category.__name__}: {str(warning.message).split(' (Triggered')[0]}" for warning in caught]

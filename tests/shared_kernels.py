@@ -1,6 +1,6 @@
-"""The tests compile each kernel once: other processes and later runs load it from a folder. The folder holds LLVM's object code.
-The name of a file depends on everything that the code depends on. The folder is in the cache of pytest, or given by `--kernels
-FOLDER`. Kernels that no test has loaded for a week are deleted.
+"""The tests compile each kernel once. Other processes and later runs load the kernel from a folder. The folder holds LLVM's
+object code. The name of a file depends on all inputs of the compilation. The folder is in pytest's cache, unless `--kernels
+FOLDER` sets another folder. Kernels that no test has loaded for a week are deleted.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ def folder_of(config: pytest.Config) -> Path | None:
 
 
 def share(folder: Path) -> None:
-    """Load the kernels of this process from the folder, and store there what the process compiles."""
+    """Load the kernels of this process from the folder, and store new kernels in it."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         if path.stat().st_mtime < time.time() - WEEK:
@@ -45,7 +45,7 @@ def share(folder: Path) -> None:
         engine.add_object_file(host.llvm.ObjectFileRef.from_data(code))
         return engine
 
-    for function in (engine, key, keep):  # what `torch.compile` sees of them is code of the package
+    for function in (engine, key, keep):  # `torch.compile` must treat the functions as code of the package
         function.__code__ = function.__code__.replace(co_filename=compiling.__code__.co_filename)
     Host._engine = engine
 
@@ -58,7 +58,7 @@ compiling = Host._engine
 
 
 def key(host: Host, request: Request) -> str:
-    """Return the name of a file of object code."""
+    """Return the name of a file with object code."""
     given = (*request, host.cpu, host.features, host.llvm.llvm_version_info, SOURCE)
     return hashlib.sha256(repr(given).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""A program with all kinds of work in Python's development mode: no warning, no file left open, no memory overrun."""
+"""In Python's development mode, a program with all kinds of work causes no warning, open file or memory error."""
 
 import os
 import subprocess

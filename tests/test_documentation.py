@@ -23,7 +23,7 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
 
 @pytest.mark.thorough
-@pytest.mark.alone  # it declares an operator
+@pytest.mark.alone  # the page declares an operator
 def test_a_kernel_is_written_as_the_page_says():
     pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
     check_examples(WRITE_A_KERNEL)
@@ -35,7 +35,7 @@ def test_examples_run(page):
 
 
 def check_examples(page):
-    """Run the blocks of a page as one session: later blocks may use names of earlier ones."""
+    """Run the blocks of a page as one session. Later blocks may use the names of earlier blocks."""
     names = {}
     for number, block in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
         title = f"{page.name}, block {number}"
@@ -46,14 +46,19 @@ def check_examples(page):
             assert results.failed == 0, "".join(output)
             names.update(example.globs)
         else:
-            linecache.cache[title] = len(block), None, block.splitlines(True), title  # where kernels find their source
+            linecache.cache[title] = (
+                len(block),
+                None,
+                block.splitlines(True),
+                title,
+            )  # kernels read their source from `linecache`
             exec(compile(block, title, "exec"), names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     links = LINK.findall(page.read_text(encoding="utf-8"))
-    if not (ROOT / "adjoint").exists():  # the tests of an installed package, without its source beside them
+    if not (ROOT / "adjoint").exists():  # the tests run on an installed package, without the source
         links = [link for link in links if "adjoint/" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
 

@@ -1,7 +1,7 @@
-"""Objects that a program drops are freed, and its open work is finished at exit: the library keeps nothing.
+"""Objects that a program drops are freed, and unfinished work ends at exit.
 
-The library has many tables for the whole process. None of them may hold the user's objects: globals, code, frames,
-tensors, functions, classes. Each program of `dropped_programs` runs in separate globals, which are dropped afterwards.
+The library has many tables that live as long as the process. None of the tables may keep the user's objects alive: globals, code,
+frames, tensors, functions, classes. Each program of `dropped_programs` runs in separate globals, which are dropped afterwards.
 """
 
 import gc
@@ -22,7 +22,7 @@ from tests.typical_mistakes import MISTAKES, SETUP
 
 
 class Large:
-    """An object in the globals of a program. If the object is freed, the globals have been freed."""
+    """An object in the globals of a program. When this object is freed, the globals have been freed."""
 
 
 def run(name, source):
@@ -33,7 +33,7 @@ def run(name, source):
         None,
         lines,
         f"<{name}>",
-    )  # as of cells of notebooks: `compile` reads it
+    )  # as in cells of notebooks: `compile` reads the source
     code = compile("".join(lines), f"<{name}>", "exec")
     own = {"__name__": "dropped", "torch": torch, "large": Large()}
     with warnings.catch_warnings():
@@ -96,7 +96,7 @@ def test_an_error_that_has_been_caught_keeps_no_frame():
             ]
             try:
                 exec("def run():\n" + textwrap.indent("\n".join(lines), "    "), own)
-            except SyntaxError:  # a mistake of several lines
+            except SyntaxError:  # the mistake has several lines
                 continue
             assert own["run"]()() is None, mistake
 
@@ -144,4 +144,4 @@ def test_at_exit_everything_is_finalised_and_written(names):
     said = ended.stdout.splitlines()
     assert [name for name in programs if f"written {name}" not in said] == [], ended.stderr
     kept = [name for name in programs if f"finalised {name}" not in said]
-    assert all(name in PERMANENT for name in kept), (kept, ended.stderr)  # registrations keep globals, as PyTorch's do
+    assert all(name in PERMANENT for name in kept), (kept, ended.stderr)  # registrations keep globals, as in PyTorch

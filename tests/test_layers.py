@@ -1,4 +1,4 @@
-"""The structure of the package: imports point downward only, modules stay small, no modules for leftovers."""
+"""The structure of the package: modules import only from lower layers, modules are small, and each module has a subject."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -12,8 +12,8 @@ import adjoint
 
 PACKAGE = Path(adjoint.__file__).parent
 
-# From the top layer down, as docs/architecture.md draws them; a module may import from layers below its own and from its own
-# package. A name stands for the package and all in it, but for what is listed by a longer name.
+# The layers of docs/architecture.md, from the top down. A module may import from lower layers and from its own package. A name
+# covers a package and its modules, except modules that are listed by longer names.
 LAYERS = [
     {"adjoint.__main__", "adjoint.distributed.runner", "adjoint.fx"},
     {"adjoint.torch_names"},
@@ -55,13 +55,12 @@ LAYERS = [
     {"adjoint._runtime"},
 ]
 
-# Built like a user's program: `import adjoint as torch` and its public names, nothing private from below
-# but `_runtime`.
+# These modules use the public API like a user's program: `import adjoint as torch`. Of private modules, they use only `_runtime`.
 ON_THE_PUBLIC_API = {
     f"adjoint.{name}" for name in ("distributions", "func", "masked", "nn", "optim", "signal", "testing", "utils")
 }
 
-# `utils` is a name of PyTorch's for two public packages and three modules, and for nothing else.
+# Only PyTorch's two public packages and three modules may be named `utils`.
 NOT_DRAWERS = {
     "adjoint.torch_names._utils",
     "adjoint.utils.data._utils",
@@ -99,7 +98,7 @@ PACKAGES = {package: number for number, packages in enumerate(LAYERS) for packag
 
 
 def package_of(module: str) -> str:
-    """`adjoint.nn.modules.linear` is in the package `adjoint.nn`; `adjoint` itself is a package."""
+    """Return the package of a module: `adjoint.nn` for `adjoint.nn.modules.linear`, and `adjoint` for `adjoint`."""
     if f"{module}.__init__" in PACKAGES:
         return f"{module}.__init__"
     name = module
@@ -110,12 +109,12 @@ def package_of(module: str) -> str:
 
 def is_for_types(node: ast.If) -> bool:
     """Return whether a condition holds for type checkers only."""
-    names = isinstance(node.test, ast.Name | ast.Attribute)  # other conditions need not be written out
+    names = isinstance(node.test, ast.Name | ast.Attribute)  # no other conditions need `ast.unparse`
     return names and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
 
 
 class Imports(ast.NodeVisitor):
-    """Collects the imports of a module, and separately its imports for type annotations."""
+    """A visitor that collects the imports of a module, and separately the imports for type annotations."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -126,7 +125,7 @@ class Imports(ast.NodeVisitor):
 
     def generic_visit(self, node: ast.AST) -> None:
         for child in ast.iter_child_nodes(node):
-            if not isinstance(child, ast.expr):  # in which nothing is imported
+            if not isinstance(child, ast.expr):  # expressions contain no imports
                 self.visit(child)
 
     def visit_If(self, node: ast.If) -> None:
@@ -167,7 +166,7 @@ def tree_of(module: str) -> ast.Module:
 def read(module: str) -> tuple[Imports, str | None]:
     """Return the imports of a module, and its docstring.
 
-    The syntax tree is not kept, because it would slow the collector down.
+    The syntax tree is not kept, because it would slow down the garbage collector.
     """
     tree, imports = tree_of(module), Imports(module)
     imports.visit(tree)
@@ -194,20 +193,20 @@ def is_allowed(found: Import) -> bool:
     source, target = package_of(found.source), package_of(found.target)
     if source == target:
         return True
-    if (source, target) == ("adjoint.func", "adjoint.transforms"):  # for which it is PyTorch's name
+    if (source, target) == ("adjoint.func", "adjoint.transforms"):  # `func` is PyTorch's name for `transforms`
         return True
     if source in ON_THE_PUBLIC_API:
         return target in ("adjoint", "adjoint._runtime") or target in ON_THE_PUBLIC_API
     return PACKAGES[source] < PACKAGES[target]
 
 
-# Imports inside functions that would close a cycle of modules, and why they are there.
+# Imports inside functions that would close a cycle of modules, with their reasons.
 CLOSING = {
-    # Where no tangent rule is declared, forward mode transposes reverse mode.
+    # If an operator has no tangent rule, forward mode transposes reverse mode.
     ("adjoint.transforms.forward_mode", "adjoint.transforms.reverse"),
-    # A custom `Function` that generates its batching rule is mapped by another one, which uses the batching interpreter.
+    # Another `Function`, which uses the batching interpreter, maps a custom `Function` that generates its batching rule.
     ("adjoint.transforms.vmap_interpreter", "adjoint.transforms.mapped_function"),
-    # The checks raise the error that `gradcheck`, which calls them, declares.
+    # `gradcheck` declares the error that the checks raise, and calls the checks.
     ("adjoint.autograd.check.gradcheck", "adjoint.autograd.check.derivative_checks"),
     ("adjoint.autograd.check.jacobians", "adjoint.autograd.check.gradcheck"),
 }
@@ -247,9 +246,9 @@ LARGEST_CIRCLE = 5
 
 
 def test_few_modules_name_one_another_when_types_count():
-    """To understand one file of an import cycle, a reader must read all files of the cycle.
+    """The import cycles are small, because readers of one file must read all files of its cycle.
 
-    Stubs, which a script writes, are not counted.
+    The test does not count stubs, which a script writes.
     """
     for_types = [Import(module, target, late=True, line=0) for module in FILES for target in imports_for_types(module)]
     assert [each for each in cycles([*imports_within(), *for_types]) if len(each) > LARGEST_CIRCLE] == []
@@ -280,7 +279,7 @@ def test_imports_point_downward_only():
 
 
 def test_no_two_layers_could_be_one():
-    """Each layer imports something from the next one, so the imports determine the order."""
+    """Each layer imports names from the next layer, so the imports determine the order of the layers."""
     between = {(PACKAGES[package_of(found.source)], PACKAGES[package_of(found.target)]) for found in imports_within()}
     assert [number for number in range(len(LAYERS) - 1) if (number, number + 1) not in between] == []
 
@@ -300,7 +299,7 @@ def drawn(page: str) -> list[set[str]]:
 
 
 def as_module(path: str) -> str:
-    """`adjoint.nn` for `nn/`, `adjoint.random` for `random.py`, `adjoint` for `__init__.py`."""
+    """Return the module of a file: `adjoint.nn` for `nn/`, `adjoint.random` for `random.py`, `adjoint` for `__init__.py`."""
     name = path.removesuffix(".py").strip("/").replace("/", ".")
     return "adjoint" if name == "__init__" else f"adjoint.{name}"
 
@@ -349,7 +348,7 @@ def assigned_from_outside(module: str) -> Iterator[str]:
 
 @pytest.mark.thorough
 def test_no_module_sets_the_globals_of_another():
-    """Layers set functions of lower layers by `adjoint._runtime.late_bound` only."""
+    """Layers set functions of lower layers only with `adjoint._runtime.late_bound`."""
     assert [found for module in FILES for found in assigned_from_outside(module)] == []
 
 

@@ -1,4 +1,4 @@
-"""The device `meta`: shapes without elements; and the default device of new tensors."""
+"""The device `meta`, whose tensors have no elements, and the default device of new tensors."""
 
 import copy
 import io
@@ -75,7 +75,7 @@ def test_backward():
     (second,) = torch.autograd.grad(grad.sum(), w)
     assert second.is_meta and not second.requires_grad
     x = torch.ones(2, requires_grad=True)
-    (3 * x).sum().backward()  # of ordinary tensors, as ever
+    (3 * x).sum().backward()  # ordinary tensors work as before
     assert x.grad.tolist() == [3, 3]
 
 

@@ -1,4 +1,4 @@
-"""`python -O` removes assert statements. They do not check arguments, so -O changes no errors."""
+"""`python -O` removes assert statements. Assert statements do not check arguments, so -O changes no errors."""
 
 import ast
 import subprocess
@@ -95,7 +95,7 @@ def test_what_is_refused_is_what_pytorch_refuses(tmp_path: Path) -> None:
 
 
 def _narrows_a_local(statement: ast.Assert, parameters: set[str]) -> bool:
-    """Return whether an assert only tells a type checker the type of a local variable."""
+    """Return whether an assert only declares the type of a local variable for type checkers."""
     test = statement.test
     if (
         isinstance(test, ast.Compare)
@@ -112,7 +112,7 @@ def _narrows_a_local(statement: ast.Assert, parameters: set[str]) -> bool:
 
 
 def _checks(node: ast.AST, parameters: set[str]) -> list[int]:
-    """Return the lines of asserts below a node that do more than this."""
+    """Return the lines of other asserts below a node."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         given = node.args
         every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]

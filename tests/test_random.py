@@ -114,7 +114,7 @@ def test_numbers_are_those_recorded_from_pytorch(name, dtype, few, many):
         assert zlib.crc32(drawn.tobytes()) == checksum
 
 
-# In float64 the last bit depends on the C library, so these are compared as numbers.
+# The last bit of float64 numbers depends on the C library, so the test compares these numbers with a tolerance.
 @pytest.mark.parametrize(
     ("draw", "recorded"),
     [
@@ -200,7 +200,7 @@ def test_numbers_drawn_as_a_list_are_those_drawn_one_by_one():
 
 
 def test_few_normals_are_the_first_of_many():
-    many = kernels.normal_(Stream(9), numpy.empty((40, 4))[:, ::2])  # not contiguous, so also drawn pair by pair
+    many = kernels.normal_(Stream(9), numpy.empty((40, 4))[:, ::2])  # not contiguous, so also drawn in pairs
     assert numpy.array_equal(many.ravel()[:6], kernels.randn(Stream(9), (6,), FLOAT64))
 
 
@@ -369,7 +369,7 @@ def test_integers_beyond_the_precision_of_a_type_are_warned_of():
 
 
 def test_fused_multiply_add_rounds_once():
-    # 1 + 2**-24 is halfway between two float32 numbers; what lies below the last bit of float64 decides.
+    # 1 + 2**-24 is halfway between two float32 numbers. Digits below the last bit of float64 decide the rounding.
     nearly_half = numpy.array([2.0**-24 + 2.0**-60, 2.0**-24, 2.0**-24 - 2.0**-60])
     assert fma32(nearly_half, 1.0, 1.0).tolist() == [1.0 + 2.0**-23, 1.0, 1.0]
     product = numpy.array([1.0 + 2.0**-30])

@@ -1,4 +1,4 @@
-"""The files that name the version, its date and the tools agree."""
+"""The files that contain the version, its date and the tools agree."""
 
 import re
 import tomllib

@@ -1,7 +1,4 @@
-"""Short forms of the experiments on files; `python -m tests.reliability` runs them in full.
-
-Also the effect of `save` on a path.
-"""
+"""Short forms of the experiments on files, and tests of `save`. `python -m tests.reliability` runs the experiments in full."""
 
 import os
 import stat
@@ -23,13 +20,13 @@ assert {EXPERIMENTS[name].run.__module__ for name in NAMES} == {files.__name__, 
 @pytest.mark.thorough
 @pytest.mark.filterwarnings(
     "ignore:This process:DeprecationWarning"
-)  # that it forks with threads; the child needs none
+)  # Python warns of forks in processes with threads, but the child needs no threads
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_survives(name):
     experiment = EXPERIMENTS[name]
     outcome = experiment.run(experiment.short)
-    # Killed between the two calls of the system by which a file gets its name and replaces the old one, it has both. That is
-    # one kill in a hundred where the first of them takes long.
+    # Two system calls name the new file and replace the old file. If a process is killed between them, both files exist. This
+    # happens in one of a hundred tries if the first call takes long.
     between = outcome.failures.pop("left behind: 1 files", 0)
     assert not outcome.failures and outcome.survived + between == outcome.tried == experiment.short
     assert between <= (3 if name == "killed-saves" else 0)
@@ -102,7 +99,7 @@ def test_devices_and_pipes_are_written_to(tmp_path):
 def test_permissions_are_asked_for(tmp_path):
     path = tmp_path / "model.pt"
     torch.save(1, path)
-    tmp_path.chmod(0o500)  # the folder takes no new files: the old one is rewritten
+    tmp_path.chmod(0o500)  # the folder accepts no new files, so `save` overwrites the old file
     torch.save(2, path)
     tmp_path.chmod(0o700)
     path.chmod(0o400)
@@ -123,7 +120,7 @@ def test_folders_and_impossible_names(tmp_path):
 
 
 class Trickle:
-    """A file that accepts a few bytes at a time, and fails after some of them."""
+    """A file that accepts a few bytes in each call, and fails after some calls."""
 
     def __init__(self, room):
         self.content, self.room = bytearray(), room

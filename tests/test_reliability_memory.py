@@ -1,6 +1,5 @@
-"""Short forms of the experiments on memory; `python -m tests.reliability` runs them in full.
-
-Also the faults that they have found.
+"""Short forms of the experiments on memory, and the errors that they have found. `python -m tests.reliability` runs the
+experiments in full.
 """
 
 import sys
@@ -19,7 +18,7 @@ NAMES = {"strides": memory, "indices": indices, "in-place": in_place}
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it forks with threads; the child needs none
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # the child needs no threads
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_survives(name):
     experiment = EXPERIMENTS[name]

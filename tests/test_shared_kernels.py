@@ -28,7 +28,7 @@ def test_machine_code_is_loaded_by_all_that_it_depends_on(monkeypatch, tmp_path)
     one, other = Host(), Host()
     assert call(one, "times", 3, 14) == 42
     (kept,) = tmp_path.iterdir()
-    monkeypatch.setattr(Host, "_optimized", None)  # which only what is compiled needs
+    monkeypatch.setattr(Host, "_optimized", None)  # only compilation needs this function
     assert call(other, "times", 3, 5) == 15
     assert list(tmp_path.iterdir()) == [kept]
     with pytest.raises(TypeError):

@@ -77,7 +77,7 @@ def test_the_code_of_a_page_runs(path, tmp_path):
 def test_links_of_a_page_lead_somewhere(path):
     text = path.read_text(encoding="utf-8")
     links = [link for link in LINK.findall(text) if "generated/" not in link]
-    if not (DOCS.parent / "adjoint").exists():  # the tests run beside an installed package
+    if not (DOCS.parent / "adjoint").exists():  # the tests run on an installed package
         links = [link for link in links if "../adjoint/" not in link]
     missing = [link for link in links if not (path.parent / link).exists()]
     assert missing == []

@@ -1,4 +1,7 @@
-"""The site in a browser: no errors, search, light and dark, and the width of a telephone. Needs `site/html` and a Chromium."""
+"""The site in a browser: no errors, search, light and dark, and the width of a telephone.
+
+The tests need `site/html` and Chromium.
+"""
 
 import functools
 import http.server
@@ -38,7 +41,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def server():
-    """Serve the site by http, which search needs."""
+    """Serve the site over HTTP, because the search needs it."""
     handler = functools.partial(Quiet, directory=str(SITE))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
         threading.Thread(target=served.serve_forever, daemon=True).start()
@@ -63,7 +66,7 @@ def visit(browser, server, page, width=1400, height=900):
 
 
 def outside(browser, server):
-    """Collect requests to other servers."""
+    """Collect the requests to other servers."""
     return [event["url"] for event in browser.events if not re.match(rf"{server}|data:|blob:|about:", event["url"])]
 
 
@@ -141,7 +144,7 @@ def test_the_players_play(browser, server):
 
 
 def test_links_and_anchors_lead_somewhere():
-    """Checks every link within the site, including its anchor."""
+    """Check every link within the site, including its anchor."""
     places, links = {}, []
     for path in SITE.rglob("*.html"):
         if {"players", "source"} & set(path.relative_to(SITE).parts):
@@ -155,7 +158,7 @@ def test_links_and_anchors_lead_somewhere():
             continue
         target, _, anchor = link.partition("#")
         target = target.partition("?")[0]
-        base = SITE if target.startswith("/") else path.parent  # the page 404 is shown at any address
+        base = SITE if target.startswith("/") else path.parent  # the server shows the page 404 at any address
         where = (base / target.lstrip("/")).resolve() if target else path.resolve()
         if where.is_dir():
             where /= "index.html"

@@ -1,4 +1,4 @@
-"""Sparse tensors: each operator's derivatives, products with and without SciPy, parts that do not fit, files."""
+"""Sparse tensors: derivatives of each operator, products with and without SciPy, inconsistent parts, files."""
 
 import io
 import pickle
@@ -34,7 +34,7 @@ def operator(name, *args, **options):
     return OPERATORS[name].function(*args, **options)
 
 
-# By operator: a function of dense tensors that uses it, and the shapes of these tensors.
+# For each operator: a function of dense tensors that uses the operator, and the shapes of these tensors.
 DERIVATIVES = {
     "coo_of_parts": (lambda v: made(v, REPEATED).to_dense(), (3,)),
     "elements_at": (lambda x: operator("elements_at", x, REPEATED, ()), (2, 3)),
@@ -74,7 +74,7 @@ WITHOUT = {
     "_on_diagonals",
     "_sparse_log_softmax_backward",
     "_sparse_softmax_backward",
-    "_sparse_sum_backward",  # differentiated with the operator that it belongs to
+    "_sparse_sum_backward",  # tested with the operator to which it belongs
 }
 TWICE = set(DERIVATIVES) - {"_sparse_log_softmax", "_sparse_softmax", "_sparse_sparse_matmul", "_sparse_sum"}
 

@@ -1,4 +1,4 @@
-"""`import adjoint` is fast and imports nothing that the user has not requested."""
+"""`import adjoint` is fast, and imports no packages besides its dependencies."""
 
 import ast
 import json
@@ -17,13 +17,13 @@ MOST_MODULES = 33
 
 
 def run(program):
-    """Run a program in a new interpreter, and return its output, read as JSON."""
+    """Run a program in a new interpreter, and return its output, parsed as JSON."""
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return json.loads(finished.stdout)
 
 
 def import_time(module):
-    """Return processor seconds, so that other work on the machine does not count."""
+    """Return processor time in seconds, so that other programs on the machine do not count."""
     program = f"import time; start = time.process_time(); import {module}; print(time.process_time() - start)"
     return run(program)
 
@@ -92,7 +92,7 @@ def test_parts_written_on_the_public_names_use_no_others():
 
 @pytest.mark.thorough
 def test_import_takes_little_longer_than_that_of_numpy():
-    """Compares the shortest import times of several alternate imports."""
+    """Compare the shortest times of several alternate imports."""
     times = {"numpy": [], "adjoint": []}
     for module in [*times] * (ROUNDS + 1):
         times[module].append(import_time(module))

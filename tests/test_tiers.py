@@ -1,4 +1,4 @@
-"""The tiers of the tests: the days of the whole suite together run everything that the quick tier leaves out."""
+"""The tiers of the tests: the daily shares together run all tests that the quick tier omits."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ class Definition:
 
 
 def chosen(count: int, *marks: pytest.MarkDecorator, **options: object) -> list[str]:
-    """Return the cases of a function that a run has."""
+    """Return the cases of a function that a run contains."""
     cases = [SimpleNamespace(id=str(n), params={"name": n // 3}, marks=[]) for n in range(count)]
     option = SimpleNamespace(**{"markexpr": "", "share": None, "day": 0, "family": None, **options})
     tiers.choose_cases(

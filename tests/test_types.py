@@ -1,4 +1,4 @@
-"""The type stubs for type checkers and editors agree with the operators."""
+"""The type stubs agree with the operators."""
 
 import runpy
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Type checkers accept right programs, and report the line of each mistake in wrong programs.
+"""Type checkers accept correct programs, and report the line of each mistake in wrong programs.
 
-The right programs are `typing/right`, the examples, and the learn pages of the documentation, which may lack annotations. mypy
+The correct programs are `typing/right`, the examples, and the learn pages of the documentation, which may lack annotations. mypy
 and pyright check them in strict mode, each once for all tests.
 """
 

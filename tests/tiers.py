@@ -1,13 +1,13 @@
 """The tiers of the tests, and single families of operators.
 
-The *quick tier*, `pytest -m "not thorough"`, is the same in each run. It leaves out tests marked `thorough`, which take about a
-third of a second or more. Tests marked `one_each("name")` keep the first case of each value of that parameter, test functions
-with many cases keep a part of them, and tests marked `long_cases` keep two cases. The *whole* suite, `pytest` without arguments,
-has the quick tier and an eighth of the thorough tests, a different eighth each day. `--share DAYS` sets another fraction and
-`--day NUMBER` another day; `--share 1` is the *nightly* tier, all tests. Named files, tests (`-k`), marks (`-m`) and families run
-all of their tests. `pytest --family reduce` (or `--family sorting`, a module of that folder) runs tests that are parametrized by
-the `name` of an operator, or of a public function, of that family, and the test modules with `pytestmark =
-pytest.mark.family("reduce")`.
+The *quick tier*, `pytest -m "not thorough"`, is the same in each run. It omits tests marked `thorough`, which take about a third
+of a second or more. Of tests marked `one_each("name")`, it runs the first case for each value of that parameter. Of test
+functions with many cases it runs a part of the cases, and of tests marked `long_cases` two cases. The *whole* suite, `pytest`
+without arguments, runs the quick tier and an eighth of the thorough tests, with a different eighth each day. `--share DAYS` sets
+another fraction, and `--day NUMBER` another day. `--share 1` is the *nightly* tier, which runs all tests. Named files, tests
+(`-k`), marks (`-m`) and families run all of their tests. `pytest --family reduce` (or `--family sorting`, a module of that
+folder) runs tests that are parametrized by the `name` of an operator, or of a public function, of that family, and the test
+modules with `pytestmark = pytest.mark.family("reduce")`.
 """
 
 import importlib
@@ -52,7 +52,7 @@ def choose_share(config: pytest.Config) -> None:
 
 
 def report(config: pytest.Config) -> str:
-    """Return what runs, for the header of a report."""
+    """Return a description of the run for the header of the report."""
     share = config.option.share
     return f"thorough tests: {'all' if share in (None, 1) else f'one in {share}, --day {config.option.day}'}"
 
@@ -60,8 +60,8 @@ def report(config: pytest.Config) -> str:
 def choose_cases(function: pytest.Metafunc) -> None:
     """Mark the thorough cases of a test function, and leave out the cases of other tiers and days.
 
-    To create a test for each case, and to drop most of them, would take longer than the quick tier. This uses a private list of
-    pytest, because there is no public one.
+    Creating a test for each case and dropping most tests would take longer than the quick tier. The function uses a private list
+    of pytest, because pytest has no public list.
     """
     cases, option = function._calls, function.config.option
     if function.definition.get_closest_marker("thorough") is not None:
@@ -81,7 +81,7 @@ def choose_cases(function: pytest.Metafunc) -> None:
 
 
 def mark_thorough(definition: pytest.Item, cases: list[Any]) -> set[int]:
-    """Mark the cases of a function that the quick tier leaves out: by `one_each`, and by the names of the tests. Return the
+    """Mark the cases of a function that the quick tier omits, according to `one_each` and to the names of the tests. Return the
     identities of all thorough cases.
     """
     thorough = {id(case) for case in cases if any(mark.name == "thorough" for mark in case.marks)}
@@ -118,7 +118,7 @@ def number(name: str) -> int:
 
 
 def is_of_day(name: str, option: Any) -> bool:
-    """Return whether a thorough test is in the share of this day."""
+    """Return whether a thorough test is in this day's share."""
     return bool(number(name) % option.share == option.day % option.share)
 
 
@@ -135,12 +135,12 @@ def declaring() -> dict[str, set[str]]:
 
 @cache
 def families_of(name: str) -> frozenset[str]:
-    """Return the folders and modules of the operator or public function of this name (`sum_dim`,
-    `nn.functional.softmax.with_dtype`): those that declare it, and the module of a handwritten function.
+    """Return the folders and modules that declare the operator or public function of this name (`sum_dim`,
+    `nn.functional.softmax.with_dtype`), and the module of a handwritten function.
     """
     modules = set()
     parts = name.removeprefix("Tensor.").split(".")
-    for length in range(len(parts), 0, -1):  # what follows the name, in PyTorch's table, is a variant of its samples
+    for length in range(len(parts), 0, -1):  # in PyTorch's table, a suffix of the name is a variant of the samples
         modules = set(declaring().get(parts[length - 1], ()))
         found = adjoint
         for part in parts[:length]:
@@ -170,7 +170,7 @@ def is_name_of(family: str, name: Any) -> bool:
 
 
 def is_left_out(module: Path, family: str | None) -> bool:
-    """Return whether no test of a module can belong to the family, because it has no parameter `name` and no mark.
+    """Return whether no test of a module can belong to the family, because the module has no parameter `name` and no mark.
 
     Such a module is not imported.
     """
@@ -180,7 +180,7 @@ def is_left_out(module: Path, family: str | None) -> bool:
 
 
 def keep_family(config: pytest.Config, items: list[pytest.Item], family: str) -> None:
-    """Leave out the tests of other families."""
+    """Deselect the tests of other families."""
     importlib.import_module("adjoint.operators").load_all()
     chosen = [item for item in items if belongs(item, family)]
     if not chosen:
@@ -190,7 +190,7 @@ def keep_family(config: pytest.Config, items: list[pytest.Item], family: str) ->
 
 
 def keep_share(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the thorough tests of other days."""
+    """Deselect the thorough tests of other days."""
     todays = [
         item for item in items if item.get_closest_marker("thorough") is None or is_of_day(item.nodeid, config.option)
     ]

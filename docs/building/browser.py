@@ -17,7 +17,7 @@ LESSONS = ("ten-pictures", "your-own-function", "explain", "transforms")
 
 
 def notebook(text: str) -> Any:
-    """Return a page as a notebook. Links become plain text, and a picture is the value of its cell."""
+    """Return a page as a notebook. The notebook contains links as plain text, and pictures as values of their cells."""
     made = read_myst_markdown_notebook(text)
     cells = [nbformat.v4.new_code_cell("%pip install -q adjoint-autograd")]
     for cell in made.cells:

@@ -1,4 +1,4 @@
-"""The example of each public name comes from its docstring, from the declared examples, or from the example of its function.
+"""Find the example of each public name: in its docstring, in the declared examples, or in the example of its function.
 
 A declared example is a line `names: statements` in a file of `docs/reference/examples`, followed by lines that are indented by
 four spaces. `{}` stands for the name. The output is computed when the site is built and when the tests run, so it is
@@ -63,8 +63,8 @@ def can_run(public: PublicName) -> bool:
 def example_of(public: PublicName) -> str | None:
     """Return the statements of the declared example of a name, or None if there is no such example.
 
-    A method or an in-place variant may have the example of its function. A name may have the example of another name of
-    its object.
+    A method or an in-place variant may have the example of its function. A name may also have the example of another name for the
+    same object.
     """
     examples, name, modules = declared(), public.name, [public.module]
     if public.module == "torch.Tensor" or name.endswith("_"):

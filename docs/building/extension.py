@@ -1,4 +1,4 @@
-"""The extension of Sphinx: it writes the reference, the pages of the source and the players."""
+"""The extension of Sphinx, which writes the reference, the pages of the source and the players."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def before_reading(app: Any) -> None:
 
 
 def on_source(app: Any, name: str, source: list[str]) -> None:
-    """Point the links to files of the repository at the pages of their source."""
+    """Replace links to files of the repository by links to the pages of their source."""
     source[0] = sources.link_to_sources(source[0], name.count("/"))
 
 
@@ -54,7 +54,10 @@ def quiet_kernels() -> None:
 
 
 def talk_through_files(folder: Path) -> None:
-    """Make kernels use sockets in `folder`. Kernels of two processes that start at once could choose the same port."""
+    """Make kernels use sockets in `folder`.
+
+    With ports, kernels of two processes that start at once could choose the same port.
+    """
     construct = AsyncKernelManager.__init__
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Players in pages: a picture or a trace of the library is saved as a separate page and shown in a frame."""
+"""Players in pages: a frame that shows the separate page of a picture or a trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENVIRONMENT = "ADJOINT_DOCS_PLAYERS"
 
 
 class Frame:
-    """A frame in which the page of a picture is shown."""
+    """A frame that shows the page of a picture."""
 
     def __init__(self, name: str, height: int, depth: int) -> None:
         self.name, self.height, self.depth = name, height, depth

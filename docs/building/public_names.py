@@ -99,7 +99,7 @@ def _value(owner: Any, name: str) -> Any:
         warnings.simplefilter("ignore")
         try:
             return getattr(owner, name)
-        except Exception:  # noqa: BLE001  (what is missing says so in many ways)
+        except Exception:  # noqa: BLE001  (missing objects raise errors of many types)
             return None
 
 
@@ -117,7 +117,7 @@ def public_names() -> tuple[PublicName, ...]:
     modules = {module: set(names) for module, names in names_in(PYTORCH_NAMES).items()} | {
         name: set() for name in further
     }
-    del modules["torch.ops.aten"]  # it contains every operator a second time
+    del modules["torch.ops.aten"]  # the module contains every operator a second time
     found = []
     for module, names in modules.items():
         owner = owner_of(module)

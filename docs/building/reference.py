@@ -49,7 +49,7 @@ def described(public: PublicName) -> list[str]:
 
 @cache
 def first_places() -> dict[tuple[int, str], str]:
-    """Return, for each object and name, the module with the shortest name that contains them."""
+    """Return a dictionary from each object and name to the module with the shortest name that contains both."""
     places: dict[tuple[int, str], str] = {}
     for public in sorted(public_names(), key=lambda each: (len(each.module), each.module)):
         places.setdefault((id(public.value), public.name), public.module)
@@ -57,7 +57,7 @@ def first_places() -> dict[tuple[int, str], str]:
 
 
 def is_alias(public: PublicName) -> bool:
-    """Return whether the same object has the same name in a module with a shorter name. Links lead to that module."""
+    """Return whether a module with a shorter name contains the same object under the same name. Links lead to that module."""
     return first_places()[id(public.value), public.name] != public.module
 
 

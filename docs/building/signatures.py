@@ -71,12 +71,12 @@ def declaration(public: PublicName) -> tuple[str, int] | None:
         path = PACKAGE / "operators" / f"{public.family.replace('.', '/')}.py"
         owner, name, code = public.module.rpartition(".")[2], public.name, path.read_text(encoding="utf-8")
         ways = (f"{owner}_{name}\\b", rf"{name}\b", rf"{name.removesuffix('_')}\b")
-        ways = [rf"^ *(?:class|def) {way}" for way in ways] + [rf"\b{name}\b"]  # or a decorator adds it
+        ways = [rf"^ *(?:class|def) {way}" for way in ways] + [rf"\b{name}\b"]  # or a decorator adds the name
         for found in filter(None, (re.search(way, code, re.MULTILINE) for way in ways)):
             return str(path.relative_to(PACKAGE.parent)), code.count("\n", 0, found.start()) + 1
     value = inspect.unwrap(public.value.fget if isinstance(public.value, property) else public.value)
     try:
         path, line = Path(str(inspect.getsourcefile(value))), inspect.getsourcelines(value)[1]
-    except (TypeError, OSError, tokenize.TokenError):  # no source, or generated source
+    except (TypeError, OSError, tokenize.TokenError):  # the object has no source, or generated source
         return None
     return (str(path.relative_to(PACKAGE.parent)), line) if path.is_relative_to(PACKAGE) else None

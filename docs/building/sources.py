@@ -23,7 +23,7 @@ LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?:adjoint|tests|benchmarks)/[^)#\s
 
 
 def write(folder: Path) -> None:
-    """Write a page for each module that is newer than its page."""
+    """Write the page of each module that has changed since its page was written."""
     for path in sorted(PACKAGE.rglob("*.py")):
         name = str(path.relative_to(PACKAGE.parent))
         target = folder / f"{name}.html"
@@ -35,7 +35,7 @@ def write(folder: Path) -> None:
 
 
 def link_to_sources(text: str, depth: int) -> str:
-    """Point the links of a page to modules at the pages of their source. Links to other files become plain text."""
+    """Replace links to modules by links to the pages of their source. Replace links to other files by plain text."""
 
     def replaced(match: re.Match[str]) -> str:
         label, path = match.groups()

@@ -134,7 +134,7 @@ def test_an_interrupt_cancels_the_tiles_left_and_waits_for_those_begun():
             except KeyboardInterrupt:
                 interrupted = True
                 if lock.locked():
-                    lock = threading.Lock()  # the interrupt struck in the tile of the calling thread
+                    lock = threading.Lock()  # the interrupt arrived in the tile of the calling thread
                 held = inside[0]
                 time.sleep(0.004)
                 if inside[0] != held:
@@ -161,7 +161,7 @@ def test_a_job_that_is_over_keeps_nothing_alive():
     gone = weakref.ref(held)
     parallel.parallel_rows(lambda start, stop, held=held: None, 64, parallel.TILE_BYTES)
     del held
-    for _ in range(100):  # a worker that is about to leave its frame
+    for _ in range(100):  # wait for a worker that still has to leave its frame
         if gone() is None:
             break
         time.sleep(0.01)

@@ -9,7 +9,7 @@ from adjoint._runtime.weak_keys import WeakKeys
 
 
 class Key:
-    """A class of keys that weak references can refer to."""
+    """A class whose instances can be weakly referenced."""
 
 
 def test_entries_live_as_long_as_their_keys():
@@ -46,7 +46,7 @@ def test_cleared_entries_are_not_forgotten_twice():
 
 
 def test_dictionaries_by_identity():
-    """`torch.utils.weak`: for tensors and other keys whose `==` does not compare identity."""
+    """`torch.utils.weak` compares keys by identity, also tensors and other keys whose `==` compares values."""
     weak = torch.utils.weak
     x, y = torch.ones(2), torch.ones(2)
     names = weak.WeakIdKeyDictionary({x: "x"})

@@ -1,4 +1,7 @@
-"""The array API standard: its names and signatures. The values are compared with NumPy, which implements it too."""
+"""The array API standard: its names and signatures.
+
+NumPy also implements the standard, so the tests compare values with NumPy's.
+"""
 
 import inspect
 import os

@@ -11,7 +11,7 @@ from adjoint import array_api as xp
 
 INF, NAN = float("inf"), float("nan")
 
-# The special cases of the standard's text: the operands, the floored quotient and the remainder.
+# The special cases that the standard lists: the operands, the floored quotient and the remainder.
 DIVISIONS = [
     (INF, 2.0, INF, NAN),
     (INF, -2.0, -INF, NAN),
@@ -48,7 +48,7 @@ DTYPES = [
 
 @pytest.mark.parametrize("first", DTYPES, ids=str)
 def test_any_dtype_casts_or_not(first):
-    """A dtype promotes to dtypes of its own kind and of higher kinds."""
+    """A dtype is promoted to dtypes of the same kind and of higher kinds."""
     order = ["bool", "integral", "real floating", "complex floating"]
     kind = next(place for place, name in enumerate(order) if xp.isdtype(first, name))
     for second in DTYPES:

@@ -138,7 +138,7 @@ def test_what_is_computed_from_a_view_is_recorded_once_its_base_requires_grad():
         assert result.requires_grad
         assert result.grad_fn is not None
     (view * 2).sum().backward()
-    assert base.grad is None  # nothing leads from the view to its base
+    assert base.grad is None  # the graph has no edge from the view to its base
     with pytest.raises(AssertionError, match="Expected gradient function to be set"):
         torch.autograd.graph.get_gradient_edge(view)
 
@@ -300,7 +300,7 @@ def test_a_part_of_another_tensor_is_assigned_and_counted():
     assert x.requires_grad
 
 
-# --- no elements, and other elements --------------------------------------------------------------------------
+# --- empty tensors, and other elements --------------------------------------------------------------------------
 
 
 def test_an_index_into_nothing_is_out_of_bounds_also_where_nothing_is_found():

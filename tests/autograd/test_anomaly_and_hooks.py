@@ -10,7 +10,7 @@ import adjoint as torch
 
 @pytest.fixture
 def anomaly() -> Iterator[None]:
-    """Detect anomalies, without the warning that this is slow."""
+    """Enable anomaly detection, and ignore the warning that it is slow."""
     torch.autograd.set_detect_anomaly(True)
     yield
     torch.autograd.set_detect_anomaly(False)

@@ -188,7 +188,7 @@ def test_the_gradient_of_a_sum_can_be_filled_and_the_next_one_is_ones(change, si
         (grad,) = torch.autograd.grad(x.sum(), x)
         assert grad.unique().tolist() == [1.0]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of expanded tensors
+            warnings.simplefilter("ignore")  # the warning about writes to expanded tensors
             change(grad)
         assert len(grad.unique()) == 1
         assert grad.unique().item() != 1.0

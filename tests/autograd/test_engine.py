@@ -534,7 +534,7 @@ def test_nodes_have_the_attributes_of_what_they_saved_and_no_others():
     ]
     with pytest.raises(AttributeError, match="'MulBackward0' object has no attribute '_saved_result'"):
         _ = node._saved_result
-    assert not hasattr(type(node), "__getattr__")  # which would make every reading of any attribute slower
+    assert not hasattr(type(node), "__getattr__")  # `__getattr__` would slow down the access to all attributes
 
 
 def test_a_backward_begins_with_one_element_of_any_shape():

@@ -1,4 +1,4 @@
-"""Reference counting alone frees graphs of any depth and length: nothing remains if the garbage collector is off."""
+"""Reference counting alone frees graphs of any depth and length: no object remains, even if the garbage collector is off."""
 
 import gc
 import sys
@@ -14,7 +14,7 @@ from adjoint._runtime.sequence import MOST_CALLS
 STATM = Path("/proc/self/statm")
 PAGE = 4096
 WARM_UP = 100
-FREE_LISTS = 10_000  # blocks of freed tuples and the like that the interpreter keeps at hand
+FREE_LISTS = 10_000  # blocks of freed tuples and similar objects that the interpreter keeps for reuse
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def training(make_optimizer):
 
 
 def growth(step, warm_up, steps):
-    """Return the numbers of Python's memory blocks and of resident bytes that steps after the warm-up leave behind."""
+    """Return how many of Python's memory blocks and how many resident bytes the steps after the warm-up leave behind."""
     noted, x = nn.ReLU(), torch.ones(1, requires_grad=True)
     for _ in range(MOST_CALLS):
         noted(x)
@@ -76,7 +76,7 @@ def test_momentum_leaves_nothing_behind():
 
 @pytest.mark.thorough
 def test_bias_correction_leaves_no_more_behind_than_a_bounded_table():
-    """Each step multiplies by different numbers, and the cache may hold some thousands of numbers."""
+    """Each step multiplies by different numbers. The cache of numbers must not grow without limit."""
     blocks, resident = growth(training(lambda p: torch.optim.AdamW(p, lr=0.01)), warm_up=WARM_UP, steps=10_000)
     assert blocks < 40_000
     assert resident < 4_000_000
@@ -92,7 +92,7 @@ def deep_chain(length):
 
 @pytest.mark.thorough
 def test_a_chain_of_a_million_nodes_records_runs_backward_and_dies():
-    x, y = deep_chain(10)  # whatever the first chain makes once
+    x, y = deep_chain(10)  # the first chain creates objects that are created only once
     y.backward()
     del x, y
     before = sys.getallocatedblocks()
@@ -118,7 +118,7 @@ GRAPHS = {}
 
 
 def graph(function):
-    """Register a function that takes a leaf of shape (4, 4) and returns tensors that must die when they are dropped."""
+    """Register a function that takes a leaf of shape (4, 4), and returns tensors that must be freed when they are dropped."""
     GRAPHS[function.__name__] = function
     return function
 
@@ -277,7 +277,7 @@ TRANSFORMS = {
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transforms_leave_no_cycle(name):
-    TRANSFORMS[name](torch.ones(4, 4))  # what is made once
+    TRANSFORMS[name](torch.ones(4, 4))  # the first call creates objects that are created only once
     gc.collect()
     x = torch.ones(4, 4)
     died = weakref.ref(x)
@@ -312,7 +312,7 @@ def saved_attributes_looked_at(x):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graph_dies_at_once_without_the_collector(name):
     make = GRAPHS[name]
-    make(torch.randn(4, 4, requires_grad=True))  # whatever the first call makes once
+    make(torch.randn(4, 4, requires_grad=True))  # the first call creates objects that are created only once
     gc.collect()
 
     leaf = torch.randn(4, 4, requires_grad=True)

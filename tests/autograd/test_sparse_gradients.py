@@ -130,7 +130,7 @@ def test_gradients_that_users_see_are_sparse():
     w.backward(sparse())
     assert seen == [torch.sparse_coo] * 3
     assert Doubled.seen == [torch.sparse_coo] * 2
-    assert z.grad.to_dense().equal(4 * torch.tensor(DENSE))  # of two backwards
+    assert z.grad.to_dense().equal(4 * torch.tensor(DENSE))  # the sum of two backward passes
 
 
 @pytest.mark.parametrize("first", [torch.tensor(DENSE), sparse(), sparse(1), sparse().to_sparse_csr()])

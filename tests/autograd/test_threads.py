@@ -247,7 +247,7 @@ def test_transforms_in_many_threads_do_not_mix(eager_switching):
 
 
 def in_a_thread(function):
-    """Call `function()` in another thread, and return its result."""
+    """Call `function()` in another thread, and return the result."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()
 

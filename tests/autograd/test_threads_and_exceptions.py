@@ -11,7 +11,7 @@ THREADS, ROUNDS = 6, 25
 
 
 class Reentrant(torch.autograd.Function):
-    """A function whose backward runs another backward, which may fail."""
+    """A function whose backward runs another backward. The inner backward may fail."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, fails: bool) -> torch.Tensor:
@@ -68,10 +68,10 @@ def test_everything_at_once() -> None:
                 assert torch.is_grad_enabled()
                 assert modes.STATE.task is None
                 assert modes.STATE.saved_tensor_hooks == ()
-        except BaseException as error:  # told by the thread that waits
+        except BaseException as error:  # the waiting thread reports the error
             errors.append(error)
 
-    gate = dict(modes.FLAGS.no_grad), dict(modes.FLAGS.special)  # open, unless some thread has ended in another mode
+    gate = dict(modes.FLAGS.no_grad), dict(modes.FLAGS.special)  # they differ later if a mode is not left
     threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
     for thread in threads:
         thread.start()

@@ -206,7 +206,10 @@ def test_higher_derivatives():
 
 
 def test_deep_graph_with_converging_branches():
-    """Each level uses the previous level twice, so there are 2**500 paths from the root. Each node runs once."""
+    """Each level uses the previous level twice, so there are 2**500 paths from the root.
+
+    Nevertheless, each node runs only once.
+    """
     x = torch.tensor(1.0, requires_grad=True, dtype=torch.float64)
     visits = []
     y = x
@@ -612,7 +615,10 @@ def test_saving_to_and_loading_from_memory():
 
 
 def test_saved_tensors_can_be_packed_as_arrays():
-    """Packing runs without recording, so `numpy()` is allowed. Numbers in an expression are not packed."""
+    """No graph is recorded while hooks pack tensors, so `numpy()` is allowed.
+
+    The hooks do not receive the numbers in an expression.
+    """
     packed = []
 
     def pack(tensor):

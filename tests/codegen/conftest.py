@@ -9,5 +9,5 @@ from adjoint.codegen.acceleration import LOOPS
 
 @pytest.fixture(autouse=True)
 def numpy_alone(monkeypatch):
-    """Leave large arrays to NumPy."""
+    """Compute large arrays with NumPy."""
     monkeypatch.setattr(LOOPS, "_enabled", False)

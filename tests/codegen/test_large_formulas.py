@@ -1,4 +1,7 @@
-"""Large gradients run formulas as compiled loops, which give the values, dtypes and layouts of the formulas in Python."""
+"""For large gradients, formulas run as compiled loops.
+
+The loops give the values, dtypes and layouts of the formulas in Python.
+"""
 
 import numpy
 import pytest
@@ -13,7 +16,7 @@ from adjoint.codegen.observed_kernels import KERNELS
 
 @pytest.fixture(autouse=True)
 def numpy_alone() -> None:
-    """These formulas are compiled, unlike the formulas in the other files of this folder."""
+    """Compile the formulas in this file. The other files of this folder test formulas in Python."""
 
 
 LARGE = (190, 240)

@@ -327,7 +327,7 @@ def test_every_operation_has_straight_and_tile_code():
             "lcm",
             "ldexp",
             "i0",
-        ):  # for integers, and by another formula than NumPy's
+        ):  # functions for integers, and functions with another formula than NumPy's
             continue
         expression = of_first(operation, about.arity)
         for size in (3, 2 * THREADED):

@@ -1,4 +1,4 @@
-"""Row programs of small arrays, which keep their plans."""
+"""Row programs store their plans for small arrays."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def by_column(values, shape, dim):
 
 @row_program()
 def several(x: Array, shift: PerRow, weight: PerColumn | None, factor: float, wanted: bool):
-    """Return outputs of every extent. One output and one input are optional."""
+    """Return outputs of all kinds: whole rows, numbers per row, and an optional output. One input is optional."""
     mean = row.mean(x)
     centred = (x - mean) * factor + shift
     if weight is not None:

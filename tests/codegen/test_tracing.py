@@ -1,4 +1,4 @@
-"""Expressions are traced once to graphs that print as text. The error for unsupported code names its line."""
+"""Each expression is traced once. The graph prints as text. The error for unsupported code names the line."""
 
 from __future__ import annotations
 

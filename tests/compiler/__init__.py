@@ -1,1 +1,1 @@
-"""Compiled functions do the same as the functions without `torch.compile`, whatever is captured."""
+"""Compiled functions behave like the original functions, whether or not the compiler captures them."""

@@ -1,4 +1,4 @@
-"""Compare a compiled function with the function itself: values, gradients, buffers and random numbers of the same calls."""
+"""Compare a compiled function with the original function: values, gradients, buffers and random numbers."""
 
 import copy
 import warnings
@@ -23,7 +23,7 @@ def tensors_in(value):
 def assert_alike(found, expected, what="", *, strides=True):
     """Assert that results have the same structure, and their tensors the same values, dtypes, strides and versions.
 
-    `strides=False`: do not compare strides; returned gradients may have the layout of recorded ones.
+    `strides=False`: do not compare strides, because returned gradients may have the layout of recorded gradients.
     """
     if isinstance(expected, torch.Tensor):
         assert isinstance(found, torch.Tensor), what
@@ -104,10 +104,10 @@ def reason_of(compiled):
 
 
 def assert_as_eager(function, inputs, *, module=None, times=3, captured=True, twice=False, kwargs=None, dtype=None):
-    """Call `function` (or `module`) with and without compilation, several times, with `inputs(number)`; compare the results.
+    """Call `function` (or `module`) several times with and without compilation, and compare the results.
 
-    `captured`: whether one program must serve all calls except the first. None means that this is not checked. `twice`:
-    compare second gradients.
+    `inputs(number)`: the arguments of a call. `captured`: whether one program must run in all calls except the first. None: do
+    not check this. `twice`: compare second gradients.
     """
     if module is not None:
         function, plain = module, copy.deepcopy(module)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""A compiled function changes outside objects like the function itself: once in each call, in the same order.
+"""A compiled function changes outside objects as the original function does: once in each call, in the same order.
 
 Each case is a program that defines `f` and a list of values to show. Each call of `f`, compiled or not, must show the
 same values.

@@ -1,4 +1,4 @@
-"""Exported programs compute what modules compute, also when another process loads their files."""
+"""Exported programs compute the results of the modules, also after another process has loaded their files."""
 
 import copy
 import subprocess
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def fresh(result):
-    """Return a result whose tensors have not been changed."""
+    """Return a copy of the result, with copies of its tensors."""
     if isinstance(result, torch.Tensor):
         return result.clone()
     return tuple(map(fresh, result)) if isinstance(result, (list, tuple)) else result

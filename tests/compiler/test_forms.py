@@ -46,7 +46,7 @@ class Scaled(nn.Module):
 
 
 def ran(compiled):
-    """Return how often a program has run in place of the function."""
+    """Return how often a compiled program has run instead of the function."""
     return sum(each.calls for each in compiled.compiled.variants)
 
 
@@ -405,12 +405,12 @@ def test_memory_is_flat():
         for _ in range(count):
             step(torch.randn(3, 4))
             module(torch.randn(3, 4))
-        module_calls.clear()  # this number is kept for pictures, if any was drawn before
+        module_calls.clear()  # the numbers of calls remain if another test has drawn a picture
         gc.collect()
 
     calls(200)
     tracemalloc.start()
-    calls(500)  # which replaces the code from before the trace
+    calls(500)  # these calls replace the code that existed before the trace
     before = tracemalloc.get_traced_memory()[0]
     calls(2000)
     after = tracemalloc.get_traced_memory()[0]

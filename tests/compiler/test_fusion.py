@@ -1,4 +1,4 @@
-"""Elementwise instructions on large arrays become one loop, which computes the bits of the instructions one by one."""
+"""Elementwise instructions on large arrays become one loop, which gives the same bits as separate instructions."""
 
 import random
 import tracemalloc
@@ -76,7 +76,7 @@ SIZES = [(200, 300)] * 2 + [(210, 300)] + [(220, 300)] * 3
 
 
 def operands(dtype, size=(200, 300)):
-    """Two arrays."""
+    """Return two arrays."""
     torch.manual_seed(3)
     return torch.randn(*size, dtype=dtype), torch.randn(*size, dtype=dtype)
 

@@ -1,4 +1,4 @@
-"""Compiled steps write gradients into the memory of earlier gradients, unless something else refers to it."""
+"""Compiled steps write gradients into the memory of earlier gradients, unless another object refers to this memory."""
 
 import copy
 import warnings
@@ -248,7 +248,7 @@ def test_gradients_of_arguments_belong_to_the_arguments_of_each_call(dynamic):
             x = values.clone().requires_grad_()
             model.zero_grad()
             function(x, y)
-            function(x, y)  # which adds to the gradient
+            function(x, y)  # the second call adds to the gradient
             found.append([x.grad, *(each.grad for each in model.parameters())])
         for one, other in zip(*found, strict=True):
             torch.testing.assert_close(one, other)

@@ -1,7 +1,7 @@
 # ruff: noqa: E501
-"""Values that a compiled function has read may change between calls; the next call then uses the new values.
+"""Values that a compiled function has read may change between calls. The next call then uses the new values.
 
-Each case is a program that makes `f` and a list of changes; `f` is called before and after each change, with and without
+Each case is a program that defines `f` and a list of changes. The test calls `f` before and after each change, with and without
 compilation.
 """
 
@@ -179,7 +179,7 @@ class P:
     __call__ = 1
     a = property(lambda s: 9.0)
 """
-CASES |= {  # a user's class gets, or changes, special methods
+CASES |= {  # a program adds or changes special methods of its class
     f"the class of an object in {read}": (
         f"{TRUTHS}\no = O(); p = O(); g = [p]; o.a = 2.0\ndef f(x): return x * ({read})",
         *changes,
@@ -214,7 +214,7 @@ def f(x):
     o.zero_grad(); l = m(x.detach()).square().sum(); l.backward(); o.step()
     return l.detach() * n[0] * getattr(o, "n", 1), m.weight.clone()
 """
-CASES |= {  # functions of the user that a step calls
+CASES |= {  # user functions that a step calls
     "a step that counts": (STEPPING + "o = O(m.parameters(), 0.1)", "n[0] = 1", "o.n = 10"),
     "a step that counts what was read": (STEPPING.replace("s.n += 1", "s.n += 1; n[0] += 1").replace("def f(x):", "def f(x):\n    x = x * n[0]") + "o = O(m.parameters(), 0.1)", "n[0] = 5"),
     "a step that changes a global": (STEPPING.replace("s.n += 1", "globals()['k'] = k + 1").replace("* n[0]", "* k") + "k = 1; o = O(m.parameters(), 0.1)", "k = 10"),
@@ -384,7 +384,7 @@ CASES |= {
     )
     for kind, classes in CLASSES.items()
     for read, need in EXPRESSIONS_OF_OBJECTS.items()
-    if not (read in PRINTED and kind in ("a plain object", "an object that compares"))  # whose text has their address
+    if not (read in PRINTED and kind in ("a plain object", "an object that compares"))  # their text contains an address
 }
 CASES |= {
     f"{read} of a list": (
@@ -417,7 +417,7 @@ CASES |= {
     )
 }
 
-CASES |= {  # values that lead to an error are read too
+CASES |= {  # values whose use raises an error
     f"{read} within try": (
         f"import math, types\nclass O: pass\no = O(); g = []; d = {{}}; t = types.ModuleType('t'); m = nn.Tanh()\ndef f(x, a=0):\n    try: k = {read}\n    except ({error}): k = 7.0\n    return x * k",
         *(line for each in changes for line in (each, back)),
@@ -461,7 +461,7 @@ def restore_settings():
 @pytest.mark.parametrize("case", CASES)
 def test_a_change_of_a_read_value_is_noticed(case, tmp_path):
     source, *changes = CASES[case]
-    path = tmp_path / "program.py"  # functions need a source that can be read
+    path = tmp_path / "program.py"  # the compiler needs the source of functions
     path.write_text(textwrap.dedent(source) + "\n")
     outcomes = []
     code = compile(path.read_text(), str(path), "exec")

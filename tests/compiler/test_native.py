@@ -1,4 +1,4 @@
-"""Native runs compute what the kernels compute, in any layout, dtype and size; small programs consist of native runs."""
+"""Native runs give the results of the kernels, in any layout, dtype and size. Small programs consist of native runs."""
 
 import itertools
 import random
@@ -224,7 +224,10 @@ ROWS = {
 @pytest.mark.parametrize("length", [1, 3, 4, 7, 8, 9, 16, 33])
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_of_any_length_with_special_values_in_any_place(name, length, dtype):
-    """Rows are reduced in vectors, and then in single elements. A NaN in any place makes its row NaN, and no other row."""
+    """Rows are reduced in vectors, and then in single elements.
+
+    A NaN in any position makes the result of its row NaN, but not the results of other rows.
+    """
     torch.manual_seed(length)
     rows = 4 * length + 1
     x = torch.randn(rows, length, dtype=dtype)

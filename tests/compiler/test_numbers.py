@@ -1,7 +1,7 @@
 # ruff: noqa: E501
 """A number among the arguments becomes an input of the program after its first change.
 
-Code that depends on the number is captured again.
+If code depends on the number, the compiler captures the function again.
 """
 
 import math

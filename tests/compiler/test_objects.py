@@ -1,4 +1,4 @@
-"""Native tests of tensors and objects agree with Python, and native calls keep no references."""
+"""Native checks of tensors and objects agree with Python. Native calls keep no references."""
 
 import gc
 import sys
@@ -41,7 +41,7 @@ ARRAYS = {
 
 
 def tensor_on(array):
-    """Return a tensor with any array."""
+    """Return a tensor with this array, even if the array is not valid for a tensor."""
     tensor = wrap(LIKE)
     tensor._array = array
     return tensor

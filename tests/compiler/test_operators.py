@@ -1,4 +1,4 @@
-"""Samples of every operator, compiled: the same results, gradients, changed arguments and random numbers.
+"""Compiled samples of every operator have the same results, gradients, changed arguments and random numbers.
 
 `test_most_are_captured` counts the captured samples.
 """

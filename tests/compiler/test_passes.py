@@ -1,4 +1,4 @@
-"""Passes over captured programs remove work and change no result."""
+"""Passes over captured programs remove work, and do not change results."""
 
 import tracemalloc
 
@@ -78,7 +78,7 @@ def test_gradients_are_not_copied():
 
 @pytest.fixture
 def any_peak(monkeypatch):
-    """Compute values again even if this saves little memory."""
+    """Let passes recompute values even if this saves little memory."""
     monkeypatch.setattr(passes, "WORTHWHILE", 0)
 
 
@@ -98,7 +98,7 @@ CHAINS = {
 
 
 def far_apart(x, y, changing=False):
-    """Compute large values and use them again much later."""
+    """Compute large values, and use the same values much later."""
     first = x @ y
     kept = [F.gelu(first), F.layer_norm(first * 2, first.shape[-1:])]
     total = sum(kept).T @ x
@@ -137,7 +137,7 @@ def test_only_large_programs_compute_values_again(worthwhile, monkeypatch):
 
 @pytest.mark.thorough
 def test_less_memory_is_in_use(any_peak):
-    """The values of activations, and of normalizations, are computed again."""
+    """Programs recompute the values of activations and of normalizations."""
     layers = [nn.Sequential(nn.LayerNorm(300), nn.Linear(300, 300), nn.GELU(), nn.Linear(300, 300)) for _ in range(4)]
     model, x, peaks = nn.Sequential(*layers), torch.randn(400, 300), []
 

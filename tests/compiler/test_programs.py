@@ -1,4 +1,4 @@
-"""Programs that import PyTorch's names are compiled too."""
+"""Programs that import names of PyTorch are also compiled."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Programs for any size: modules at sizes that were not captured, code that depends on sizes, and reports."""
+"""Programs for any size: modules at sizes that were not captured, code that depends on sizes, and reports about sizes."""
 
 import copy
 import linecache
@@ -55,7 +55,7 @@ def called(function, owner, arguments, seed):
 def compared(name, dim, sizes):
     """Compare a module with its compiled form at several sizes.
 
-    Return the compiled form, or None if too few sizes are possible.
+    Return the compiled module, or None if the module accepts too few sizes.
     """
     module, inputs = made(name), MODULES[name][1]
     plain, compiled, possible = copy.deepcopy(module), torch.compile(module), set()
@@ -288,7 +288,7 @@ INSIDE = {
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("name", INSIDE)
 def test_sizes_that_are_computed_inside_give_no_other_values(name, grad, monkeypatch):
-    # Without the lists of functions that compute with sizes, two captures may agree by chance: the third size shows it.
+    # Without the lists of functions that compute with sizes, two captures may agree by chance. The third size reveals the error.
     monkeypatch.setattr("adjoint.compiler.guards.OF_ONE_SIZE", frozenset())
     monkeypatch.setattr("adjoint.compiler.guards.ALONG_ONE", {})
     function = INSIDE[name]

@@ -520,7 +520,7 @@ def test_a_step_that_a_class_has_written_is_called():
 
 
 class Symmetric(nn.Module):
-    """A parametrization of a user."""
+    """A parametrization that a user defines."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Function transforms are captured together with the functions that they call. Wrapped functions keep their wrappers."""
+"""Function transforms are captured together with the functions that they call. Decorated functions keep their decorators."""
 
 import functools
 import warnings
@@ -53,7 +53,7 @@ TRANSFORMS = {
 
 
 def called(function, compile, count=5):
-    """Return the results of calls while outer values change between them, and the compiled function."""
+    """Return the results of calls between which outer values change, and the compiled function."""
     torch.manual_seed(0)
     run = torch.compile(function) if compile else function
     before, found = SCALE[0], []

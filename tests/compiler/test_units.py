@@ -161,7 +161,7 @@ CALLS = []
 
 
 class Shapes:
-    """An object whose methods cannot be followed, because they read and change it."""
+    """An object whose methods the compiler cannot trace, because they read and change the object."""
 
     known = {}
 

@@ -1,6 +1,6 @@
 """Write the checkpoints in this folder with PyTorch: `python tests/data/make_checkpoints.py`.
 
-The tests read these files if PyTorch is not installed. All files together have less than 20 kB.
+Tests without PyTorch read these files. All files together have less than 20 kB.
 """
 
 from collections import OrderedDict
@@ -52,7 +52,7 @@ DTYPES = (
 
 
 def model():
-    """Return a small model whose weights are known numbers."""
+    """Return a small model with known weights."""
     layers = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
     with torch.no_grad():
         for i, parameter in enumerate(layers.parameters()):

@@ -42,7 +42,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("call", "message"), CALLS)
 def test_the_error_names_the_call(call, message):
-    for _ in range(2):  # the first call of a function goes through its stub
+    for _ in range(2):  # the first call of a function runs its stub
         with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
             call()
 
@@ -84,7 +84,7 @@ def test_integers_of_other_kinds_are_integers_in_backward_too(text, kind):
 
     result, grad, saved = run({name: kind(number) for name, number in INTEGERS.items()})
     expected_result, expected_grad, expected_saved = run(INTEGERS)
-    torch.testing.assert_close(result, expected_result)  # a sum over an int is another call of NumPy
+    torch.testing.assert_close(result, expected_result)  # the sum over one dimension calls another function of NumPy
     torch.testing.assert_close(grad, expected_grad)
     assert saved == expected_saved
 
@@ -101,7 +101,10 @@ def methods():
 
 @pytest.mark.parametrize("name", methods())
 def test_a_method_takes_no_out(name):
-    """Functions of the same names accept `out`, even None. The same call succeeds without `out`, so `out` causes the error."""
+    """Other functions with the same names accept `out`, even None.
+
+    The same call succeeds without `out`, so `out` causes the error.
+    """
     for arguments in ARGUMENTS:
         tensor = torch.eye(2)
         given = [torch.eye(2) if each == "tensor" else each for each in arguments]

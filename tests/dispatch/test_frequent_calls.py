@@ -1,4 +1,4 @@
-"""The first calls with one kind of operands run the steps of their plan. Later calls run code that is generated from the plan."""
+"""The first calls with one kind of operands run the steps of a plan. Later calls run code that is generated from the plan."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_plans_of_one_pattern_have_one_source(name):
         for way, inference in itertools.product(ways, [False, True]):
             try:
                 plan = planned(op, way, kinds, inference=inference)
-            except (RuntimeError, TypeError):  # there is no common dtype
+            except (RuntimeError, TypeError):  # the operands have no common dtype
                 continue
             if (way != IN_PLACE or type(kinds[0]) is tuple) and has_source(plan):
                 count += 1
@@ -173,7 +173,7 @@ WITHOUT_REFUSALS = {
 
 @pytest.mark.parametrize("name", WITHOUT_REFUSALS)
 def test_straight_line_code_computes(name, monkeypatch):
-    monkeypatch.setattr(refusals, "REFUSALS", ())  # what it refuses takes the slow path, ten times as long
+    monkeypatch.setattr(refusals, "REFUSALS", ())  # refused calls take the slow path, which is ten times slower
     for _ in range(3):
         WITHOUT_REFUSALS[name]()
 
@@ -225,10 +225,12 @@ def test_several_results_are_written_as_by_the_steps(name, monkeypatch):
         torch.empty(0),
         torch.empty(0, dtype=torch.int64 if name in ("max", "sort", "topk", "cummax") else None),
     ]
-    function(tuple(expected))  # its plan has no code yet, or leaves the call because of the shapes
+    function(tuple(expected))  # the plan has no code yet, or its code refuses these shapes
     written = [torch.zeros_like(item) for item in expected]
     function(tuple(written))
-    monkeypatch.setattr("adjoint.dispatch.out.store", None)  # which the steps call
+    monkeypatch.setattr(
+        "adjoint.dispatch.out.store", None
+    )  # the steps of the plan call `store`, generated code does not
     found = function(tuple(written))
     assert all(one is other for one, other in zip(found, written, strict=True))
     assert type(found).__name__ == f"{'linalg_' if name == 'qr' else ''}{name}_out"

@@ -1,4 +1,4 @@
-"""Start programs in several processes with a real MPI and a time limit. They are skipped only if no MPI can be installed."""
+"""Start programs in several processes with a real MPI and a time limit. Tests are skipped only if no MPI can be installed."""
 
 import ast
 import os
@@ -24,7 +24,10 @@ except LaunchError as error:
 
 def environment(**more):
     ours = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default", **more}
-    ours |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # as in containers
+    ours |= {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }  # containers usually run as the superuser
     return {**{name: value for name, value in os.environ.items() if not name.startswith("PMI")}, **ours}
 
 

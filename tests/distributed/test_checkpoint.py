@@ -29,7 +29,7 @@ def same(found, expected):
 
 
 def test_there_and_back(tmp_path):
-    for value in (1.0, 2.0):  # the second replaces the first
+    for value in (1.0, 2.0):  # the second file replaces the first file
         checkpoint.save(example(torch, value), checkpoint_id=tmp_path)
         assert len(list(tmp_path.iterdir())) == 2
     loaded = example(torch, 0.0)

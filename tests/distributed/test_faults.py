@@ -45,7 +45,7 @@ def test_a_rank_that_raises_ends_all_with_its_traceback(tmp_path):
     assert "[rank1]: ValueError: of rank 1" in errors
     lines = [line for line in errors.splitlines() if line.startswith("[rank")]
     assert lines[0] == "[rank1]: Traceback (most recent call last):"
-    assert "program.py" in lines[1]  # our own frames are left out
+    assert "program.py" in lines[1]  # the traceback omits the package's frames
     assert "[rank0]" not in errors
     assert seconds < 30
 
@@ -193,12 +193,12 @@ def is_ours(path):
 
 
 def is_mapped(path):
-    """Return whether a running process has mapped a file, because processes of other tests may have mapped files."""
+    """Return whether a running process has mapped a file. Processes of other tests may have mapped files."""
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
             if str(path) in maps.read_text():
                 return True
-        except OSError:  # it has ended, or belongs to another user
+        except OSError:  # the process has ended, or belongs to another user
             continue
     return False
 
@@ -208,7 +208,7 @@ def test_nothing_remains_of_ranks_that_are_killed(tmp_path):
     before = set(Path("/dev/shm").iterdir())
     text = "dist.all_reduce(torch.ones(1 << 20))\ndist.barrier()\n"
     ended(tmp_path, text + "os.kill(os.getpid(), 9)\n")
-    deadline = time.monotonic() + 10  # other tests may just have made theirs, or be about to remove them
+    deadline = time.monotonic() + 10  # other tests may have just created files, or may be about to remove them
     while left := {each for each in set(Path("/dev/shm").iterdir()) - before if is_ours(each) and not is_mapped(each)}:
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
@@ -216,7 +216,7 @@ def test_nothing_remains_of_ranks_that_are_killed(tmp_path):
 
 def test_an_interrupt_ends_all_with_one_message(tmp_path):
     script = tmp_path / "program.py"
-    text = "os.write(1, f'begun {os.getpid()}\\n'.encode())\n"  # as a whole: ranks share the pipe
+    text = "os.write(1, f'begun {os.getpid()}\\n'.encode())\n"  # one write for the whole line, because ranks share the pipe
     script.write_text(BEGIN.replace("seconds=3", "seconds=300") + text + "dist.recv(t, 1 - rank)\n", encoding="utf-8")
     command = [sys.executable, "-m", "adjoint", "launch", "-n", "2", str(script)]
     process = subprocess.Popen(
@@ -229,7 +229,7 @@ def test_an_interrupt_ends_all_with_one_message(tmp_path):
         start_new_session=True,
     )
     numbers = [int(process.stdout.readline().split()[1]) for _ in range(2)]
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(process.pid, signal.SIGINT)  # a terminal also signals the whole group
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     deadline = time.monotonic() + 10
@@ -237,14 +237,14 @@ def test_an_interrupt_ends_all_with_one_message(tmp_path):
         time.sleep(0.1)
     assert not any(Path(f"/proc/{number}").exists() for number in numbers)
     assert errors.count("KeyboardInterrupt") == 1
-    assert errors.count('File "') == 1  # only the line of the program
+    assert errors.count('File "') == 1  # the traceback contains only the line of the program
     assert len(errors.splitlines()) < 15, errors
 
 
 PLACE = (
     BEGIN
     + "dist.all_reduce(t)\nline = f\"{rank} {dist.get_world_size()} {os.environ['LOCAL_RANK']} {t.tolist()}\\n\"\n"
-    "os.write(1, line.encode())\n"  # as a whole: ranks write to one file
+    "os.write(1, line.encode())\n"  # one write for the whole line, because ranks share the file
 )
 
 
@@ -363,7 +363,7 @@ def seconds_until_free(port):
 @joins_by_itself
 def test_ranks_that_have_failed_are_started_anew_at_the_same_port(tmp_path):
     port = free_port()
-    same = {"begin": LONG, "port": port, "stderr": subprocess.DEVNULL}  # the manager would keep a pipe open
+    same = {"begin": LONG, "port": port, "stderr": subprocess.DEVNULL}  # the manager process would keep a pipe open
     for how in ["raise ValueError", "os._exit(4)"]:
         text = f"if rank == 1: {how}\ndist.all_reduce(t)\n"
         assert ends_of_ranks(tmp_path, text, **same)[0] != [0, 0, 0]
@@ -466,7 +466,9 @@ def test_calls_that_are_being_noted_are_not_compared():
     one, other = Board(memories, 0), Board(memories, 1)
     place, call = one.post(b"all_reduce of 5 elements of Double")
     assert one.differing(place, call) is None
-    memories[1].data[place] = b"\0" + call[1:40].replace(b"5", b"7").ljust(127)  # half of it, without its first byte
+    memories[1].data[place] = b"\0" + call[1:40].replace(b"5", b"7").ljust(
+        127
+    )  # half of the message, without its first byte
     assert one.differing(place, call) is None
     assert other.post(b"all_reduce of 5 elements of Double") == (place, call)
     assert one.differing(place, call) is None

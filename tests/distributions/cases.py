@@ -1,4 +1,4 @@
-"""The numeric distributions for parametrized tests, with float64 leaves as parameters, and integrals over their supports."""
+"""Distributions of numbers for parametrized tests, with float64 leaves as parameters, and integrals over their supports."""
 
 import numpy
 

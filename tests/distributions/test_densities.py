@@ -1,4 +1,4 @@
-"""Densities have the integral 1, and agree with the moments, entropy, distribution function and derivatives of the class."""
+"""The integrals of densities are 1. Densities agree with the moments, entropies, distribution functions and derivatives."""
 
 import numpy
 import pytest
@@ -43,7 +43,7 @@ def test_moments(name):
     if name in NO_MEAN | {"RelaxedBernoulli", "Categorical"}:
         return
     mean = (x * probabilities).sum()
-    if name == "VonMises":  # the moments of an angle are those of a point on the circle
+    if name == "VonMises":  # the moments of an angle are the moments of a point on the circle
         close(distribution.variance, 1 - (torch.cos(x - distribution.mean) * probabilities).sum(), name)
         return
     close(distribution.mean, mean, name)
@@ -66,7 +66,7 @@ def test_entropy(name):
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_the_density_is_the_derivative_of_the_distribution_function(name):
     if name == "ContinuousBernoulli about 1/2":
-        return  # treated as the uniform distribution
+        return  # near 1/2, the class computes with the uniform distribution
     distribution, _ = made(CONTINUOUS, name)
     torch.manual_seed(0)
     x = distribution.sample((5,)).requires_grad_()
@@ -87,7 +87,7 @@ def test_the_density_is_the_derivative_of_the_distribution_function(name):
 def test_gradients_of_log_prob(name):
     table = CONTINUOUS if name in CONTINUOUS else DISCRETE
     if name in ("Categorical", "GeneralizedPareto of tail 0"):
-        return  # not free parameters; not smooth in the tail
+        return  # the parameters of the first are not independent; the second is not smooth in the tail
     distribution, parameters = made(table, name)
     torch.manual_seed(0)
     x = distribution.sample((3,))

@@ -59,7 +59,7 @@ def test_divergences_of_numbers(one, two):
         return
     log_q = torch.where(q.support.check(x), q.log_prob(x), 0.0)
     terms = torch.where(weights > 0, weights * (p.log_prob(x) - log_q), 0.0)
-    kinked = isinstance(p, D.Laplace) or isinstance(q, D.Laplace)  # where the rule is less exact
+    kinked = isinstance(p, D.Laplace) or isinstance(q, D.Laplace)  # the integration rule is less exact at kinks
     assert torch.allclose(actual, terms.sum(), rtol=1e-2 if kinked else 1e-6, atol=1e-9)
 
 
@@ -131,7 +131,7 @@ def test_the_nearest_classes_are_taken():
         assert D.kl_divergence(p, q) == 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert D.kl_divergence(p, q) == 1.0  # warned of once
+        assert D.kl_divergence(p, q) == 1.0  # the warning appears once
     for pair in ((Mine, Mine), (Mine, D.Normal), (D.Normal, Yours)):
         del kl._KL_REGISTRY[pair]
     kl._KL_MEMOIZE.clear()

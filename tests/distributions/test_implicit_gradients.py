@@ -80,7 +80,7 @@ def test_float32_is_computed_in_float64():
     a, x, moves, _, _ = columns(GAMMA[1:])
     actual = standard_gamma_grad(a.astype(numpy.float32), x.astype(numpy.float32))
     assert actual.dtype == numpy.float32
-    numpy.testing.assert_allclose(actual, moves, rtol=2e-4)  # x is rounded
+    numpy.testing.assert_allclose(actual, moves, rtol=2e-4)  # the rounding of x limits the precision
 
 
 @pytest.mark.parametrize("rate", [0.5, 3.0])

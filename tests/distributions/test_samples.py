@@ -13,7 +13,7 @@ COUNT = 3000
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous_samples(name):
-    """The Kolmogorov-Smirnov test: the scaled largest distance of the distribution functions exceeds 2 once in 1500 cases."""
+    """The Kolmogorov-Smirnov test: the scaled distance of the distribution functions exceeds 2 once in 1500 cases."""
     distribution, _ = made(CONTINUOUS, name)
     torch.manual_seed(1)
     drawn = numpy.sort(distribution.sample((COUNT,)).numpy())

@@ -66,7 +66,7 @@ def test_values_lie_in_the_domain(name):
 
 
 def free(value, region):
-    """Return free coordinates of a point in a region that has fewer dimensions than its vectors."""
+    """Return independent coordinates of a point in a region that has fewer dimensions than its vectors."""
     if isinstance(region, type(constraints.simplex)):
         return value[..., :-1]
     if isinstance(region, type(constraints.corr_cholesky)):
@@ -83,7 +83,7 @@ def test_jacobians(name):
     events = x.reshape(-1, *x.shape[x.dim() - dims :]) if dims else x.reshape(-1)
     actual = transform.log_abs_det_jacobian(x, y)
     assert torch.allclose(transform.inv.log_abs_det_jacobian(y, x), -actual)
-    if name in ("affine", "cat", "stack"):  # each position has another transform: take all together
+    if name in ("affine", "cat", "stack"):  # positions have different transforms, so compare all positions together
         events, actual = x[None], actual.sum()[None]
     expected = []
     for event in events:

@@ -107,7 +107,9 @@ def test_parts_of_graphs_are_replaced():
     assert fx.replace_pattern(traced, lambda a: a.sigmoid(), lambda a: a) == []
 
     chained = fx.symbolic_trace(lambda x: x.relu().relu().relu())
-    assert len(fx.replace_pattern(chained, lambda a: a.relu().relu(), lambda a: a.neg())) == 1  # parts do not overlap
+    assert (
+        len(fx.replace_pattern(chained, lambda a: a.relu().relu(), lambda a: a.neg())) == 1
+    )  # the matched parts do not overlap
     assert chained(x).item() == 0
 
     def shares(x):

@@ -24,7 +24,7 @@ FLAGS = (
 
 
 def why_not() -> str | None:
-    """Return the reason why no browser can be used here, or None."""
+    """Return the reason why this machine has no usable browser, or None."""
     if os.name != "posix":
         return "Chromium is driven over a pipe of POSIX"
     if executable() is None:
@@ -127,7 +127,7 @@ class Browser:
             self.events.append(params["request"])
 
     def open(self, path: Path) -> float:
-        """Open a file, and wait until the page is ready, and return the seconds that this took."""
+        """Open a file, wait until the page is ready, and return the duration in seconds."""
         self.problems.clear()
         self.events.clear()
         began = time.perf_counter()
@@ -182,7 +182,7 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
     def type(self, words: str) -> None:
-        """Type a text."""
+        """Type text."""
         for character in words:
             self.key(character)
 

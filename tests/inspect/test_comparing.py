@@ -1,4 +1,4 @@
-"""`compare`: what differs between two graphs."""
+"""`compare`: the differences between two graphs."""
 
 from pathlib import Path
 

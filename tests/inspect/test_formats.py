@@ -31,7 +31,7 @@ def test_text_of_a_graph(drawn):
     assert "x float32[2] = [3, 4]  off the graph" in text
     assert "y = (w * x).exp()" in text
     assert "├─ SplitBackward0 n4, below" in text
-    assert "SplitBackward0 n4  → float32[1]" in text  # the variables are views of what has changed since
+    assert "SplitBackward0 n4  → float32[1]" in text  # the variables are views of memory that has changed since
     assert str(drawn) == repr(drawn) == text
 
 

@@ -1,4 +1,4 @@
-"""Frames fit their contents. If everything is unfolded, no frame has more than one unused line."""
+"""Frames fit their contents. If all groups are unfolded, no frame has more than one unused line."""
 
 import pytest
 

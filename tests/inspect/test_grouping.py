@@ -14,7 +14,7 @@ from adjoint.inspect.snapshot import snapshot
 
 
 class Gate(nn.Module):
-    """Has no parameters."""
+    """A module without parameters."""
 
     def forward(self, x):
         return x * torch.sigmoid(x)

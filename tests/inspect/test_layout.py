@@ -1,4 +1,4 @@
-"""The layout: ranks, lanes and places of any graph."""
+"""The layout: ranks, lanes and positions of any graph."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Frames are the calls of modules, with their paths; names of parameters are found without being given."""
+"""Frames are calls of modules, with the paths of the modules. Graphs find the names of parameters automatically."""
 
 import gc
 import subprocess
@@ -55,7 +55,7 @@ class Unrolled(nn.Module):
 
 
 class Routed(nn.Module):
-    """Calls some of its experts, one of them twice and one through another method."""
+    """A module that calls some of its experts: one expert twice, and one expert through another method."""
 
     def __init__(self):
         super().__init__()
@@ -153,7 +153,7 @@ MODELS = {
 
 
 def calls_seen_by_hooks(model, inputs):
-    """Return the calls of modules that recorded nodes, as paths of the enclosing calls, and the result."""
+    """Return the result, and the calls of modules that recorded nodes. Each call is the path of its enclosing calls."""
     paths = {}
     for path, module in model.named_modules(remove_duplicate=False):
         paths.setdefault(id(module), path)

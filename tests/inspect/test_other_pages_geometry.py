@@ -1,4 +1,4 @@
-"""The pages of `compare` and `watch` in Chromium: nothing overlaps, is clipped or covered, or is too faint to be read."""
+"""The pages of `compare` and `watch` in Chromium: no text or shape overlaps another, is clipped or covered, or is too faint."""
 
 from pathlib import Path
 
@@ -78,7 +78,7 @@ WATCHED = {each.__name__: each for each in (one_step, layers, extremes, not_begu
 @pytest.fixture(scope="module")
 def browser():
     browser = chromium.Browser()
-    browser.call("Page.setBypassCSP", enabled=True)  # for questions to frames, whose pages run no scripts
+    browser.call("Page.setBypassCSP", enabled=True)  # the test queries frames whose pages run no scripts
     yield browser
     browser.close()
 

@@ -1,7 +1,4 @@
-"""The page after opening, in Chromium:
-
-everything fits into the window and is legible, and nothing overlaps, is clipped or covered.
-"""
+"""The page after opening, in Chromium. The picture fits into the window, text is legible, and no parts overlap or are clipped."""
 
 from pathlib import Path
 
@@ -60,7 +57,7 @@ def u_net():
 
 
 def no_modules():
-    """Fifty operations in one function: the page is legible although there are no frames."""
+    """The page of fifty operations in one function is legible, although the graph has no frames."""
     x = torch.linspace(0, 1, 5, requires_grad=True)
     for _ in range(10):
         x = ((x.sin() + 1) * x).exp().log()

@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, what clicks and keys do, what it looks like."""
+"""The page in a real browser: its content, its appearance, and its reactions to clicks and keys."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ PICTURES = Path(__file__).parent / "pictures"
 
 
 class Pages:
-    """The pages of the tests, each written at its first use."""
+    """The pages of the tests. Each page is written on first use."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -91,7 +91,7 @@ def browser():
 
 @pytest.fixture
 def show(browser, pages):
-    """Open a page by name, in light colours and without motion, and assert at the end that it has logged no error."""
+    """Open a page by name, in light colours and without motion. At the end, assert that the page has logged no error."""
     browser.size(1280, 800)
     browser.media("light")
 
@@ -122,7 +122,10 @@ def click_card(browser, name, count=1):
 
 
 def quickest(action, bar):
-    """Return the shortest time of a few tries, because the machine may be busy. Stop at the first time below `bar`."""
+    """Return the shortest time of a few tries, because the machine may be busy.
+
+    Stop after the first try that takes less than `bar`.
+    """
     least = action()
     for _ in range(4):
         if least < bar:
@@ -562,7 +565,7 @@ SCENES = {
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_it_looks_as_it_did(show, browser, scene):
-    """Compares reduced pictures, in which different fonts make little difference."""
+    """Compare reduced pictures, which depend little on fonts."""
     name, scheme, script = SCENES[scene]
     browser.media(scheme)
     browser.size(1100, 700)
@@ -583,7 +586,7 @@ def test_another_scene_looks_different(show, browser):
 
 
 def difference(browser, *pictures):
-    """Return how much two reduced pictures differ: 0 if they are the same, about 1 if they show different things."""
+    """Return how much two reduced pictures differ: 0 for equal pictures, and about 1 for unrelated pictures."""
     return browser.apply(
         """async (first, second) => {
           const read = async (data) => {
@@ -641,7 +644,9 @@ def test_search_takes_a_regular_expression(browser, pages):
     browser.click("#query")
     browser.type("/^[02]\\.weight/")
     assert browser.evaluate("state.matches.length") == 2
-    browser.evaluate("(find('query').value = '/(/', search())")  # not a regular expression
+    browser.evaluate(
+        "(find('query').value = '/(/', search())"
+    )  # the browser does not treat the text as a regular expression
     assert browser.evaluate("state.matches.length") == 0
 
 

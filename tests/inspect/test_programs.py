@@ -13,7 +13,7 @@ VOID = {"meta", "br", "rect"}
 
 
 class Balance(HTMLParser):
-    """Collects the tags of a page, and the tags that are closed in the wrong order."""
+    """A parser that collects the tags of a page, and the tags that are closed in the wrong order."""
 
     def __init__(self, text):
         super().__init__()
@@ -52,7 +52,7 @@ def test_times_of_instructions_and_a_page(tmp_path):
     step, model, given = training_step()
     before = model[0].weight.detach().clone()
     found = inspect.compiled(step, run=given, guards=True, source=True)
-    assert not torch.equal(model[0].weight, before)  # the call is a step like any other
+    assert not torch.equal(model[0].weight, before)  # the call trains the model, as other calls do
     (times,) = found.times.values()
     assert [each.name for each, _ in times][-1] == "step" and all(seconds >= 0 for _, seconds in times)
     assert " µs  " in found and "it requires:" in found and "its source:" in found

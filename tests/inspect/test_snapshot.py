@@ -138,7 +138,7 @@ def test_leaves_and_constants_alone():
     assert [node.name for node in picture.nodes] == ["AccumulateGrad"]
 
 
-# ---------------------------------------------------------------- what is saved
+# ---------------------------------------------------------------- saved values
 
 
 def test_freed_after_backward():
@@ -245,7 +245,7 @@ def test_storage_counts_once():
     x = torch.ones(10)
     loss = (w * x).sum() + (w * x.view(2, 5).view(10)).sum() + (w * w).sum() + (w * 3).sum()
     picture = snapshot([loss])
-    assert picture.bytes == 40  # of `x`; `w` is a leaf, 3 a number
+    assert picture.bytes == 40  # the bytes of `x`; `w` is a leaf, and 3 is a number
     assert len({saved.storage for node in picture.nodes for saved in node.saved if saved.storage}) == 2
 
 
@@ -285,7 +285,7 @@ def test_nothing_is_changed():
     w = torch.ones(2, requires_grad=True)
     y = (w * 2).sum()
     snapshot([y])
-    assert w._extra is None  # no `AccumulateGrad` was made
+    assert w._extra is None  # the snapshot has created no `AccumulateGrad`
     assert y.grad_fn._hooks is None
     y.backward()
 
@@ -316,7 +316,7 @@ def test_a_snapshot_keeps_nothing_alive():
 def test_deep_chains_do_not_recurse():
     w = torch.ones(1, requires_grad=True)
     y = w
-    for _ in range(50_000):  # fifty times as deep as Python's stack
+    for _ in range(50_000):  # the graph is fifty times as deep as Python's stack
         y = -y
     drawn = graph(y)
     assert len(drawn.snapshot.nodes) == 50_001
@@ -336,7 +336,7 @@ def test_records_can_be_written_and_read():
     assert json.loads(json.dumps(drawn.snapshot.as_dict())) == data
 
 
-# ---------------------------------------------------------------- what is out of the ordinary
+# ---------------------------------------------------------------- rare cases
 
 
 def test_inference_tensors_have_no_version():

@@ -31,7 +31,7 @@ def drawn(picture):
 
 
 def random_graph(seed):
-    """Return a tensor computed from a few leaves by random operations, many with several inputs or outputs."""
+    """Return a tensor that random operations compute from a few leaves. Many operations have several inputs or outputs."""
     chance = random.Random(seed)
     made = [torch.rand(4, 4, requires_grad=chance.random() < 0.7) for _ in range(4)]
     made[0].requires_grad_(True)
@@ -53,7 +53,7 @@ def random_graph(seed):
 
 
 def next_functions(root):
-    """Return the edges of a live graph according to `next_functions`; nodes are numbered in the order of a walk."""
+    """Return the edges of a live graph according to `next_functions`. Nodes are numbered in the order of a walk."""
     found, seen, queue = Counter(), [root], {root: 0}
     for node in seen:
         for following, index in node.next_functions:

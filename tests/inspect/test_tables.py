@@ -19,16 +19,16 @@ from adjoint.inspect.tables import MOST_ROWS, Table
 def test_saved_memory_by_hand():
     w = torch.ones(100, requires_grad=True)
     x = torch.ones(100)
-    a = w * x  # saves `x`, 400 bytes, but not `w`, as `x` needs no gradient
-    b = a.exp()  # saves its result, 400 bytes
-    c = b * x  # `x` again, already counted
-    d = b.view(10, 10).sin()  # a view of counted memory
+    a = w * x  # saves `x` (400 bytes), but not `w`, because `x` needs no gradient
+    b = a.exp()  # saves its result (400 bytes)
+    c = b * x  # saves `x` again, which is already counted
+    d = b.view(10, 10).sin()  # saves a view of counted memory
     found = saved_memory(c.sum() + d.sum())
     assert (found.total, found.leaves) == (800, 400)
     assert [(row["bytes"], row["share"], row["tensors"]) for row in found.by_line] == [(400, 0.5, 1), (400, 0.5, 1)]
     assert [row["line"].partition("  ")[2] for row in found.by_line] == [
-        "a = w * x  # saves `x`, 400 bytes, but not `w`, as `x` needs no gradient",
-        "b = a.exp()  # saves its result, 400 bytes",
+        "a = w * x  # saves `x` (400 bytes), but not `w`, because `x` needs no gradient",
+        "b = a.exp()  # saves its result (400 bytes)",
     ]
     assert {row["operator"]: row["bytes"] for row in found.by_operator} == {"MulBackward0": 400, "ExpBackward0": 400}
     assert "800 bytes saved for backward, beside 400 bytes of leaves" in str(found)

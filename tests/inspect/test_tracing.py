@@ -25,7 +25,7 @@ def programs(draw):
 
 
 def run(program):
-    """Return the leaves and the loss of a program; values stay moderate."""
+    """Return the leaves and the loss of a program. The program keeps values moderate."""
     leaves = [
         torch.tensor([0.5, -1.0, 2.0, 0.25], requires_grad=True),
         torch.tensor([1.5, 0.5, -0.5, 1.0], requires_grad=True),
@@ -73,9 +73,8 @@ def test_gradients_are_those_of_an_untraced_backward(program):
 
 
 def check_flows(trace):
-    """A node with a single incoming gradient receives the gradient that was sent.
-
-    Every node that runs sends a gradient along each of its edges.
+    """A node with a single incoming edge receives the gradient that was sent along this edge. Every node that runs sends a
+    gradient along each of its outgoing edges.
     """
     nodes = {node.id: node for node in trace.snapshot.nodes}
     sent = {}
@@ -108,7 +107,7 @@ def test_steps_of_a_product():
     assert multiplied.freed == ["other"]
     assert multiplied.freed_bytes == 8
     assert (accumulated.accumulated, accumulated.incoming[0].data) == ("[13, 14]", "[3, 4]")
-    assert trace.snapshot.tensors[0].grad == "[10, 10]"  # as it was before
+    assert trace.snapshot.tensors[0].grad == "[10, 10]"  # the gradient before the backward
     assert trace["MulBackward0"].gradient[0].mean == 1
     assert "w.grad = [13, 14]" in str(trace)
     assert str(trace) in trace.text()

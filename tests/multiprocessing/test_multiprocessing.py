@@ -1,4 +1,4 @@
-"""Tensors that processes share: in queues and pipes, as parameters, and what happens when processes die."""
+"""Tensors that processes share: in queues and pipes, as parameters, and the effects of processes that die."""
 
 from __future__ import annotations
 
@@ -359,7 +359,7 @@ def test_tensors_in_an_arena_keep_their_place():
 def test_memory_in_an_arena_is_sent_once():
     reader, own = arena()
     x = torch.from_numpy(own.empty((3, 4), numpy.dtype("float32")))
-    x = pickle.loads(own.message([torch.zeros(2, 3)]))  # takes its place behind
+    x = pickle.loads(own.message([torch.zeros(2, 3)]))  # the new tensor lies behind the old one
     whole = torch.zeros(40, 50)
     a, b, c = pickle.loads(own.message((whole, whole[3], whole[3])))
     a[3, 0] = 5

@@ -1,4 +1,4 @@
-"""Tensors of any kind, sent to another process in any way: values, geometry, class, and shared memory."""
+"""Tensors of any kind, sent to another process in any way, keep their values, geometry, class and shared memory."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def all_tensors(folder):
 
 
 def answer(inbox, outbox):
-    """Answer each tensor with its properties, and write into its memory."""
+    """Answer each tensor with the properties of the tensor, and write into the tensor's memory."""
     for tensor in iter(inbox.get, None):
         outbox.put(told(tensor))
         if tensor.layout is torch.strided and not tensor.is_meta:
@@ -154,7 +154,7 @@ def test_queues(method, step, tmp_path):
             assert tensor.is_shared() and (tensor.detach() == 1).all(), (
                 name,
                 kind,
-            )  # values from the other process
+            )  # the other process has written these values
     inbox.put(None)
     process.join(30)
     assert process.exitcode == 0
@@ -168,7 +168,7 @@ def test_what_lies_on_foreign_memory_moves_with_it():
     mp.SimpleQueue().put(row)
     row[0] = 7
     assert all(each.is_shared() for each in (whole, row, alias)) and whole[3] == alias[3] == 7
-    assert not other.is_shared() and other[3] == array[3] == 3  # as in PyTorch, another storage
+    assert not other.is_shared() and other[3] == array[3] == 3  # another storage, as in PyTorch
 
 
 @pytest.mark.parametrize("kind", ["alone", "a part", "a view", "a view of a parameter"])
@@ -195,7 +195,7 @@ def test_what_lies_on_memory_is_found_among_frozen_objects_and_subclasses():
 
     base = torch.ones(3, 4)
     row, tagged, storage = base[1], base[2].as_subclass(Tagged), base.untyped_storage()
-    gc.freeze()  # frozen for good: the collector would visit all objects of the tests
+    gc.freeze()  # never unfrozen, because the collector would then visit all objects of the tests
     base.share_memory_()
     assert gc.get_freeze_count()
     assert all(each.is_shared() for each in (row, tagged, storage))

@@ -1,4 +1,4 @@
-"""Layers: their text, their initial values, and their results."""
+"""Layers: printed form, initial values, and results."""
 
 import cmath
 import math

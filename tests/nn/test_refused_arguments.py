@@ -1,4 +1,4 @@
-"""Functional layers refuse wrong arguments in PyTorch's words, and their results keep dtypes."""
+"""Functional layers refuse wrong arguments with PyTorch's messages. Results keep the dtypes of the arguments."""
 
 import warnings
 

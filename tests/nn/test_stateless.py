@@ -1,4 +1,4 @@
-"""Modules called with other parameters, under their older names."""
+"""Calls of modules with other parameters, by the older names of these functions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Samples of arithmetic: two or three operands, comparisons, choices between operands."""
+"""Samples of arithmetic: operators of two or three operands, comparisons, choices between operands."""
 
 import numpy
 

@@ -9,7 +9,7 @@ _REDUCTIONS = "sum prod mean amax amin".split()
 
 
 def _indices(*parts):
-    """Return integer indices for an internal operator; None stands for a whole dimension."""
+    """Return integer indices for an internal operator. None stands for a whole dimension."""
     from adjoint.operators.index.indexing import Indices
 
     return Value(lambda: Indices.of([None if part is None else torch.tensor(part) for part in parts]))

@@ -6,7 +6,7 @@ from .sampling import both, definite, exactly, matrix, real, sample
 
 
 def _pivots(*values):
-    """Return the rows that elimination has exchanged, counted from 1."""
+    """Return the numbers of the rows that elimination has exchanged, counted from 1."""
     return exactly(*values, dtype=numpy.int32)
 
 
@@ -27,7 +27,7 @@ def _upper(matrix):
 
 
 def _unsigned(*parts):
-    """Return a function that removes the sign (or phase) of vectors, which is not determined."""
+    """Return a function that removes the sign (or phase) of vectors, because it is not determined."""
     return lambda result: [part.abs() if number in parts else part for number, part in enumerate(result)]
 
 

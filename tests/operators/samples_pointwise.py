@@ -51,7 +51,7 @@ SAMPLES = {
             legendre_polynomial_p
         """.split()
     },
-    # derivatives, of the gradient of the output and the input (or the result)
+    # operators that compute derivatives from the output's gradient and the input (or the result)
     "derivative_of_sinc": [sample(real(2, 3), 1), sample(real(), 2)],
     "sigmoid_backward": [both(real(2, 3), real(2, 3))],
     "tanh_backward": [both(real(2, 3), real(2, 3))],

@@ -1,4 +1,4 @@
-"""Samples of the public functions that choose among operators or are composed of them, by their names in `adjoint`."""
+"""Samples of the public functions that choose among operators or consist of operators, by their names in `adjoint`."""
 
 import numpy
 
@@ -37,7 +37,7 @@ def _definite(matrix):
 
 
 def first(result):
-    """Return the values without their indices."""
+    """Return the values without the indices."""
     return result[0]
 
 
@@ -470,7 +470,7 @@ SAMPLES = {
     for name, calls in table.items()
 }
 
-# Nothing to differentiate: functions that create or describe tensors, compare, count, draw or find positions.
+# Functions without derivative: they create or describe tensors, compare, count, draw random numbers or find positions.
 NOT_DIFFERENTIABLE = frozenset(
     """
     BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
@@ -491,7 +491,7 @@ NOT_DIFFERENTIABLE = frozenset(
     """.split()
 )
 
-# The precision is too low for finite differences, or the device is another one.
+# Finite differences need more precision or another device.
 NOT_DOUBLE = frozenset(
     f"Tensor.{name}" for name in "bfloat16 bool byte cfloat chalf char cuda float half int long short xpu".split()
 ) | {f"nn.functional.{name}" for name in ("grouped_mm", "scaled_grouped_mm", "scaled_mm")}

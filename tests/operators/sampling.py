@@ -18,7 +18,7 @@ Make = Callable[[numpy.random.RandomState, tuple[int, ...]], numpy.ndarray]
 
 @dataclass(frozen=True)
 class Input:
-    """One tensor: its shape, how its elements are drawn, and whether it is differentiable."""
+    """One tensor: its shape, a function that draws its elements, and whether it is differentiable."""
 
     shape: tuple[int, ...]
     make: Make
@@ -43,10 +43,11 @@ class Value:
 class Sample:
     """One call: its arguments, and its properties.
 
-    `complex_numbers`: it is differentiable for complex numbers too, or "only" for them. `second`: test the second derivative by
-    finite differences. `seeded`: it draws random numbers. `dims`: the number of dimensions from which negative dimensions are
-    counted, by default the first tensor's. `before`: a function applied to the tensors before the call, so that changed tensors
-    stay symmetric, for instance. `after`: a function applied to the result, to remove undetermined signs, for instance.
+    `complex_numbers`: whether the call is differentiable for complex numbers too, or "only" for complex numbers. `second`:
+    whether to test the second derivative by finite differences. `seeded`: whether the call draws random numbers. `dims`: the
+    number of dimensions from which negative dimensions are counted, by default the first tensor's. `before`: a function applied
+    to the tensors before the call, so that changed tensors stay symmetric, for instance. `after`: a function applied to the
+    result, to remove undetermined signs, for instance.
     """
 
     args: tuple[Any, ...]
@@ -59,7 +60,7 @@ class Sample:
     after: Callable[..., Any] | None = None
 
     def build(self, complex_numbers=False, requires_grad=True):
-        """Create the arguments, and return them, and the differentiable tensors among them."""
+        """Create the arguments. Return the arguments and the differentiable tensors among them."""
         generator = numpy.random.RandomState(zlib.crc32(repr([*map(_shape, self.args)]).encode()))
         tensors = []
 
@@ -80,7 +81,7 @@ class Sample:
         return args, kwargs, tensors
 
     def inputs(self):
-        """Return the descriptions of its tensors."""
+        """Return the descriptions of the call's tensors."""
         for value in (*self.args, *self.kwargs.values()):
             if isinstance(value, Input):
                 yield value
@@ -97,7 +98,7 @@ def sample(*args, complex_numbers=False, second=True, seeded=False, dims=None, b
 
 
 def both(*args, **options):
-    """Return a sample for real and for complex numbers."""
+    """Return one sample for both real and complex numbers."""
     return sample(*args, complex_numbers=True, **options)
 
 

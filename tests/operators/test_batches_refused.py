@@ -10,12 +10,12 @@ from .test_every_operator import IN_PLACE_ONLY, apply, is_sparse
 
 NAMES = [name for name in SAMPLES if name not in IN_PLACE_ONLY and not is_sparse(OPERATORS[name])]
 
-# They accept no batches.
+# These operators accept no batches.
 NEVER = ("dynamic shape", "differently shaped Tensor")
 
 
 def others(tensor):
-    """Return tensors of the same elements with other ranks and sizes."""
+    """Return tensors with the same elements and other ranks or sizes."""
     yield tensor.unsqueeze(0).expand(2, *tensor.shape).clone()
     if tensor.dim():
         yield torch.cat([tensor, tensor], -1)
@@ -32,7 +32,7 @@ def refused(function, *args):
     """Return the error of a call, or None."""
     try:
         function(*args)
-    except Exception as error:  # for any error, the batch must be refused too
+    except Exception as error:  # after any error, the operator must refuse the batch too
         return error
     return None
 

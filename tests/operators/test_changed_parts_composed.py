@@ -11,7 +11,7 @@ from .test_every_operator import DIFFERENTIABLE, IN_PLACE_ONLY, apply, replaced
 
 F = torch.func
 
-# Their first operand is not differentiable; under `vmap` it lacks the batch dimension of the values to write.
+# The first operand of these operators is not differentiable. Under `vmap`, it lacks the batch dimension of the values.
 NO_BATCH = frozenset("igamma igammac".split())
 
 FIRST = {
@@ -50,7 +50,7 @@ PARTS = {
 
 
 def functions(name, part, complex_numbers):
-    """Return the operator on a part, in place and out of place, as functions from the differentiable tensors to a number."""
+    """Return the operator on a part, in place and out of place, as two scalar functions of the differentiable tensors."""
     call = FIRST[name]
     args, kwargs, tensors = call.build(complex_numbers)
     join, take = PARTS[part]
@@ -69,7 +69,7 @@ def functions(name, part, complex_numbers):
                 if taken.dtype != x.dtype:
                     raise RuntimeError("in place it cannot be")
                 whole = join(taken, x * 0.5)
-                if part == "view of a view":  # the second occurrence of the part is not changed
+                if part == "view of a view":  # the operator does not change the second occurrence of the part
                     whole = torch.stack([whole[0], torch.stack([x, x * 0.5])])
             weights = torch.linspace(0.5, 1, whole.numel(), dtype=torch.float64).reshape(whole.shape)
             return (squares(whole) * weights).sum() + (squares(taken) ** 2).sum() / 8
@@ -84,7 +84,10 @@ def squares(x):
 
 
 def derivative(f, order, along):
-    """Return the derivative of `f` in the direction `along`, by forward (F) and reverse mode (R), the first letter innermost."""
+    """Return the derivative of `f` in the direction `along`, by forward mode (F) and reverse mode (R).
+
+    The first letter is the innermost mode.
+    """
     for letter in order:
         f = forward(f, along) if letter == "F" else reverse(f, along)
     return f
@@ -107,7 +110,7 @@ def is_fit(name, part, complex_numbers):
     in_place, out_of_place, tensors = functions(name, part, complex_numbers)
     try:
         return bool(torch.isclose(in_place(*tensors), out_of_place(*tensors)))
-    except (RuntimeError, IndexError):  # of no dimensions, or another shape or dtype: which `test_every_operator` tries
+    except (RuntimeError, IndexError):  # `test_every_operator` tests these shapes and dtypes
         return False
 
 
@@ -136,7 +139,10 @@ def check_change(name, part, complex_numbers, order, batch):
 
 
 def choices(name, complex_numbers):
-    """Return pairs of a suitable part and a check: each name meets all parts and all checks, each pair meets many names."""
+    """Return pairs of a suitable part and a check.
+
+    Each operator is tested with all parts and all checks, and each pair with many operators.
+    """
     number = [*FIRST].index(name)
     parts = [*PARTS]
     turned = parts[number % len(parts) :] + parts[: number % len(parts)]

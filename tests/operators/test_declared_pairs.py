@@ -56,7 +56,9 @@ def test_the_operator_for_a_number_has_no_gradient_by_it():
     assert by_tensor.differentiable == ["self", "end", "weight"] == by_tensor.tensors
     assert by_number.differentiable == ["self", "end"] == by_number.tensors
     by_tensor, by_number = OPERATORS["rsub_tensor"], OPERATORS["rsub_number"]
-    assert by_tensor.tensors == by_number.tensors == ["self", "other"]  # a number becomes a tensor of the dtype of both
+    assert (
+        by_tensor.tensors == by_number.tensors == ["self", "other"]
+    )  # the number becomes a tensor of the common dtype
     assert (by_tensor.differentiable, by_number.differentiable) == (["self", "other"], ["self"])
 
 

@@ -48,7 +48,7 @@ FUNCTIONS = {
     "nuclear": lambda a: torch.linalg.matrix_norm(a, "nuc"),
     "spectral": lambda a: torch.linalg.matrix_norm(a, 2),
 }
-FAILING_FORWARD = {"pinv", "lstsq", "svd", "svdvals", "eigh", "eig", "eigvals", "nuclear", "spectral"}  # of nan
+FAILING_FORWARD = {"pinv", "lstsq", "svd", "svdvals", "eigh", "eig", "eigvals", "nuclear", "spectral"}  # nan
 
 
 def total(results, count):
@@ -145,7 +145,7 @@ def test_hessians_of_determinants_of_a_batch():
 def test_a_triangle_that_is_not_read_has_no_gradient(function, upper):
     given = torch.randn(3, 3, dtype=torch.float64) + 5 * torch.eye(3, dtype=torch.float64)
     leaf = given.requires_grad_()
-    for create_graph in (False, True):  # on arrays, on tensors
+    for create_graph in (False, True):  # first derivatives run on arrays, second derivatives on tensors
         (gradient,) = torch.autograd.grad(function(leaf, upper=upper).sum(), leaf, create_graph=create_graph)
         triangle = torch.tril(gradient, -1) if upper else torch.triu(gradient, 1)
         assert not triangle.any()

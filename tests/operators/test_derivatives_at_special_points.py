@@ -30,7 +30,7 @@ def test_powers_by_their_exponent():
         assert derivatives(lambda exponent, base=base: torch.pow(base, exponent), [1.0, 2.5, 3.0]) == [[0.0] * 3] * 3
     x = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
     exponent = torch.tensor(0.0, dtype=torch.float64, requires_grad=True)
-    for first, second in ((x, exponent), (exponent, x)):  # of x ** 0 by both: 1 / x
+    for first, second in ((x, exponent), (exponent, x)):  # the mixed derivative of x ** 0 is 1 / x
         (gradient,) = torch.autograd.grad(x**exponent, first, create_graph=True)
         assert torch.autograd.grad(gradient, second)[0].item() == 0.5
 

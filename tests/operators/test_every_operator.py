@@ -20,7 +20,7 @@ CALLS = [
     for number, call in enumerate(calls)
 ]
 
-# Declared for their in-place form; the out-of-place form is another function.
+# These operators are declared for their in-place form. The out-of-place form is another function.
 IN_PLACE_ONLY = frozenset(
     [
         *(f"{name}_by_{kind}" for name in "eq ne lt le gt ge".split() for kind in ("tensor", "number")),
@@ -29,7 +29,7 @@ IN_PLACE_ONLY = frozenset(
     ]
 )
 
-# They record that there is no derivative.
+# These operators record a node that has no derivative.
 NOT_IMPLEMENTED = frozenset(
     """
     detach_copy heaviside floor_divide_by_tensor floor_divide_by_number remainder_of_number scatter_combined
@@ -38,13 +38,13 @@ NOT_IMPLEMENTED = frozenset(
     """.split()
 )
 
-# Their derivative is zero by definition, although the samples depend on the parameters.
+# The derivative of these operators is zero by definition, although the samples depend on the parameters.
 ZERO_BY_DEFINITION = frozenset("normal_of_mean normal_of_std normal_of_both".split())
 
-# Its derivative is taken at constant probability, not along the algorithm that draws it (see tests/distributions).
+# The derivative is taken at constant probability, not along the sampling algorithm (see tests/distributions).
 IMPLICIT = frozenset(["_standard_gamma"])
 
-# Their results depend on the memory layout, or they refuse other layouts.
+# The results of these operators depend on the memory layout, or the operators refuse other layouts.
 OF_MEMORY = frozenset(
     "view_shape reshape_alias view_as_complex as_strided as_strided_copy view_as_complex_copy".split()
 )
@@ -128,7 +128,7 @@ def plain(call):
     return args, kwargs
 
 
-# --- every operator is here -----------------------------------------------------------------------------------------
+# --- all operators have samples -----------------------------------------------------------------------------------------
 
 
 def test_every_declared_operator_has_samples():
@@ -218,7 +218,7 @@ def test_gradients_in_place(name, call):
         changed = args[0].clone()
         expected = apply(name, call, [changed.clone(), *args[1:]], kwargs)
         if (expected.shape != changed.shape and not OPERATORS[name].view) or expected.dtype != changed.dtype:
-            return  # which is an error, see test_in_place
+            return  # these calls raise errors, see `test_in_place`
         result = apply(name, call, [changed, *args[1:]], kwargs, function)
         weights = torch.linspace(1, 2, result.numel(), dtype=result.dtype).reshape(result.shape)
         gradients.append(torch.autograd.grad((result * weights).sum(), tensors, allow_unused=True))
@@ -268,7 +268,7 @@ def test_layouts(name, call):
 
 
 def every_other(value):
-    """Return the same tensor as a part of a larger tensor."""
+    """Return the same values as a part of a larger tensor."""
     if isinstance(value, list):
         return [every_other(item) for item in value]
     if not isinstance(value, torch.Tensor) or value.ndim == 0:
@@ -277,7 +277,7 @@ def every_other(value):
 
 
 def reversed_order(value):
-    """Return the same tensor in column-major order."""
+    """Return the same values in column-major order."""
     if isinstance(value, list):
         return [reversed_order(item) for item in value]
     if not isinstance(value, torch.Tensor) or value.ndim < 2:
@@ -352,7 +352,7 @@ def sizes(name):
 
 def test_the_others_have_samples_of_no_elements():
     empty = {name for name in OTHERS if not any(0 in shape for shape in sizes(name))}
-    # they need elements
+    # these operators need elements
     assert empty == {
         "ctc_loss_of",
         "ctc_loss_backward",
@@ -367,7 +367,7 @@ def test_the_others_have_samples_of_no_elements():
 OTHERS = sorted(set(SAMPLES) - set(ELEMENTWISE))
 WITHOUT_NUMBERS = [name for name in OTHERS if () not in sizes(name)]
 
-# They take the elements of a gradient one after another, whatever its shape.
+# These operators read the elements of a gradient in order, for any shape.
 OF_ANY_SHAPE = frozenset(
     """
     as_strided_backward as_strided_gather diagonal_backward index_backward masked_scatter_backward masked_select_backward

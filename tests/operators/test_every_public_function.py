@@ -15,7 +15,7 @@ from .test_every_operator import as_list, every_other, of_tensors, reversed_orde
 
 load_all()
 
-pytestmark = [  # they work nevertheless
+pytestmark = [  # deprecated functions
     pytest.mark.filterwarnings("ignore:torch.(triangular_solve|lu|lu_solve|chain_matmul) is deprecated"),
     pytest.mark.filterwarnings("ignore:at..(frobenius|nuclear)_norm is deprecated"),
     pytest.mark.filterwarnings("ignore:.nn.functional.upsample(_nearest|_bilinear)?. is deprecated"),
@@ -56,7 +56,7 @@ def public_names():
                 yield prefix + name
     for name in torch.nn.functional.__dict__:
         found = getattr(torch.nn.functional, name)
-        hidden = name.startswith("_") or "torch_function" in name  # other modules may have imported these
+        hidden = name.startswith("_") or "torch_function" in name  # other modules may have imported private names
         if inspect.isfunction(found) and not hidden and not is_declared(found):
             yield f"nn.functional.{name}"
     for name in dir(torch.Tensor):
@@ -93,7 +93,7 @@ WITH_COMPLEX_NUMBERS = [case for case in CALLS if case.values[1].complex_numbers
 @pytest.mark.parametrize(("name", "call"), WITH_COMPLEX_NUMBERS[::3])
 @pytest.mark.one_each("name")
 def test_derivatives_by_complex_numbers(name, call):
-    """Every third function is tested, because the functions consist of operators whose complex derivatives are tested."""
+    """The test covers every third function. Other tests cover the complex derivatives of the operators in these functions."""
     check_derivatives(name, call, complex_numbers=True)
 
 
@@ -117,7 +117,7 @@ def test_derivatives_of_others_by_complex_numbers(name, call):
 @pytest.mark.one_each("name")
 def test_layouts(name, call):
     args, kwargs, _ = call.build(call.complex_numbers == "only", requires_grad=False)
-    picked = call.after if name == "histogramdd" else lambda results: results  # its edges are a tuple
+    picked = call.after if name == "histogramdd" else lambda results: results  # the edges are a tuple
     expected = picked(function(name)(*args, **kwargs))
     for scattered in (every_other, reversed_order):
         options = {key: scattered(value) for key, value in kwargs.items()}

@@ -1,4 +1,4 @@
-"""Special functions and windows where plain formulas overflow, and attention of half types."""
+"""Special functions and windows for arguments at which plain formulas overflow, and attention in half types."""
 
 import math
 
@@ -30,14 +30,14 @@ def test_zeta_at_its_poles_and_where_the_sum_underflows():
 POLYNOMIALS = [name for name in dir(torch.special) if "polynomial" in name and not name.startswith("shifted")]
 
 
-@pytest.mark.parametrize("repeats", [1, 4000])  # also compiled
+@pytest.mark.parametrize("repeats", [1, 4000])  # compiled loops compute these too
 @pytest.mark.parametrize("name", ["gammainc", "gammaincc", "zeta", "xlogy", "xlog1py", *POLYNOMIALS])
 def test_what_is_given_a_parameter_of_nan_is_nan(name, repeats):
     function = getattr(torch.special, name)
     other = torch.tensor([0.0, 1.0, -1.0, 2.5, math.inf, -math.inf, math.nan], dtype=torch.float64).repeat(repeats)
     nan = torch.full_like(other, math.nan)
     assert function(other, nan).isnan().all()
-    if "polynomial" not in name:  # those of degree 0 are constant
+    if "polynomial" not in name:  # polynomials of degree 0 are constant
         assert function(nan, other).isnan().all()
 
 

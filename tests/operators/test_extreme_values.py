@@ -1,4 +1,4 @@
-"""Results at infinities, NaN and the extremes of types that were wrong when `tests.reliability` first tested them."""
+"""Former errors at infinities, NaN and the limits of types, which `tests.reliability` has found."""
 
 import signal
 import threading

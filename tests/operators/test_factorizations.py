@@ -1,4 +1,4 @@
-"""Factorizations: the factors multiply to the matrix, and singular matrices are reported."""
+"""Factorizations: the product of the factors is the matrix, and singular matrices raise errors."""
 
 import contextlib
 import math
@@ -55,7 +55,7 @@ def test_factors_solve(left, adjoint, kind):
 def test_symmetric_factors_solve(hermitian, kind, zeros):
     matrix = drawn((3, 7, 7), kind)
     matrix = matrix + (matrix.mH if hermitian else matrix.mT)
-    if zeros:  # blocks of two rows
+    if zeros:  # the matrix has blocks of two rows
         matrix = matrix - torch.diag_embed(matrix.diagonal(0, -2, -1))
     right = drawn((7, 2), kind)
     factors = torch.linalg.ldl_factor(matrix, hermitian=hermitian)

@@ -1,4 +1,4 @@
-"""Families of operators are imported when one of their names is first used, without a visible effect."""
+"""A family of operators is imported when a program first uses one of its names. The import has no visible effect."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def output(program):
-    """Run a program in a new interpreter, where no family has been loaded, and return its output."""
+    """Run a program in a new interpreter that has loaded no family, and return the output."""
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.strip()

@@ -35,29 +35,32 @@ PEAKS = {
     "addmm of factors": (lambda x: torch.addmm(x, x[:, :9], x[:9], beta=2, alpha=3), 1.2),
     "quotient rounded to zero": (lambda x: torch.div(x[:, :1], x[0] + 1, rounding_mode="trunc"), 1.1),
     "heaviside": (lambda x: x.heaviside(x), 1.1),
-    **({"poisson": (torch.poisson, 1.3)} if LOOPS.available else {}),  # NumPy takes half a minute
+    **({"poisson": (torch.poisson, 1.3)} if LOOPS.available else {}),  # NumPy's form takes half a minute
     "multinomial": (lambda x: (x + 1).multinomial(9, True), 1.6),
     "binary_cross_entropy": (lambda x: functional.binary_cross_entropy(x / 9, x / 9), 3.2),
-    "product of halves": (lambda x: x.half() @ x[:100].half().T, 1.5),  # 0.55 for the halves
+    "product of halves": (lambda x: x.half() @ x[:100].half().T, 1.5),  # 0.55 for the half-precision operands
     "product of halves and a sum": (lambda x: torch.addmm(x[:, :100].half(), x.half(), x[:100].half().T), 1.5),
     "halves times a vector": (lambda x: x.half() @ x[0].half(), 1.1),
     "product of integers": (lambda x: x.short() @ x[:100].short().T, 1.5),
     "transform of lines with a large prime factor": (lambda x: torch.fft.rfft(x[:, :997]), 1.5),
     "transform of lines of odd length": (lambda x: torch.fft.rfft(x[:, :675]), 1.2),
-    "inverse transform of half lines": (lambda x: torch.fft.irfft(x[:, :498]), 2.5),  # 1 for the complex numbers
+    "inverse transform of half lines": (
+        lambda x: torch.fft.irfft(x[:, :498]),
+        2.5,
+    ),  # including 1 for the complex numbers
     "norm of columns": (lambda x: x.norm(3, 0), 0.5),
     "norm of all": (lambda x: x.norm(3), 0.5),
     "number of nonzeros": (lambda x: x.norm(0, 1), 0.1),
-    "norm of halves": (lambda x: x.half().norm(3, 1), 0.9),  # 0.5 for the halves
+    "norm of halves": (lambda x: x.half().norm(3, 1), 0.9),  # 0.5 for the half-precision operand
     "argmax of halves": (lambda x: x.half().argmax(0), 0.9),
     "deviation of halves": (lambda x: x.half().std(1), 0.75),
     "maximum norm": (lambda x: x.norm(float("-inf"), 1), 0.5),
     "multi_margin_loss": (lambda x: functional.multi_margin_loss(x, torch.arange(ROWS) % COLUMNS), 0.5),
     "multilabel_margin_loss": (
         lambda x: functional.multilabel_margin_loss(x, torch.full(x.shape, -1).index_fill(1, torch.tensor([0]), 1)),
-        8.5,  # for the targets, twice as large as the scores, and their copy; counts; labels
+        8.5,  # targets (twice as large as the scores), a copy of the targets, counts, labels
     ),
-    "put": (lambda x: x.put(torch.arange(x.numel()).view_as(x), x), 4),  # 2 for the index and its check
+    "put": (lambda x: x.put(torch.arange(x.numel()).view_as(x), x), 4),  # including 2 for the index and its check
 }
 
 
@@ -153,7 +156,7 @@ def test_least_squares_of_any_rank(driver, dtype, batches):
     torch.manual_seed(0)
     a = torch.randn(*batches[0], 40, 6, dtype=dtype)
     b = torch.randn(*batches[1], 40, 2, dtype=dtype)
-    for columns in (6, 4):  # half of them are independent
+    for columns in (6, 4):  # half of the columns are independent
         if driver == "gels" and columns < 6:
             continue
         dependent = torch.cat([a[..., :columns], a[..., : 6 - columns] * 2], -1)

@@ -1,8 +1,7 @@
-"""Samples of all operators on operands that are large enough for tiles, compiled loops and threads give the same
-answers.
+"""Samples of all operators give the same results on operands that are large enough for tiles, compiled loops and threads.
 
-The values, dtypes and gradients of a large call are compared with NumPy on one thread and on plain copies of the
-operands. The other properties of the results are compared with the small call.
+The test compares the values, dtypes and gradients of a large call with NumPy's, on one thread and on plain copies of the
+operands. It compares the other properties of the results with the small call.
 """
 
 import itertools
@@ -64,7 +63,7 @@ def enlarged(name, call):
 
 
 class by_numpy:
-    """Compute without compiled loops, on one thread."""
+    """Compute on one thread, without compiled loops."""
 
     def __enter__(self):
         self.before = LOOPS.enabled, torch.get_num_threads()
@@ -227,7 +226,7 @@ class outcome:
             self.error = words(error)
 
     def is_like(self, other):
-        """Return whether everything except numbers and shapes is the same."""
+        """Return whether both outcomes agree in all properties except numbers and shapes."""
         return self._kind() == other._kind()
 
     def _kind(self):
@@ -259,8 +258,8 @@ def assert_same(one, other):
 
 # --- the test -------------------------------------------------------------------------------------------------------
 
-# Results that operands do not determine: random numbers in the order of memory, the memory layout, or a choice among equal
-# elements. Also internal operators of one dtype and shape, which their callers check (`_softmax_backward_data`).
+# The operands do not determine the results of these operators: random numbers in memory order, memory layouts, or a choice among
+# equal elements. The list also contains internal operators whose callers check dtypes and shapes (`_softmax_backward_data`).
 LEFT_OUT = frozenset(
     """
     as_strided as_strided_copy view_as_complex view_as_complex_copy view_as_real reshape_alias topk linalg_eig linalg_eigh

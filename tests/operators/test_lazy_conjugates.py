@@ -19,7 +19,7 @@ CALLS += [
 ]
 IDS = [f"{name}-{number}" for number, (name, *_) in enumerate(CALLS)]
 
-# Their results depend on the memory layout, or on pending conjugates.
+# The results of these operators depend on the memory layout, or on pending conjugates.
 pytestmark = test_every_public_function.pytestmark
 
 REFUSED = {"view_as_real", "Tensor.data_ptr", "Tensor.is_conj", "Tensor.is_neg"}

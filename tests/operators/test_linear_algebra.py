@@ -40,7 +40,7 @@ def slope(function, inputs, directions, step=1e-6):
 
 
 def along(gradients, directions):
-    """Return the same derivative, computed from the gradients."""
+    """Return the same derivative as the product of gradients and directions."""
     return sum(
         (g.conj() * d).real.sum().item() if g.dtype.is_complex else (g * d).sum().item()
         for g, d in zip(gradients, directions, strict=True)
@@ -48,7 +48,7 @@ def along(gradients, directions):
 
 
 def check(function, *inputs):
-    """Check the first and second derivative of `numbers(function(...))` in a random direction."""
+    """Check the first and second derivative of `numbers(function(...))` along a random direction."""
 
     def value(*points):
         return numbers(function(*points))
@@ -81,7 +81,7 @@ def positive(a):
     return a @ a.mH + 3 * torch.eye(a.shape[-1], dtype=a.dtype)
 
 
-# Vectors are determined up to signs or phases only: the compared results do not depend on these.
+# Vectors are unique only up to signs or phases. The compared results do not depend on signs and phases.
 FACTORIZATIONS = {
     "inv": lambda a: torch.linalg.inv(positive(a)),
     "solve": lambda a: torch.linalg.solve(positive(a), a),

@@ -1,5 +1,5 @@
-"""Every size, stride and offset is checked in one place, against the existing memory. `tests/reliability/memory.py` makes random
-calls of all functions that accept them; the tests here check the error messages.
+"""One function checks every size, stride and offset against the existing memory. `tests/reliability/memory.py` makes random calls
+of all functions that accept sizes, strides or offsets. The tests here check the error messages.
 """
 
 import ast
@@ -13,8 +13,11 @@ import adjoint as torch
 
 @pytest.mark.thorough
 def test_only_the_storage_looks_where_numpy_does_not_check():
-    """`numpy.lib.stride_tricks.as_strided` creates arrays on any memory. `numpy.ndarray` creates arrays only within a buffer."""
-    package = Path(torch.__file__).parent  # `codegen` uses it to repeat operands; sizes from users do not get there
+    """No module calls `numpy.lib.stride_tricks.as_strided`, which creates arrays on any memory.
+
+    `numpy.ndarray` creates arrays only within a buffer.
+    """
+    package = Path(torch.__file__).parent  # `codegen` calls it to repeat operands, never with sizes from users
     unchecked = {
         str(path.relative_to(package))
         for path in package.rglob("*.py")

@@ -1,4 +1,4 @@
-"""Every operator in a mode that intercepts and repeats the call: the same values, gradients and in-place changes."""
+"""Every operator has the same values, gradients and in-place changes in a mode that intercepts and repeats the call."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_changes_in_place(name, call):
 
     try:
         expected = run()
-    except RuntimeError as error:  # a result of another dtype or shape
+    except RuntimeError as error:  # the result has another dtype or shape
         with PassOn(), pytest.raises(type(error)):
             run()
         return

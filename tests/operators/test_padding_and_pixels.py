@@ -83,7 +83,7 @@ def test_dimensions_that_keep_their_size_keep_their_elements(mode: str, dims: in
     assert y.data_ptr() != x.data_ptr()
     weights = torch.randn_like(y)
     assert torch.equal(torch.autograd.grad(y, x, weights)[0], weights)
-    if dims == 2:  # of each dimension by itself
+    if dims == 2:  # each dimension separately
         wide = F.interpolate(x, scale_factor=(scale, 2), mode=name, antialias=bool(antialias))
         rows = x.unbind(2)
         by_rows = [

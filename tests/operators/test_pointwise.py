@@ -64,7 +64,7 @@ def test_second_derivatives(name, points):
     try:
         second = gradient(function, points, 2)
     except RuntimeError:
-        second = numpy.zeros(len(points))  # the derivative is constant: nothing to differentiate
+        second = numpy.zeros(len(points))  # the derivative is constant, so there is no second derivative to test
     assert second == pytest.approx(numeric_gradient(slope, points), rel=1e-5, abs=1e-7)
 
 
@@ -114,7 +114,7 @@ def test_sigmoid_is_symmetric(value):
     assert (torch.sigmoid(x) + torch.sigmoid(-x)).item() == pytest.approx(1)
     assert (
         torch.sigmoid(x).logit().item() == pytest.approx(value, abs=1e-3) or abs(value) > 25
-    )  # few digits of 1 - sigmoid
+    )  # 1 - sigmoid has few correct digits
 
 
 @given(st.floats(0.01, 100), st.floats(0.01, 100))

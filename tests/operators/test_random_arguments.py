@@ -1,4 +1,4 @@
-"""Functions that draw random numbers, called with all kinds of arguments: a failed call draws nothing, and changes no tensor."""
+"""Functions that draw random numbers, with all kinds of arguments. A failed call draws no numbers, and changes no tensor."""
 
 import ctypes
 import random
@@ -76,7 +76,7 @@ def function(name, target):
 
 
 def failure(name, target, args, names):
-    """The error of a call, or None."""
+    """Return the error of a call, or None."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

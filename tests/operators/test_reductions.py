@@ -1,4 +1,4 @@
-"""The overloads of all reductions, which one form of declaration creates, and the errors that list them."""
+"""The overloads of all reductions, and the errors that list the overloads."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""NumPy's warnings about infinities and nan do not reach users, under the filters that show warnings.
+"""With filters that show warnings, NumPy's warnings about infinities and nan do not reach users.
 
-Under a filter that turns warnings into errors, a failing operator computes again, which hides the warning.
+With a filter that turns warnings into errors, the operator computes again without the warning.
 """
 
 import warnings

@@ -1,4 +1,7 @@
-"""Sizes, integers and memory that NumPy refuses. The errors have PyTorch's words, and end at the line of the call."""
+"""Sizes, integers and memory that NumPy refuses.
+
+The errors have PyTorch's messages, and tracebacks end at the line of the call.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ TOO_LARGE = [
     lambda: torch.eye(2**40),
     lambda: torch.ones(3).repeat(2**62),
     lambda: torch.nn.functional.one_hot(torch.tensor(2**62)),
-    lambda: torch.repeat_interleave(torch.tensor([2**62] * 4)),  # their sum in 64 bits is 0
+    lambda: torch.repeat_interleave(torch.tensor([2**62] * 4)),  # the 64-bit sum of these repeats is 0
     lambda: torch.repeat_interleave(torch.ones(2), torch.tensor([2**62, 1])),
 ]
 

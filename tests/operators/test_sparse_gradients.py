@@ -1,4 +1,4 @@
-"""Every operator gives the same numbers for a sparse gradient as for the dense one."""
+"""Every operator gives the same numbers for a sparse gradient and for the equal dense gradient."""
 
 import numpy
 import pytest
@@ -21,7 +21,7 @@ LAYOUTS = {
 
 
 def gradient_for(output):
-    """Return a gradient whose elements are zero in every third place."""
+    """Return a gradient in which every third element is zero."""
     generator = numpy.random.RandomState(0)
     values = numpy.asarray(generator.randn(*output.shape) * (generator.rand(*output.shape) < 0.7))
     grad = torch.from_numpy(values).to(output.dtype)

@@ -1,4 +1,4 @@
-"""Writing to sparse tensors and from them: in place, `out=`, other dtypes, at every size."""
+"""Writes to sparse tensors and from sparse tensors: in place, with `out=`, with other dtypes, at every size."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Special functions tested by identities, and losses and layers with known results."""
+"""Identities of special functions, and losses and layers with known results."""
 
 import itertools
 import math

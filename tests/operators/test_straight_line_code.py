@@ -1,7 +1,7 @@
-"""The straight-line code of an operator does what its slow path does: results, layouts, versions, nodes, saved values, errors.
+"""The straight-line code of an operator agrees with its slow path: results, layouts, versions, nodes, saved values, errors.
 
 Each sample runs twice: first step by step through the plan, then as generated code. The operands have one dtype, several dtypes,
-or another memory layout; the call is a function, in place, or with `out=`. Some calls run in inference mode, or while another
+or another memory layout. The call is out of place, in place, or with `out=`. Some calls run in inference mode, or while another
 thread is in a mode.
 """
 
@@ -81,7 +81,7 @@ LAYOUTS = {
 
 
 def built(call, kinds, layout):
-    """Create the arguments of a sample; differentiable tensors have the dtypes in turn."""
+    """Create the arguments of a sample. Differentiable tensors have the dtypes in turn."""
     args, kwargs, _ = call.build(requires_grad=False)
     dtypes = itertools.cycle([getattr(torch, kind) for kind in kinds])
 
@@ -187,7 +187,7 @@ CASES = [
 @pytest.mark.long_cases
 def test_both_ways_are_the_same(name, call, monkeypatch):
     op = OPERATORS[name]
-    monkeypatch.setattr(slow_path, "OFTEN", None)  # only `slowly` generates code
+    monkeypatch.setattr(slow_path, "OFTEN", None)  # calls must not generate code; only `slowly` generates code
     ways = ["function", *(["in place"] if op.inplace else []), *(["out"] if op.out and not op.many else [])]
     for way, kinds, layout, situation in itertools.product(ways, DTYPES, LAYOUTS, SITUATIONS):
         everywhere = kinds in ("float32", "float32 and float64")

@@ -24,17 +24,17 @@ NORMALIZATIONS = {
     "one image": lambda x: F.batch_norm(x[1:2], None, None, training=True),
     "columns": lambda x: F.batch_norm(x.flatten(1), None, None, training=True),
 }
-OF_CHANNELS = ("batch", "one image", "columns")  # one group has only large samples
+OF_CHANNELS = ("batch", "one image", "columns")  # one group contains only large samples
 
 
-@pytest.mark.parametrize("places", [5, 2000])  # also compiled
+@pytest.mark.parametrize("places", [5, 2000])  # compiled loops compute these too
 @pytest.mark.parametrize(("dtype", "factor"), LARGE_AND_SMALL)
 @pytest.mark.parametrize("name", NORMALIZATIONS)
 def test_what_is_normalized_does_not_depend_on_its_scale(name, dtype, factor, places):
     torch.manual_seed(0)
     x = torch.randn(3, 4, places, dtype=torch.float64)
     large = (x * factor).to(dtype)
-    large[0, :2] = x[0, :2].to(dtype)  # not all groups are large
+    large[0, :2] = x[0, :2].to(dtype)  # some groups are not large
     exact = large.double() * (1e-100 if dtype is torch.float64 else 1.0) if name in OF_CHANNELS else x
     tolerance = {"rtol": 0.05, "atol": 0.05} if dtype is torch.bfloat16 else {"rtol": 1e-3, "atol": 1e-4}
     torch.testing.assert_close(NORMALIZATIONS[name](large).double(), NORMALIZATIONS[name](exact), **tolerance)

@@ -1,6 +1,6 @@
-"""Gradients of one call within `vmap`, for every operator.
+"""Gradients of one call of every operator within `vmap`.
 
-They are correct even if `vmap` applies the operator element by element.
+The gradients are correct even if `vmap` applies the operator element by element.
 """
 
 import re
@@ -40,7 +40,7 @@ def test_gradients_within_vmap_are_those_of_one_call(name):
         torch.testing.assert_close(one[1], torch.zeros_like(one[1]) if other is None else other)
 
 
-# Functions that `vmap` applies element by element below the recording level, each with a call.
+# Functions that `vmap` applies element by element below the recording level, each with an example call.
 WITHOUT_GRADIENTS = {
     "_repeated_positions": lambda x: torch.repeat_interleave(x.detach().long()),
     "view_dtype": lambda x: x.view(torch.int64),

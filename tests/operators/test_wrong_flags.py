@@ -1,4 +1,4 @@
-"""Every operator refuses a string in place of a flag or a fraction, even if its kernel would not use the value."""
+"""Every operator refuses a string in place of a flag or a fraction, even if the kernel does not use the value."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Optimizers: their steps, refused arguments, text, and saved states."""
+"""Optimizers: steps, refused arguments, printed form, and saved states."""
 
 import copy
 import gc
@@ -16,7 +16,7 @@ def parameter(*values):
     return torch.tensor(values, requires_grad=True)
 
 
-# What PyTorch 2.13 gives after three steps from (1, -2) down the bowl x² + 3 y².
+# The results of PyTorch 2.13 after three steps from (1, -2), for the function x² + 3 y².
 DESCENTS = [
     ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}, [0.024319041520357132, 1.7260018587112427]),
     ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}, [-0.10835198312997818, 0.6081278920173645]),
@@ -343,7 +343,7 @@ def test_a_parameter_listed_twice_takes_two_steps():
         optimizer = optim.SGD([w, w], lr=0.25, momentum=0.5)
     w.grad = torch.ones(1)
     optimizer.step()
-    assert w.item() == 0.5  # in each first step the momentum is the gradient
+    assert w.item() == 0.5  # in the first step, the momentum equals the gradient
     optimizer.step()
     assert w.item() == 0.5 - 0.25 * 1.5 - 0.25 * 1.75
 

@@ -7,7 +7,7 @@ import pytest
 import adjoint as torch
 from adjoint import optim
 
-# Options under which all branches of the formulas are taken within three steps.
+# With these options, three steps run all branches of the formulas.
 CASES = {
     "SGD": {"lr": 0.3, "weight_decay": 0.1},
     "SGD with momentum": {"lr": 0.3, "momentum": 0.5, "dampening": 0.1, "weight_decay": 0.1},
@@ -88,7 +88,7 @@ def numbers(value):
 
 @pytest.mark.parametrize("name", [name for name in CASES if "Rprop" not in name])
 def test_a_step_is_differentiated_by_the_state_before_it(name):
-    """Tests all tensors of the state that do not depend on the step count alone."""
+    """Test all tensors of the state, except the tensors that depend only on the step count."""
     start, first, second = drawn(torch.float64)
     example = start.detach().clone()
     example.grad = first.detach()
@@ -113,7 +113,7 @@ def test_a_step_is_differentiated_by_the_state_before_it(name):
 
 @pytest.mark.parametrize("name", ["SGD with momentum", "Adam with amsgrad", "AdamW", "NAdam", "RMSprop, centered"])
 def test_a_loss_after_steps_is_differentiated_by_all_options(name):
-    """The gradients come from a loss, with `create_graph`; a rate may have the shape of one element."""
+    """The gradients come from a loss, with `create_graph`. The learning rate may be a tensor of one element."""
     keys = [key for key in differentiable_options(name) if key != "betas"]
     tensors = [torch.tensor([CASES[name][key]], requires_grad=True) for key in keys]
 

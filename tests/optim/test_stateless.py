@@ -1,4 +1,4 @@
-"""Optimizers with other parameters and another state for a while."""
+"""Optimizers that temporarily use other parameters and another state."""
 
 from copy import deepcopy
 

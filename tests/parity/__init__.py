@@ -1,1 +1,1 @@
-"""Comparison with PyTorch itself. All tests here call PyTorch, and are skipped if PyTorch is not installed."""
+"""Comparison with PyTorch itself. All tests here call PyTorch. They are skipped if PyTorch is not installed."""

@@ -28,17 +28,17 @@ from .comparison import (
 from .conversion import from_array, to_array
 from .samples import Sample
 
-# A sample that takes longer than this counts as a difference; after several of these, the operator is skipped.
+# A sample that takes longer counts as a difference. After several such samples, the operator is skipped.
 SECONDS = 20
 IDLE = 10
-# The factor for the number of samples, relative to an everyday run.
+# The number of samples is multiplied by this factor. An everyday run has the factor 1.
 THOROUGH = float(os.environ.get("ADJOINT_PARITY_THOROUGH", "1"))
 ALL = slice(None)
 
 
 @dataclass
 class Outcome:
-    """The number of samples that agree in one aspect of an operator, and the messages of the samples that differ."""
+    """The result for one aspect of an operator: the number of samples that agree, and the messages of the samples that differ."""
 
     passed: int = 0
     failures: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ def both(op: Any, sample: Sample, *, requires_grad: bool | None = None) -> tuple
 
 
 class Missing(Exception):
-    """The candidate has no operator of this name."""
+    """The error for operators that the candidate does not have."""
 
 
 def _missing(name: str) -> Callable[..., Any]:
@@ -89,7 +89,7 @@ def _missing(name: str) -> Callable[..., Any]:
 
 
 def _outcome_differs(actual: Call, expected: Call) -> tuple[bool, str | None]:
-    """Return whether a call has raised an error, which ends the comparison, and the difference."""
+    """Return whether a call has raised an error, and the difference of the errors. An error ends the comparison."""
     if expected.error is not None:
         if actual.error is None and _LACKS_DERIVATIVE.match(str(expected.error)):
             return True, None
@@ -99,7 +99,7 @@ def _outcome_differs(actual: Call, expected: Call) -> tuple[bool, str | None]:
     return False, None
 
 
-# A derivative that PyTorch lacks may exist here.
+# The candidate may have a derivative that PyTorch lacks.
 _LACKS_DERIVATIVE = re.compile(
     r"(the )?derivative for .* is not implemented|.* does not support automatic differentiation for"
 )
@@ -135,10 +135,10 @@ def value(op: Any, sample: Sample) -> str | None:
 def _exactly(
     op: Any, sample: Sample, read: Callable[[Call], Any], *, requires_grad: bool = False, run: Any = None
 ) -> Exact:
-    """Return what `read` finds in PyTorch's call in double precision.
+    """Return the values that `read` finds in PyTorch's call in double precision.
 
-    The call is repeated with less precise arguments changed in their last digit. `run`: the function to call, if it is
-    not the function of `op`.
+    The function repeats the call several times. For each repetition, it changes the last digits of less precise arguments. `run`:
+    the function to call, if it is not the function of `op`.
     """
     run = run or source.function(op, torch)
     found = [
@@ -148,7 +148,7 @@ def _exactly(
     return Exact(found[0], found[1:])
 
 
-# How often arguments are changed in their last digit.
+# The number of repetitions with arguments changed in their last digits.
 _NEARBY = 16
 
 
@@ -185,7 +185,7 @@ class _Widened:
 
 
 def view(op: Any, sample: Sample) -> str | None:
-    """Compare strides, offsets, shared memory and shared versions of results, and which results are the argument itself."""
+    """Compare strides, offsets, shared memory, shared versions, and the identity of results with arguments."""
     actual, expected = both(op, sample, requires_grad=False)
     over, difference = _outcome_differs(actual, expected)
     if over:
@@ -265,7 +265,7 @@ def strides(op: Any, sample: Sample) -> str | None:
 
 
 def order(op: Any, sample: Sample) -> str | None:
-    """Compare strides as above, for arguments whose dimensions lie in memory in reverse order."""
+    """Compare the strides of results for arguments whose dimensions lie in memory in reverse order."""
     return strides(op, Sample(_reversed(sample.args), _reversed(sample.kwargs)))
 
 
@@ -279,7 +279,7 @@ def _reversed(value: Any) -> Any:
 
 
 def _overlaps(tensor: torch.Tensor) -> bool:
-    """Return whether elements may share memory; the order of such dimensions is ambiguous."""
+    """Return whether elements may share memory. The memory order of such dimensions is ambiguous."""
     span = 0
     for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size > 1 and step <= span:
@@ -349,7 +349,7 @@ def _gradients(op: Any, sample: Sample, order: int) -> str | None:
 
 
 def _differentiate(op: Any, module: Any, made: Call, order: int) -> Any:
-    """Return gradients of the first or second order, or the error that was raised."""
+    """Return gradients of the first or second order, or the error."""
     outputs = [tensor for tensor in tensors_in(made.result) if tensor.requires_grad]
     inputs = [tensor for tensor in made.tensors if tensor.requires_grad]
     if not outputs or not inputs:
@@ -397,7 +397,7 @@ def aliases(op: Any, sample: Sample) -> str | None:
 
 
 def keywords(op: Any, sample: Sample) -> str | None:
-    """Pass arguments by keyword, with every name that PyTorch accepts, NumPy's names included: the results are the same."""
+    """Pass arguments by keyword, with every name that PyTorch accepts, including NumPy's names, and compare the results."""
     for names, renamed in _named_calls(op, sample):
         difference = _variant(op.name, renamed, lambda module: source.function(op, module))
         if difference:
@@ -445,7 +445,7 @@ def _variant(name: str, sample: Sample, find: Callable[[Any], Any]) -> str | Non
 
 
 def inplace(op: Any, sample: Sample) -> str | None:
-    """Compare the in-place method: its result, and the new value, version, history and gradient."""
+    """Compare the result of the in-place method, and the new value, version, history and gradient of the tensor."""
     name = _inplace_name(op)
 
     def run(first: Any, *rest: Any, **options: Any) -> list[Any]:
@@ -480,9 +480,9 @@ def _inplace_name(op: Any) -> str:
     return getattr(op.inplace_variant, "__name__", "")
 
 
-# PyTorch writes past the end of an `out` of other strides or another dtype here.
+# For these operators, PyTorch writes past the end of an `out` with other strides or another dtype.
 _UNCHECKED_OUT = frozenset(["tril", "triu", "linalg.lu", "lu_unpack"])
-# PyTorch writes to the wrong places of an `out` of other strides here, or finds that it does not fit.
+# For these operators, PyTorch writes to wrong positions of an `out` with other strides, or refuses it.
 _ROW_MAJOR_OUT = frozenset(["narrow_copy", "nn.functional.avg_pool3d", "nn.functional.linear"])
 
 
@@ -584,7 +584,7 @@ def _is_plain(tensor: torch.Tensor) -> bool:
 
 
 def aspects(op: Any) -> dict[str, Callable[..., Outcome]]:
-    """Return the checks of an operator by name, each with its samples: all samples, or a slice of them."""
+    """Return the checks of an operator by name. Each check has its samples: all samples, or a slice."""
     checks: dict[str, Callable[..., Outcome]] = {}
     dtypes = source.dtypes(op)
     main = dtypes[0]
@@ -634,7 +634,7 @@ def _run(op: Any, check: Callable[[Any, Any], str | None], given: list[Any]) -> 
             try:
                 with _deadline(SECONDS):
                     difference = check(op, sample)
-            except Exception as error:  # a result that cannot even be compared is a difference
+            except Exception as error:  # a result that cannot be compared is a difference
                 difference = f"the comparison raised {type(error).__name__}: {_first_line(error)}"
             if difference is None:
                 outcome.passed += 1
@@ -649,14 +649,14 @@ def _run(op: Any, check: Callable[[Any, Any], str | None], given: list[Any]) -> 
 def _deadline(seconds: int) -> Iterator[None]:
     """Raise TimeoutError when a sample takes too long.
 
-    The limit is processor time, so that a busy machine does not matter. A sample that only waits has `IDLE` times as
-    much time. Time in which the process is stopped does not count.
+    The limit is processor time, so that a busy machine does not matter. A sample that only waits has `IDLE` times as much time.
+    While the process is stopped, time does not count.
     """
     begun, waited = time.process_time(), 0
 
     def look(number: int, frame: FrameType | None) -> None:
         nonlocal waited
-        waited += 1  # one signal, however long the process was stopped
+        waited += 1  # the timer sends only one signal, even if the process was stopped for a long time
         if time.process_time() - begun > seconds or waited > IDLE * seconds:
             raise TimeoutError(f"no result after {seconds} s")
 

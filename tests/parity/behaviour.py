@@ -1,6 +1,6 @@
 """Run the same lines of code with both libraries, and compare results, errors and warnings.
 
-A line is a string, evaluated with `torch`, `nn`, `F`, `init` and `optim` of one library after the other, and with
+A line is a string. Each library evaluates the line with its own `torch`, `nn`, `F`, `init` and `optim`, and with
 
     tensor(*shape, seed=0)        normally distributed float64
     uniform(*shape, seed=0)       uniformly distributed in (0, 1)
@@ -23,7 +23,7 @@ import torch  # isort: skip
 
 @dataclass
 class Outcome:
-    """What happened: a result or an error, and warnings before it."""
+    """The outcome of a line: a result or an error, and the warnings before it."""
 
     result: Any = None
     error: tuple[str, str] | None = None

@@ -1,7 +1,6 @@
 """The library that is compared with PyTorch.
 
-`ADJOINT_PARITY_CANDIDATE` may name another module. With `torch`, PyTorch is compared with itself, which tests the
-comparison.
+`ADJOINT_PARITY_CANDIDATE` may name another module. The value `torch` compares PyTorch with itself, which tests the comparison.
 """
 
 import importlib
@@ -10,8 +9,8 @@ from typing import Any
 
 import torch
 
-# For each kind of accelerator that may be initialised later, PyTorch's `manual_seed` also records its call stack. Its tables of
-# samples call it for each sample, and it takes longer than most samples.
+# For each kind of accelerator that may be initialised later, PyTorch's `manual_seed` also records its call stack. PyTorch's
+# tables call `manual_seed` for each sample, and this takes longer than most samples.
 for accelerator in (torch.cuda, torch.xpu, torch.mtia):
     if not accelerator.is_available():
         accelerator.manual_seed_all = lambda seed: None
@@ -20,7 +19,7 @@ candidate: Any = importlib.import_module(os.environ.get("ADJOINT_PARITY_CANDIDAT
 
 
 def seed(module: Any, number: int) -> None:
-    """Seed the library's generator. In PyTorch, do not seed the generators of accelerators, because this is slow."""
+    """Seed the library's generator. Do not seed PyTorch's generators of accelerators, because this is slow."""
     if module is torch:
         torch.default_generator.manual_seed(number)
     else:
@@ -28,7 +27,7 @@ def seed(module: Any, number: int) -> None:
 
 
 def lookup(module: Any, qualified_name: str) -> Any:
-    """Return `module.qualified_name`, or the method of that name, or None if neither exists. Some names begin with PyTorch's."""
+    """Return `module.qualified_name`, or the method of that name, or None if neither exists."""
     found = module
     for part in qualified_name.removeprefix("torch.").split("."):
         found = getattr(found, part, None)

@@ -55,9 +55,9 @@ def dtype_name(dtype: Any) -> str:
 
 
 def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact | None = None) -> str | None:
-    """Compare two arrays within the tolerance of the dtype. If a less precise dtype exceeds the tolerance, compare errors, the
-    distances from the `exact` result: neither library's bits are right if sums have another order or other intermediate results
-    are rounded.
+    """Compare two arrays within the tolerance of the dtype. If a less precise dtype exceeds the tolerance, compare errors, which
+    are the distances from the `exact` result. Both libraries have rounding errors if their sums have different orders or they
+    round different intermediate results.
     """
     rtol, atol = TOLERANCES.get(actual.dtype.name, (0, 0))
     if actual.dtype.kind == "W" and expected.dtype == actual.dtype:
@@ -90,12 +90,10 @@ def _close(actual: numpy.ndarray, expected: numpy.ndarray, rtol: float, atol: fl
 
 
 def _errors_allow(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact) -> numpy.ndarray:
-    """Return which elements are as good as PyTorch's.
-
-    Their error is at most twice the error of PyTorch's element, four times the effect of changes in the last digits of
-    arguments, or eight units in the last place of the largest element. PyTorch's error is a measure only if half of its
-    digits are right. This fails if the numbers depend on the dtype, as random numbers do, because the result in double
-    precision is then different.
+    """Return which elements are as precise as PyTorch's elements. The error of such an element is at most twice the error of
+    PyTorch's element, four times the effect of changes in the last digits of arguments, or eight units in the last place of the
+    largest element. PyTorch's error is used only if half of the digits of PyTorch's result are correct. They are not if the
+    numbers depend on the dtype, as random numbers do.
     """
     kind = exact.true.dtype if exact.true.dtype.kind in "fc" else numpy.dtype(numpy.float64)
     one, two, true = actual.astype(kind), expected.astype(kind), exact.true.astype(kind)

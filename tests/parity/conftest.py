@@ -1,6 +1,6 @@
 """Tests with known differences from PyTorch. `known_differences.txt` lists these tests with the reasons.
 
-A listed test that passes is a failure, so that entries are removed together with their differences.
+A listed test that passes counts as a failure, so that entries of removed differences are removed too.
 """
 
 import warnings
@@ -13,11 +13,13 @@ from tests import environment
 try:
     import torch
 except ImportError:
-    pass  # then all these tests are skipped
+    pass  # without PyTorch, all these tests are skipped
 else:
     if environment.PROCESSES > 1:
         torch.set_num_threads(environment.SHARE)
-    with warnings.catch_warnings():  # PyTorch's first forward-mode call in a process imports this module, which warns
+    with (
+        warnings.catch_warnings()
+    ):  # the first forward-mode call of PyTorch in a process imports this module, which warns
         warnings.simplefilter("ignore", DeprecationWarning)
         import torch._decomp.decompositions_for_jvp
 

@@ -13,7 +13,7 @@ import torch
 class Recipe:
     """A recipe for one tensor:
 
-    its storage, and the window on the storage, which is None if the storage has the tensor's shape.
+    the storage, and the window on the storage. The window is None if the storage has the tensor's shape.
     """
 
     storage: numpy.ndarray
@@ -29,9 +29,9 @@ class Recipe:
         return tensor.requires_grad_() if (self.requires_grad if requires_grad is None else requires_grad) else tensor
 
 
-@lru_cache(4096)  # the same samples are built again for either library and for every aspect
+@lru_cache(4096)  # the same samples are built for each library and for every aspect
 def recipe(tensor: torch.Tensor, version: int) -> Recipe:
-    """Return the recipe of a PyTorch tensor, which has this version."""
+    """Return the recipe of a PyTorch tensor with this version number."""
     plain = tensor.detach().resolve_conj().resolve_neg()
     span = (
         0
@@ -52,7 +52,7 @@ def from_array(module: Any, array: numpy.ndarray) -> Any:
 
 
 def to_array(tensor: Any) -> numpy.ndarray:
-    """Return the tensor's values as an array, on the same memory if possible."""
+    """Return the tensor's values as an array, which shares the tensor's memory if possible."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if isinstance(tensor, torch.Tensor):
         if tensor._is_zerotensor():
@@ -65,7 +65,7 @@ def to_array(tensor: Any) -> numpy.ndarray:
 
 
 class Converter:
-    """Rebuilds arguments for one library. A tensor that occurs twice stays one tensor."""
+    """A converter of arguments for one library. A tensor that occurs twice stays one tensor."""
 
     def __init__(self, module: Any, *, requires_grad: bool | None = None) -> None:
         self.module = module

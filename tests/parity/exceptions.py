@@ -13,41 +13,43 @@ from .candidate import candidate
 
 
 class Difference(NamedTuple):
-    """Why a case differs, and the words that its description must contain."""
+    """The reason for a difference, and words in the description of the difference."""
 
     reason: str
     only: str = ""
 
 
-_ALPHA = "PyTorch multiplies by alpha = 1 + 0j, which makes NaNs of infinities"
+_ALPHA = "PyTorch multiplies by alpha = 1 + 0j, which turns infinities into NaN"
 
 KNOWN: dict[str, Difference] = {
-    "saved_tensors_hooks_bad": Difference(
-        "PyTorch hides the error of a hook behind `**`, which then gives up", "line 9"
+    "saved_tensors_hooks_bad": Difference("PyTorch replaces the error of the hook by an error of `**`", "line 9"),
+    "out_argument": Difference("PyTorch converts the number to a tensor of integers, and refuses the dtype", "line 11"),
+    "mistake torch.tensor()": Difference(
+        "Python itself raises the error for the number of arguments", "missing 1 required"
     ),
-    "out_argument": Difference("PyTorch takes a number for a tensor, and finds that it is one of integers", "line 11"),
-    "mistake torch.tensor()": Difference("Python counts the arguments, in words of its own", "missing 1 required"),
     "mistake torch.exp(torch.ones(2), torch.ones(2))": Difference(
-        "Python counts the arguments; all have defaults, so that missing ones are told in PyTorch's words",
+        "Python itself raises the error for too many arguments; errors for missing arguments have PyTorch's words",
         "from 0 to 1",
     ),
-    "mistake torch.meshgrid(torch.ones(2, 2))": Difference("PyTorch prints the tensor as C++ does", "but got"),
+    "mistake torch.meshgrid(torch.ones(2, 2))": Difference(
+        "PyTorch's message contains the C++ text of the tensor", "but got"
+    ),
     "mistake torch.ones(2).to(5.5)": Difference(
-        "PyTorch takes any floating-point number for the type `float`", "float"
+        "PyTorch treats any floating-point number as the type `float`", "float"
     ),
     "__rsub__ value[complex128]": Difference(_ALPHA, "(nan+nanj)"),
     "__rsub__ value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
     "rsub value[complex128]": Difference(_ALPHA, "(nan+nanj)"),
     "rsub value[complex64]": Difference(_ALPHA, "(nan+nanj)"),
     "linalg.householder_product gradgrad[complex128]": Difference(
-        "PyTorch loses digits; the reflections multiplied one by one agree with these", "147315.2"
+        "PyTorch loses digits; the product of single reflections agrees with adjoint", "147315.2"
     ),
     "logcumsumexp gradgrad[float64]": Difference(
-        "PyTorch makes nan of a gradient that is exactly 0", "np.float64(0.0), expected np.float64(nan)"
+        "PyTorch's gradient is nan, but the exact gradient is 0", "np.float64(0.0), expected np.float64(nan)"
     ),
     **{
         f"{name} value[float64]": Difference(
-            "PyTorch gives a number for nan", f"np.float64(nan), expected np.float64({number})"
+            "PyTorch gives a number for a nan argument", f"np.float64(nan), expected np.float64({number})"
         )
         for name, number in (("igamma", "0.0"), ("igammac", "1.0"))
     },
@@ -59,29 +61,29 @@ KNOWN: dict[str, Difference] = {
         for dtype, nan in (("float64", "float64(nan)"), ("complex128", "complex128(nan+nanj)"))
     },
     "masked.logaddexp gradgrad[float64]": Difference(
-        "PyTorch's second derivative beside -inf is nan", "expected np.float64(nan)"
+        "PyTorch's second derivative is nan next to -inf", "expected np.float64(nan)"
     ),
     **{
         f"kron {aspect}": Difference(
-            "PyTorch multiplies views that do not notice when their memory is changed; the factors are copies here",
+            "PyTorch's factors are views that miss changes of their memory; the factors are copies here",
             "CloneBackward0",
         )
         for aspect in ("graph", "method")
     },
     **{
-        f"{name} {aspect}": Difference("PyTorch gives a gradient to the triangle that is not read")
+        f"{name} {aspect}": Difference("PyTorch computes a gradient for the triangle that the function ignores")
         for name in ("cholesky_inverse", "cholesky_solve")
         for aspect in ("grad[float64]", "grad[complex128]", "gradgrad[float64]", "gradgrad[complex128]")
     },
     **{
-        f"{name} grad[float32]": Difference("PyTorch gives a gradient to the triangle that is not read")
+        f"{name} grad[float32]": Difference("PyTorch computes a gradient for the triangle that the function ignores")
         for name in ("cholesky_inverse", "cholesky_solve")
     },
     "nn.functional.one_hot view": Difference(
-        "PyTorch counts the changes in place by which it makes the result", "version after writing"
+        "PyTorch creates the result by in-place changes, which increment the version", "version after writing"
     ),
     **{
-        f"{name} graph": Difference("composed of other operators here, whose nodes have other names")
+        f"{name} graph": Difference("the function consists of other operators here, whose nodes have other names")
         for name in (
             "_segment_reduce.lengths",
             "_segment_reduce.offsets",
@@ -92,9 +94,9 @@ KNOWN: dict[str, Difference] = {
         )
     },
     "max_pool2d_with_indices_backward strides": Difference(
-        "results are row-major also where the input's channels are last", "strides"
+        "results are row-major here, even if the input is channels-last", "strides"
     ),
-    "_chunk_cat graph": Difference("it has a derivative here, and none in PyTorch", "expected NotImplemented"),
+    "_chunk_cat graph": Difference("the function has a derivative here, but not in PyTorch", "expected NotImplemented"),
     "_unsafe_masked_index order": Difference("the result follows the memory order of the mask here", "strides"),
     **{
         f"{name} keywords": Difference("PyTorch's dispatcher calls the first operand `self`", "aten::")
@@ -105,7 +107,7 @@ KNOWN: dict[str, Difference] = {
         "PyTorch takes four keywords for the four results, and refuses a tuple", "unexpected keyword argument"
     ),
     **{
-        case: Difference("composed of other operators here, whose nodes have other names and views")
+        case: Difference("the function consists of other operators here, whose nodes have other names and views")
         for case in (
             "stft graph",
             "stft method",
@@ -118,7 +120,9 @@ KNOWN: dict[str, Difference] = {
         )
     },
     **{
-        f"as_strided_scatter {aspect}": Difference("PyTorch gives overwritten elements a gradient", "elements differ")
+        f"as_strided_scatter {aspect}": Difference(
+            "PyTorch gives overwritten elements a nonzero gradient", "elements differ"
+        )
         for aspect in (
             "grad[complex128]",
             "grad[float64]",
@@ -129,12 +133,12 @@ KNOWN: dict[str, Difference] = {
         )
     },
     **{
-        case: Difference("histograms are not recorded here; PyTorch records that they have no derivative")
+        case: Difference("histograms record no node here; PyTorch records a node without derivative")
         for case in ("histogram graph", "histogram method", "histogram out", "histogramdd view", "histogramdd graph")
     },
     **{
         f"{case}]": Difference(
-            "PyTorch rounds weights to the half type; here they are computed in float32", "elements differ"
+            "PyTorch rounds weights to the half type; the weights are float32 here", "elements differ"
         )
         for case in (
             "grid_sampler_2d value[bfloat16",
@@ -143,19 +147,19 @@ KNOWN: dict[str, Difference] = {
     },
     **{
         f"{name} gradgrad[float64]": Difference(
-            "PyTorch has no second gradient by the grid in nearest mode; here it is zero", "NoneType None"
+            "PyTorch has no second gradient by the grid in nearest mode; the gradient is zero here", "NoneType None"
         )
         for name in ("nn.functional.grid_sample", "grid_sampler_2d")
     },
     **{
-        f"{name} {aspect}": Difference("results are row-major also where the input's channels are last", "strides")
+        f"{name} {aspect}": Difference("results are row-major here, even if the input is channels-last", "strides")
         for name in ("nn.functional.max_unpool2d", "nn.functional.max_unpool2d.grad")
         for aspect in ("strides", "order")
         if (name, aspect) != ("nn.functional.max_unpool2d", "order")
     },
     **{
         f"nn.functional.linear_cross_entropy{case}": Difference(
-            "composed of a linear layer and cross entropy here; PyTorch has a node that computes in chunks"
+            "the function consists of a linear layer and cross entropy here; PyTorch has one node that computes in chunks"
         )
         for case in (" graph", ".chunked view", ".chunked graph", ".chunked_none view", ".chunked_none graph")
     },
@@ -167,27 +171,28 @@ KNOWN: dict[str, Difference] = {
     ),
     **{
         f"{name} grad[bfloat16]": Difference(
-            "the gradient is 0: two numbers cancel, which are rounded in another order here", "elements differ"
+            "the exact gradient is 0, because two numbers cancel; the libraries round them in different orders",
+            "elements differ",
         )
         for name in ("nn.functional.normalize", "nn.functional.cosine_similarity")
     },
     "nn.functional.ctc_loss grad[float32]": Difference(
-        "logarithms of probabilities of some -150 have few digits after the point, which either library rounds in its own order",
+        "log probabilities near -150 have few fractional digits, and the libraries round in different orders",
         "elements differ",
     ),
     "linalg.lstsq grad[float32]": Difference(
-        "the singular values of one matrix lie far apart: LAPACK libraries round them otherwise", "elements differ"
+        "the singular values of one matrix differ widely, and LAPACK libraries round differently", "elements differ"
     ),
-    "native_group_norm order": Difference("PyTorch refuses what is not contiguous", "is_contiguous"),
+    "native_group_norm order": Difference("PyTorch refuses tensors that are not contiguous", "is_contiguous"),
     "nn.functional.linear_cross_entropy.chunked_none grad[bfloat16]": Difference(
         "PyTorch rounds the gradients of chunks one by one", "elements differ"
     ),
-    "native_group_norm graph": Difference("the statistics are composed of other operators here"),
+    "native_group_norm graph": Difference("other operators compute the statistics here"),
     "nn.functional.scaled_dot_product_attention graph": Difference(
-        "composed of fewer operators here; PyTorch scales either operand, and copies the result"
+        "the function consists of fewer operators here; PyTorch scales both operands, and copies the result"
     ),
     "native_layer_norm gradgrad[float64]": Difference(
-        "PyTorch raises where there is a bias and no weight", "Expected a proper Tensor"
+        "PyTorch raises an error for a bias without a weight", "Expected a proper Tensor"
     ),
 }
 

@@ -17,7 +17,7 @@ from .comparison import arrays_differ, dtype_name, graph, is_tensor
 from .conversion import to_array
 from .exceptions import unexcused
 
-# Otherwise PyTorch shows each warning of its core only once in a process.
+# Without this setting, PyTorch shows each warning of its core only once in a process.
 torch.set_warn_always(True)
 
 
@@ -57,7 +57,7 @@ class ErrorRecord:
 def record(value: Any) -> Any:
     """Return the value as plain data that does not depend on the library."""
     if is_tensor(value):
-        # A clone: PyTorch does not resize a tensor whose memory an array shares.
+        # Clone the tensor, because PyTorch does not resize a tensor whose memory an array shares.
         values = to_array(value.detach().clone())
         return TensorRecord(
             dtype_name(value.dtype), tuple(value.shape), value.requires_grad, type(value.grad_fn).__name__, values
@@ -118,7 +118,7 @@ def records_differ(actual: Any, expected: Any) -> str | None:
 
 
 class Session:
-    """Runs a program's source with `torch` bound to one library, and records what it shows."""
+    """A run of a program's source with `torch` bound to one library, which records the values that the program shows."""
 
     def __init__(self, module: Any) -> None:
         self.shown: list[tuple[int, Any]] = []
@@ -136,13 +136,13 @@ class Session:
         }
 
     def run(self, source: str) -> list[tuple[int, Any]]:
-        """Return the values that the program shows, each with its line. An uncaught exception ends the list."""
+        """Return the values that the program shows, with their lines. An uncaught exception is the last item."""
         seed(self.names["torch"], 0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                exec(compile(source, "<program>", "exec"), self.names)  # the programs are our own
-        except Exception as error:  # compared like everything else
+                exec(compile(source, "<program>", "exec"), self.names)  # only programs of the tests run here
+        except Exception as error:  # the comparison covers errors too
             lines = [
                 frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<program>"
             ]
@@ -153,10 +153,10 @@ class Session:
         self._add(record(list(values)))
 
     def raises(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Show the exception that a call raises, or "nothing"."""
+        """Show the exception that a call raises, or "nothing" without exception."""
         try:
             function(*args, **kwargs)
-        except Exception as error:  # compared like everything else
+        except Exception as error:  # the comparison covers errors too
             self._add(record(error))
         else:
             self._add("raised nothing")
@@ -191,8 +191,7 @@ def _is_tensors(value: Any) -> bool:
     return isinstance(value, tuple | list) and any(is_tensor(item) for item in value)
 
 
-# PyTorch saves these of a tensor to make a gradient of the same kind of memory; they can be told from the tensor's
-# own shape.
+# PyTorch saves these attributes of a tensor to create a gradient with the same memory layout. They follow from the tensor itself.
 _LAYOUT = ("_sizes", "_strides", "_numel", "_layout", "_options", "_device")
 
 
@@ -212,7 +211,7 @@ def _number(value: Any) -> Any:
 
 
 def compare(source: str) -> list[str]:
-    """Run a program with both libraries, and describe where their output differs."""
+    """Run a program with both libraries, and describe the differences of the output."""
     source = dedent(source).strip("\n")
     lines = source.split("\n")
     actual, expected = Session(candidate).run(source), Session(torch).run(source)

@@ -52,7 +52,7 @@ def _operator(name: str, aspect_pattern: str) -> Results:
 
 
 def table(found: dict[str, Results]) -> str:
-    """Return one line for each operator: the aspects that agree, and failed/all for the other aspects."""
+    """Return one line for each operator: the aspects that agree, and the counts "failed/all" for other aspects."""
     lines = []
     for name, results in found.items():
         wrong = [f"{aspect} {r['failed']}/{r['failed'] + r['passed']}" for aspect, r in results.items() if r["failed"]]

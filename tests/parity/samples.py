@@ -1,5 +1,6 @@
 """The compared operators, and PyTorch's sample inputs for them: arguments that cover an operator's broadcasting, options and
-corner cases. Each is rebuilt for either library from plain arrays, so that both start from the same values, strides and aliasing.
+corner cases. Each sample is built for each library from plain arrays, so both libraries start from the same values, strides and
+aliasing.
 """
 
 import functools
@@ -21,7 +22,7 @@ from torch.testing._internal.opinfo import core
 from .candidate import candidate, lookup
 from .conversion import Converter, to_array
 
-# At each sample, PyTorch searches the whole stack for one of its test methods. There is none here.
+# At each sample, PyTorch searches the whole stack for one of its test methods, which does not exist here.
 common_utils.extract_test_fn = core.extract_test_fn = lambda: None
 
 NAMES = """
@@ -61,13 +62,12 @@ NAMES = """
     cauchy geometric log_normal
 """.split()
 
-# Their results are uninitialized memory.
+# The results of these functions are uninitialized memory.
 UNINITIALISED = frozenset(
     "empty empty_like new_empty empty_strided new_empty_strided empty_permuted resize_ resize_as_".split()
 )
 
-# Which of several equal elements they choose is left open; those that are not stable choose as their algorithm
-# happens to.
+# PyTorch does not define which of several equal elements these functions choose.
 SELECTING = frozenset("sort argsort msort topk kthvalue median nanmedian mode".split())
 
 DTYPES = (
@@ -86,9 +86,8 @@ DTYPES = (
 
 _LARGE = 20_000
 
-# Operators that PyTorch's tables call with their arguments in another order than the function of that name takes
-# them, or that
-# are methods where a function of the same name does something else.
+# Operators that PyTorch's tables call with another order of arguments than the function of this name, and methods that differ
+# from the function of the same name.
 _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "einsum": lambda module: lambda operands, equation: module.einsum(equation, operands),
     "where": lambda module: lambda self, condition, other, **options: module.where(condition, self, other, **options),
@@ -145,7 +144,7 @@ def _leading(vectors: Any, count: int, dim: int) -> Any:
     return vectors.narrow(dim, 0, count).abs()
 
 
-# Vectors determined up to signs or phases, by their absolute values; where only some are determined, those.
+# Compare absolute values of vectors that are unique only up to signs or phases. Omit vectors that are not unique.
 _UP_TO_PHASES: dict[str, Callable[..., Any]] = {
     "linalg.eigh": lambda values, vectors: (values, vectors.abs()),
     "linalg.svd": lambda u, s, vh: (_leading(u, s.shape[-1], -1), s, _leading(vh, s.shape[-1], -2)),
@@ -185,7 +184,7 @@ class Sample:
 
 
 def key(op: Any) -> str:
-    """Return `name`, or `name.variant` if PyTorch lists an operator more than once."""
+    """Return `name`, or `name.variant` for operators that PyTorch lists more than once."""
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
@@ -195,7 +194,7 @@ def operators() -> dict[str, Any]:
     named = frozenset(NAMES)
     skipped = (
         "polygamma",  # PyTorch takes minutes over large negative arguments
-        "nn.functional.triplet_margin_with_distance_loss",  # its samples hold modules of PyTorch's
+        "nn.functional.triplet_margin_with_distance_loss",  # the samples contain modules of PyTorch
         "jiterator",
         "to_sparse",  # tests/parity/operators/test_sparse.py
         "special.",  # the samples of PyTorch's polynomials take minutes
@@ -229,7 +228,7 @@ def function(op: Any, module: Any) -> Callable[..., Any] | None:
 
 
 def samples(op: Any, dtype: torch.dtype, limit: int, *, requires_grad: bool = False) -> list[Sample]:
-    """Return at most `limit` of PyTorch's sample inputs of an operator, spread evenly, the same at each call."""
+    """Return at most `limit` of PyTorch's sample inputs of an operator, evenly distributed, and the same in each call."""
     return _spread(_all_samples(key(op), dtype, requires_grad), limit)
 
 

@@ -1,4 +1,4 @@
-"""The dtypes of results within `autocast`, compared with PyTorch, especially for functions that call others."""
+"""The dtypes of results within `autocast`, compared with PyTorch, especially for functions that call other functions."""
 
 import warnings
 

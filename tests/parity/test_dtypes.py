@@ -21,7 +21,7 @@ NAMES = (
 PAIRS = list(itertools.product(NAMES, NAMES))
 ALIASES = ("half", "float", "double", "chalf", "cfloat", "cdouble", "short", "int", "long")
 SCALARS = (True, 3, 2.5, 1j)
-# Dtypes that tensors get only through views. PyTorch does not say whether quantized numbers and bits are signed.
+# Tensors have these dtypes only through views. PyTorch does not define whether quantized numbers and bits are signed.
 BARE = ("int1", "int7", "uint1", "uint7", "float4_e2m1fn_x2")
 OF_NO_SIGN = ("qint8", "qint32", "quint8", "quint4x2", "quint2x4", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2")
 
@@ -66,7 +66,7 @@ def test_types_without_elements(name):
     assert repr(ours) == repr(theirs)
     assert outcome(ours.to_real) == outcome(theirs.to_real)
     assert outcome(ours.to_complex) == outcome(theirs.to_complex)
-    if not name.startswith(("int", "float4")):  # there, PyTorch fails with an assertion of its own
+    if not name.startswith(("int", "float4")):  # PyTorch fails with an internal assertion
         for other in NAMES:
             actual = outcome(adjoint.promote_types, ours, getattr(adjoint, other))
             assert actual == outcome(torch.promote_types, theirs, getattr(torch, other)), other
@@ -216,7 +216,7 @@ def test_kernels_refuse_the_same_dtypes(line, name):
             return str(eval(line, {"torch": library, "x": library.ones(2, 2, 3, dtype=getattr(library, name))}).dtype)
         except NotImplementedError as error:
             return str(error)
-        except (RuntimeError, TypeError) as error:  # before a kernel is asked
+        except (RuntimeError, TypeError) as error:  # the call fails before it reaches a kernel
             return type(error).__name__
 
     assert outcome(adjoint) == outcome(torch)

@@ -73,7 +73,7 @@ PROGRAMS = [
     lambda m: meta(m, 3, 4, requires_grad=True).clone().index_put_((mask(m, 3, 4),), meta(m, 1)),
     lambda m: [meta(m, 3, 4).index_put((mask(m, 3),), meta(m, *sizes)) for sizes in ((2, 4), (4,), (1,))],
     lambda m: m.autograd.grad(m.ones(2, requires_grad=True).sum(), meta(m, 3, requires_grad=True), materialize_grads=True),
-    # what needs elements
+    # functions that need elements
     lambda m: meta(m, 2) + m.ones(2),
     lambda m: m.ones(2) * meta(m, 2),
     lambda m: m.ones(2) * meta(m, ()),

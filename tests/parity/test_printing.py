@@ -20,7 +20,7 @@ COMPLEX = ("complex64", "complex128")
 
 
 class Printed:
-    """A PyTorch tensor with the attributes of our tensors that printing needs."""
+    """A PyTorch tensor with the attributes that adjoint's printing needs."""
 
     def __init__(self, tensor):
         held = tensor.detach()
@@ -63,7 +63,7 @@ def any_floats(draw, count):
 
 
 def seeded(draw, count):
-    """Draw a seed, and return many numbers of different magnitudes."""
+    """Draw a seed, and return many random numbers of different magnitudes."""
     generator = numpy.random.default_rng(draw(st.integers(0, 2**32)))
     spread = draw(st.sampled_from((0, 1, 6)))
     return generator.standard_normal(count) * 10.0 ** generator.integers(-spread, spread + 1, count)

@@ -69,11 +69,11 @@ def attempt(draw, source):
 
 
 def assert_same(seed, draw_torch, draw_kernel):
-    """Assert that both draw the same bits or raise the same error, and leave the generator in the same state."""
+    """Assert that both libraries draw the same bits or raise the same error, and that the generators then have equal states."""
     generator, stream = torch.Generator(), Stream()
     generator.manual_seed(seed)
     stream.manual_seed(seed)
-    if seed % 2:  # one number of a pair of normal ones is waiting
+    if seed % 2:  # the generator stores one number of a pair of normal numbers
         torch.randn(1, generator=generator)
         kernels.randn(stream, (1,), numpy.dtype(numpy.float32))
     expected, expected_error = attempt(draw_torch, generator)

@@ -1,4 +1,4 @@
-"""PyTorch's answers equal the recorded answers."""
+"""PyTorch gives the recorded results."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ RECORDS = [record for path in sorted(FOLDER.glob("*.txt")) for record in read(pa
 
 @pytest.fixture(autouse=True)
 def defaults() -> Iterator[None]:
-    """Let PyTorch repeat every warning, and restore the state that a record may change."""
+    """Make PyTorch repeat every warning, and restore the state that a record may change."""
     always = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
     yield

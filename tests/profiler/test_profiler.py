@@ -1,4 +1,4 @@
-"""The profiler: recorded events, the content of tables and traces, and no remaining state."""
+"""The profiler: recorded events, the content of tables and traces, and no state after a profile."""
 
 import gzip
 import json
@@ -68,7 +68,7 @@ def test_sections_contain_what_they_call() -> None:
 
 
 def test_averages_and_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LOOPS, "_enabled", False)  # compiled kernels would be events too
+    monkeypatch.setattr(LOOPS, "_enabled", False)  # calls of compiled kernels would also be events
     x = torch.ones(100, 100)
     with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
         kept = [x.exp() for _ in range(3)]
@@ -154,7 +154,7 @@ def test_functions_made_of_operators_are_events_around_theirs() -> None:
     found = [
         (event.name, event.cpu_parent and event.cpu_parent.name)
         for event in prof.function_events
-        if not event.name.startswith("compiled::")  # as `rand` has where it has been called often
+        if not event.name.startswith("compiled::")  # `rand` calls a compiled kernel after many calls
     ]
     assert found == [
         ("aten::linear", None),
@@ -243,7 +243,7 @@ def test_memory_of_gradients_is_that_of_the_nodes_that_made_them() -> None:
         y = x.exp().sum()
         y.backward()
     event = next(event for event in prof.function_events if event.name == "ExpBackward0")
-    assert event.self_cpu_memory_usage == 0  # as much as the freed result
+    assert event.self_cpu_memory_usage == 0  # the gradient is as large as the freed result
 
 
 def test_functions_of_ones_own_and_optimizers_are_events() -> None:
@@ -404,7 +404,7 @@ def test_operations_are_counted_as_pytorch_counts_them() -> None:
         torch.nn.functional.conv2d(torch.ones(1, 4, 9, 9), torch.ones(4, 2, 3, 3), stride=2, groups=2)
         a.exp()
     counted = {event.key: event.flops for event in prof.key_averages() if event.flops}
-    assert counted == {  # PyTorch's
+    assert counted == {  # the counts of PyTorch
         "aten::bmm": 1680, "aten::mm": 420, "aten::addmm": 420, "aten::baddbmm": 1680, "aten::add": 120,
         "aten::mul": 120, "aten::conv2d": 2304,
     }  # fmt: skip

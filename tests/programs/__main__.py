@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_all(programs: list[Program], environment: Environment, limit: float, processes: int) -> dict[Program, Outcome]:
-    """Install all libraries first, because pip runs only once at a time.
+    """Install all libraries first, because only one pip may run at a time.
 
     Then run the programs, and print each verdict immediately.
     """

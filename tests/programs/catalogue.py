@@ -16,7 +16,7 @@ SHARED = "shown"
 
 @dataclass(frozen=True)
 class Program:
-    """A program with one of its arguments, or with none."""
+    """A program with one of its arguments, or without arguments."""
 
     script: Path
     case: str
@@ -49,7 +49,7 @@ def programs() -> tuple[Program, ...]:
 
 
 def programs_of(script: Path) -> list[Program]:
-    """Return the programs of one script: one for each case.
+    """Return the programs of one script, one for each case.
 
     Raises:
         ValueError: if the script does not state its kind or its requirements.

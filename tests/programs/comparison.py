@@ -1,4 +1,4 @@
-"""Compare the output of two programs. The words must be the same, and numbers must agree in the printed digits."""
+"""Compare the output of two programs. The words must be equal, and numbers must agree in the printed digits."""
 
 from __future__ import annotations
 

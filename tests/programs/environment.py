@@ -17,8 +17,8 @@ PYTORCH = "torch==2.13.0"
 class Environment:
     """A virtual environment in `folder`, which is created on first use.
 
-    The libraries of a program are installed before it runs. With adjoint, `adjoint run` runs pip, which therefore finds
-    the distribution `torch` that other libraries require, and installs the other distributions.
+    The libraries of a program are installed before it runs. Without PyTorch, `adjoint run` runs pip. Then pip finds the
+    distribution `torch` that other libraries require, and installs only the other distributions.
     """
 
     def __init__(self, folder: Path, library: str) -> None:
@@ -64,5 +64,5 @@ class Environment:
 
 
 def outer_environment() -> dict[str, str]:
-    """Return the variables of this process without the search path, and let Python write bytecode, for fast imports."""
+    """Return the variables of this process without the search path. Python may write bytecode, so that imports are fast."""
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}

@@ -19,7 +19,7 @@ def read() -> dict[str, str]:
 
 
 def write(verdicts: dict[str, str]) -> None:
-    """Store verdicts, keep those of other programs, and write the part of the documentation."""
+    """Store verdicts, keep the verdicts on other programs, and write the generated part of the documentation."""
     names = {program.name for program in programs()}
     both = {name: verdict for name, verdict in {**read(), **verdicts}.items() if name in names}
     RESULTS.write_text("".join(f"{name} {both[name]}\n" for name in sorted(both)), encoding="utf-8")
@@ -27,7 +27,7 @@ def write(verdicts: dict[str, str]) -> None:
 
 
 def page(text: str) -> str:
-    """Return the page with its generated part renewed."""
+    """Return the page with a new generated part."""
     before, rest = text.split(BEGIN)
     return before + BEGIN + "\n" + part() + "\n" + END + rest.split(END)[1]
 
@@ -55,7 +55,7 @@ def part() -> str:
 
 
 def counted(some: list[Program]) -> list[str]:
-    """Count how many of these programs require each library."""
+    """Return, for each library, the number of these programs that require it."""
     counts: dict[str, int] = {}
     for program in some:
         for library in program.requires:

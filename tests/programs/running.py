@@ -58,7 +58,7 @@ def outcome(program: Program, environment: Environment, limit: float) -> Outcome
 
 
 def run(program: Program, runner: list[str], limit: float) -> tuple[int | None, str, str]:
-    """Run a program. Return its exit status, or None if it did not end in time, and its output."""
+    """Run a program. Return the output and the exit status, which is None after the time limit."""
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
             [*runner, str(program.script), *program.arguments],

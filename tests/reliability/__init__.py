@@ -1,8 +1,8 @@
 """Experiments that try to break the library: interrupts, races, faults, hostile input.
 
 Each experiment counts tries and survivals. `python -m tests.reliability` lists the experiments; `python -m tests.reliability
-NAME` runs one in full. The ordinary tests run a short form of each. A module of this package holds the experiments of one kind;
-it registers them with `experiment`.
+NAME` runs one in full. The ordinary tests run a short form of each experiment. Each module of this package contains experiments
+of one kind, and registers them with `experiment`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Outcome:
-    """The counts of an experiment. `failures`: what went wrong, and how often. `known`: listed differences from PyTorch, by
-    reason; they count as tries, but neither as survivals nor as failures. `remarks`: other measurements.
+    """The counts of an experiment. `failures`: the descriptions of failures, with their counts. `known`: the counts of listed
+    differences from PyTorch, by reason. These tries count neither as survivals nor as failures. `remarks`: other measurements.
     """
 
     tried: int = 0
@@ -35,7 +35,7 @@ class Outcome:
 
 @dataclass
 class Experiment:
-    """`run(tries)` makes this many tries.
+    """One experiment. `run(tries)` makes this number of tries.
 
     `tries` is the number in the full form, and `short` is the number in the ordinary tests.
     """
@@ -47,7 +47,7 @@ class Experiment:
 
     @property
     def about(self) -> str:
-        """Return the first line of the docstring."""
+        """Return the first line of the experiment's docstring."""
         return (self.run.__doc__ or "").partition("\n")[0]
 
 

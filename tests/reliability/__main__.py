@@ -1,4 +1,4 @@
-"""`python -m tests.reliability [NAME ...] [--tries N]`: list the experiments, or run some and print tried / survived."""
+"""`python -m tests.reliability [NAME ...] [--tries N]`: list or run experiments, and print the counts of survivals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run tries in forked children, so that a try that hangs or damages its process fails alone."""
+"""Run tries in forked children, so that a try that hangs or damages its process does not affect other tries."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 
 
 def in_child(function: Callable[[], Iterator[Any]], patience: float) -> tuple[list[Any], str | None]:
-    """Return what `function()` yields in a forked child, and what ended the child: None if the function has returned. `patience`:
-    the number of seconds that the child may be silent.
+    """Return the values that `function()` yields in a forked child, and the cause of the child's end, or None if the function has
+    returned. `patience`: the number of seconds that the child may be silent.
     """
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -28,10 +28,10 @@ def in_child(function: Callable[[], Iterator[Any]], patience: float) -> tuple[li
     silent = 0.0
     while True:
         if not select.select([reading], [], [], 0.1)[0]:
-            silent += 0.1  # time while the machine stops this process too does not count
+            silent += 0.1  # time in which the machine also stops this process does not count
             if silent < patience:
                 continue
-            os.kill(child, signal.SIGABRT)  # `faulthandler`, where enabled, prints where it hangs
+            os.kill(child, signal.SIGABRT)  # if `faulthandler` is enabled, it prints the position in the code
             end = f"silent for {patience:.0f} seconds"
             break
         silent, data = 0.0, os.read(reading, 1 << 16)
@@ -50,7 +50,7 @@ def _serve(function: Callable[[], Iterator[Any]], reading: int, writing: int) ->
     status = 1
     try:
         os.close(reading)
-        gc.callbacks.clear()  # those of the test runner could swallow an interrupt
+        gc.callbacks.clear()  # callbacks of the test runner could swallow an interrupt
         for value in function():
             data = pickle.dumps(value)
             os.write(writing, len(data).to_bytes(4, "big") + data)

@@ -1,4 +1,4 @@
-"""Known differences from PyTorch at extreme values: operators, dtypes, the kind of arguments, what differs, and why.
+"""Known differences from PyTorch at extreme values: operators, dtypes, kinds of arguments, kinds of differences, and reasons.
 
 An entry covers one kind of difference of the operators that it names, for arguments of one kind (see `described` and `kinds` in
 `extremes`). A difference without an entry is a failure.
@@ -22,7 +22,7 @@ WITHOUT_ELEMENTS = ".*(empty|scalar).*"
 
 @dataclass(frozen=True)
 class Known:
-    """Why results differ; names of operators; and patterns for dtype, arguments, kind of difference, and report."""
+    """A known difference: its reason, names of operators, and patterns for dtype, arguments, kind of difference, and report."""
 
     why: str
     operators: str
@@ -41,7 +41,7 @@ class Known:
 
 
 _LAPACK = (
-    "LAPACK libraries choose other pivots and scale otherwise where a matrix has nan, infinities or the ends of a type"
+    "for a matrix with nan, infinities or the limits of a type, LAPACK libraries choose different pivots and scales"
 )
 
 DIFFERENCES: list[Known] = [
@@ -71,7 +71,7 @@ DIFFERENCES: list[Known] = [
         "A linalg.ldl_factor_ex 2",
     ),
     Known(
-        "the sign of a determinant that is nan: PyTorch returns 0, LAPACK's pivots have one",
+        "for a determinant that is nan, PyTorch returns the sign 0, but LAPACK's pivots determine a sign",
         "linalg.slogdet",
         REAL,
         NONFINITE,
@@ -80,7 +80,7 @@ DIFFERENCES: list[Known] = [
         r"item 0: .*\((-?1\.0)\), expected .*\(-?0\.0\)",
     ),
     Known(
-        "singular values of nan and infinities are refused, as by `linalg.svd`: NumPy's LAPACK may not end",
+        "like `linalg.svd`, the function refuses nan and infinities, because NumPy's LAPACK may not terminate",
         "linalg.cond linalg.lstsq linalg.lstsq.grad_oriented linalg.matrix_norm linalg.norm linalg.pinv linalg.svd "
         "linalg.svdvals norm.nuc pinverse svd",
         f"{REAL}|{COMPLEX}",
@@ -90,7 +90,7 @@ DIFFERENCES: list[Known] = [
         r"raised _LinAlgError: linalg.svd: The algorithm failed to converge because the input matrix contained non-finite.*",
     ),
     Known(
-        "LAPACK libraries differ in whether eigenvalues of matrices with nan and infinities converge; PyTorch adds a number",
+        "only in some LAPACK libraries, eigenvalues of nan and infinities converge; PyTorch's error contains a number",
         "linalg.eigh linalg.eigvalsh linalg.pinv.hermitian",
         f"{REAL}|{COMPLEX}",
         EXTREME,
@@ -99,7 +99,7 @@ DIFFERENCES: list[Known] = [
         r".*elements differ.*|raised (nothing|_LinAlgError: linalg\.eigh: The algorithm failed to converge).*",
     ),
     Known(
-        "eigenvalues of nan and infinities are refused, as by `linalg.eig`: NumPy's LAPACK may not end",
+        "like `linalg.eig`, the function refuses nan and infinities, because NumPy's LAPACK may not terminate",
         "linalg.eigvals",
         f"{REAL}|{COMPLEX}",
         NONFINITE,
@@ -117,7 +117,7 @@ DIFFERENCES: list[Known] = [
         r".*status -(11|6)",
     ),
     Known(
-        "LAPACK libraries choose other pivots where a matrix has nan or infinities, and find or miss one that is zero",
+        "for a matrix with nan or infinities, LAPACK libraries choose different pivots, some of which are zero",
         "linalg.ldl_factor",
         REAL,
         NONFINITE,
@@ -126,7 +126,7 @@ DIFFERENCES: list[Known] = [
         r"raised (RuntimeError: torch\.linalg\.ldl_factor: .*D\[\d+,\d+\] is zero|_LinAlgError: .*matrix is singular).*",
     ),
     Known(
-        "PyTorch finds an error in itself",
+        "an internal assertion of PyTorch fails",
         "linalg.lstsq linalg.lstsq.grad_oriented linalg.ldl_factor",
         f"{REAL}|{COMPLEX}",
         NONFINITE,
@@ -135,7 +135,7 @@ DIFFERENCES: list[Known] = [
         r"raised .*, expected RuntimeError: false INTERNAL ASSERT FAILED.*",
     ),
     Known(
-        "inverses of matrices that are singular to working precision: LAPACK libraries differ in what overflows",
+        "LAPACK libraries differ in overflows in the inverse of a matrix that is singular to working precision",
         "linalg.matrix_power",
         REAL,
         NONFINITE,
@@ -143,7 +143,7 @@ DIFFERENCES: list[Known] = [
         "A linalg.matrix_power 13",
     ),
     Known(
-        "a pivot that is infinite or nan: LAPACK libraries differ in whether the matrix is positive-definite then",
+        "LAPACK libraries differ in whether a matrix with an infinite or nan pivot is positive-definite",
         "linalg.cholesky_ex",
         COMPLEX,
         NONFINITE,
@@ -152,7 +152,7 @@ DIFFERENCES: list[Known] = [
         r".*elements differ.*|raised (nothing|_LinAlgError).*not positive-definite.*",
     ),
     Known(
-        "terms with nan, infinities or the ends of types: the order of a sum decides whether it overflows, and where",
+        "the order of a sum of terms with nan, infinities or the limits of types determines its overflows",
         "cross __rmatmul__ addbmm addmm addmm.decomposed addr baddbmm bmm einsum matmul mm nn.functional.bilinear "
         "nn.functional.linear nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d "
         "nn.functional.conv_transpose2d nn.functional.conv_transpose3d _batch_norm_with_update "
@@ -169,7 +169,7 @@ DIFFERENCES: list[Known] = [
         "0 addbmm 8",
     ),
     Known(
-        "numbers of different orders of magnitude in a sum: the small ones are rounded away, which ones by its order",
+        "in a sum of numbers of different magnitudes, the order of the sum determines which small numbers are lost by rounding",
         "nn.functional.group_norm nn.functional.instance_norm",
         REAL,
         ".*ends.*",
@@ -194,7 +194,7 @@ DIFFERENCES: list[Known] = [
         r".*status -8",
     ),
     Known(
-        "PyTorch reads offsets that are not there, and the process may end",
+        "PyTorch reads offsets outside of memory, and the process may end",
         "_segment_reduce.offsets",
         ".*",
         ".*",
@@ -203,7 +203,7 @@ DIFFERENCES: list[Known] = [
         r".*status -11",
     ),
     Known(
-        "PyTorch takes 0 and -1 for two dimensions of a number, and multiplies over both",
+        "PyTorch treats 0 and -1 as two dimensions of a number, and multiplies along both",
         "masked.prod",
         "bool",
         ".*scalar.*",
@@ -221,7 +221,7 @@ DIFFERENCES: list[Known] = [
         r".*status -11",
     ),
     Known(
-        "complex products, quotients and powers with infinities: C's rules and NumPy's differ on which part is nan",
+        "for complex products, quotients and powers with infinities, C and NumPy differ in the part that is nan",
         "__rdiv__ __rpow__ addcdiv diff gradient logaddexp masked.cumprod pow sgn",
         COMPLEX,
         NONFINITE,
@@ -229,7 +229,7 @@ DIFFERENCES: list[Known] = [
         "0 addcdiv 5",
     ),
     Known(
-        "a neighbourhood with infinities of both signs or of weight 0: the order of the sums decides",
+        "the order of the sums determines the result for a neighbourhood with infinities of both signs or of weight 0",
         "nn.functional.interpolate.bicubic nn.functional.grid_sample grid_sampler_2d",
         FLOATS,
         ".*ends.*",
@@ -237,7 +237,7 @@ DIFFERENCES: list[Known] = [
         "A nn.functional.interpolate.bicubic 7",
     ),
     Known(
-        "another argument is looked at first: the words of the error for tensors without dimensions or elements",
+        "the libraries check arguments in different orders, so errors for tensors without dimensions or elements differ",
         "nn.functional.ctc_loss nn.functional.cross_entropy nn.functional.grid_sample grid_sampler_2d "
         "nn.functional.unfold grid_sampler_3d istft nn.functional.multi_head_attention_forward",
         INEXACT,
@@ -247,7 +247,7 @@ DIFFERENCES: list[Known] = [
         r"raised (?!nothing)(RuntimeError|IndexError|ValueError): .*, expected (RuntimeError|IndexError|AssertionError): .*",
     ),
     Known(
-        "PyTorch's quotient overflows, or its series ends in nan, where the exact result is a number",
+        "PyTorch's quotient overflows, or its series gives nan, although the exact result is finite",
         "__rmod__ remainder fmod",
         REAL,
         NONFINITE,
@@ -255,7 +255,7 @@ DIFFERENCES: list[Known] = [
         "A fmod 21",
     ),
     Known(
-        "PyTorch's series ends in nan, or in 0 for the smallest numbers, where the result is 0 or 1",
+        "PyTorch's series gives nan, or 0 for the smallest numbers, although the exact result is 0 or 1",
         "igamma igammac",
         REAL,
         NONFINITE,
@@ -264,7 +264,7 @@ DIFFERENCES: list[Known] = [
         r".*: .*\((0|1)\.0\), expected .*\((nan|0\.0|1\.0)\)",
     ),
     Known(
-        "the exponential of PyTorch's loss overflows where the loss is a number",
+        "an exponential in PyTorch's loss overflows, although the loss is finite",
         "nn.functional.soft_margin_loss",
         HALVES,
         ".*ends.*",
@@ -273,7 +273,7 @@ DIFFERENCES: list[Known] = [
         r".*expected (inf|np.float.*inf.*)",
     ),
     Known(
-        "of values that are equally frequent, nan among them, either may be the mode",
+        "if several values, including nan, are equally frequent, each of them may be the mode",
         "mode",
         FLOATS,
         NONFINITE,
@@ -281,7 +281,7 @@ DIFFERENCES: list[Known] = [
         "A mode 8",
     ),
     Known(
-        "PyTorch passes over nan in a maximum, by chance of its order",
+        "the order of comparisons determines whether PyTorch's maximum ignores nan",
         "nn.functional.embedding_bag",
         FLOATS,
         NONFINITE,
@@ -289,7 +289,7 @@ DIFFERENCES: list[Known] = [
         "A nn.functional.embedding_bag 22",
     ),
     Known(
-        "PyTorch finds no norm of a matrix with nan, and may leave the unit matrix",
+        "PyTorch finds no norm of a matrix with nan, and may return the unit matrix",
         "matrix_exp",
         f"{REAL}|{COMPLEX}",
         NONFINITE,
@@ -298,7 +298,7 @@ DIFFERENCES: list[Known] = [
         r".*expected np\.(complex\d+\(1\+0j\)|float\d+\(1\.0\))",
     ),
     Known(
-        "the norm of one number is its magnitude; in PyTorch its square overflows",
+        "the norm of one number is the magnitude of the number; in PyTorch, the square overflows",
         "norm linalg.vector_norm",
         f"{REAL}|{COMPLEX}",
         ".*ends.*",
@@ -307,7 +307,7 @@ DIFFERENCES: list[Known] = [
         r".*expected np\.float\d+\(inf\)",
     ),
     Known(
-        "PyTorch changes an argument, a number",
+        "PyTorch changes an argument that is a number",
         "cov",
         f"{HALVES}|{WHOLE}",
         ".*scalar.*",
@@ -316,7 +316,7 @@ DIFFERENCES: list[Known] = [
         r"the arguments afterwards.*",
     ),
     Known(
-        "MKL refuses a plan, of a transform that is defined",
+        "MKL refuses the plan of a valid transform",
         "fft.fft fft.fftn fft.hfft fft.hfft2 fft.hfftn fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.ihfft2 fft.ihfftn "
         "fft.irfft fft.irfftn fft.rfft fft.rfftn stft",
         f"{REAL}|{COMPLEX}|{WHOLE}|bool",
@@ -326,7 +326,7 @@ DIFFERENCES: list[Known] = [
         r"raised nothing, expected .*MKL FFT.*",
     ),
     Known(
-        "PyTorch returns an empty image as it is",
+        "PyTorch returns an empty image unchanged",
         "nn.functional.pixel_unshuffle",
         f"{HALVES}|{WHOLE}",
         ".*empty.*",
@@ -334,7 +334,7 @@ DIFFERENCES: list[Known] = [
         "A nn.functional.pixel_unshuffle 8",
     ),
     Known(
-        "memory that is not granted: the error is a `RuntimeError` with PyTorch's words, and a `MemoryError`",
+        "if memory cannot be allocated, the error has PyTorch's words, but is a `MemoryError` as well as a `RuntimeError`",
         "bincount",
         WHOLE,
         ".*ends.*",
@@ -343,7 +343,7 @@ DIFFERENCES: list[Known] = [
         r"raised AllocationError: .*, expected RuntimeError: .*can't allocate memory.*",
     ),
     Known(
-        "PyTorch takes an index beyond the end for one that begins anew; here it is refused",
+        "PyTorch wraps an index beyond the end; here the index is refused",
         "take_along_dim",
         WHOLE,
         ".*ends.*",
@@ -352,7 +352,7 @@ DIFFERENCES: list[Known] = [
         r"raised RuntimeError: index .* is out of bounds for dimension.*",
     ),
     Known(
-        "PyTorch has another word for an index out of bounds where `alpha` is given for integers",
+        "for integers with `alpha`, PyTorch's error for an index out of bounds has another word",
         "index_add",
         WHOLE,
         ".*ends.*",
@@ -361,7 +361,7 @@ DIFFERENCES: list[Known] = [
         r"raised RuntimeError: index .* is out of bounds.*, expected IndexError: index out of range in self",
     ),
     Known(
-        "PyTorch counts a mask without dimensions as an index",
+        "PyTorch treats a mask without dimensions as an index",
         "index_put",
         f"{HALVES}|{WHOLE}",
         ".*scalar.*",
@@ -370,7 +370,7 @@ DIFFERENCES: list[Known] = [
         r"raised nothing, expected IndexError: too many indices for tensor of dimension 0.*",
     ),
     Known(
-        "PyTorch returns the addend as it is where the matrix has no elements",
+        "PyTorch returns the addend unchanged if the matrix has no elements",
         "addmv",
         COMPLEX,
         ".*empty.*",
@@ -387,7 +387,7 @@ DIFFERENCES: list[Known] = [
         "A nn.functional.scaled_dot_product_attention 0",
     ),
     Known(
-        "another argument is looked at first: attention whose tensors do not fit together",
+        "the libraries check the arguments of attention in different orders, so errors for inconsistent shapes differ",
         "nn.functional.scaled_dot_product_attention",
         FLOATS,
         ".*empty.*",
@@ -396,7 +396,7 @@ DIFFERENCES: list[Known] = [
         r"raised (?!nothing)RuntimeError.*|shape .*",
     ),
     Known(
-        "PyTorch reads pivots of no matrices that are not there, and the process may end",
+        "for an empty batch, PyTorch reads pivots outside of memory, and the process may end",
         "lu_unpack",
         ".*",
         ".*",
@@ -405,7 +405,7 @@ DIFFERENCES: list[Known] = [
         r".*status -11",
     ),
     Known(
-        "the norm of the largest numbers is a number here, and infinite in PyTorch",
+        "the norm of the largest numbers is finite here, but infinite in PyTorch",
         "masked.normalize",
         REAL,
         ".*ends.*",
@@ -413,7 +413,7 @@ DIFFERENCES: list[Known] = [
         "A masked.normalize 12",
     ),
     Known(
-        "PyTorch fails within, where a tensor has no dimensions",
+        "PyTorch raises an internal error for a tensor without dimensions",
         "_batch_norm_with_update",
         REAL,
         ".*scalar.*",
@@ -430,7 +430,7 @@ DIFFERENCES: list[Known] = [
         "A linalg.lstsq 9",
     ),
     Known(
-        "a power of a matrix overflows; the sign of its infinities meets in a sum, or not",
+        "in a power of a matrix that overflows, infinities of both signs may meet in a sum",
         "matrix_exp",
         HALVES,
         ".*ends.*",
@@ -439,7 +439,7 @@ DIFFERENCES: list[Known] = [
         r".*\(inf\), expected .*\(nan\)",
     ),
     Known(
-        "the norm of the largest numbers is a number here, and infinite in PyTorch",
+        "the norm of the largest numbers is finite here, but infinite in PyTorch",
         "nn.functional.normalize nn.functional.embedding nn.functional.embedding_bag",
         REAL,
         ".*ends.*",
@@ -448,7 +448,7 @@ DIFFERENCES: list[Known] = [
         r".*, expected np\.float\d+\(-?0\.0\)",
     ),
     Known(
-        "a nan beside 0 or infinity: PyTorch looks at the other argument first",
+        "if one argument is nan and the other is 0 or infinity, PyTorch checks the other argument first",
         "igamma igammac",
         FLOATS,
         NONFINITE,
@@ -457,7 +457,7 @@ DIFFERENCES: list[Known] = [
         r".*: (nan|np\.float\d+\(nan\)), expected .*\b[01].*",
     ),
     Known(
-        "the order of the factors decides whether a product overflows",
+        "the order of the factors determines whether a product overflows",
         "prod",
         REAL,
         NONFINITE,
@@ -465,7 +465,7 @@ DIFFERENCES: list[Known] = [
         "A prod 20",
     ),
     Known(
-        "PyTorch asks for the first element of nothing before it looks at the padding",
+        "PyTorch reads the first element of an empty tensor before it checks the padding",
         "nn.functional.conv3d",
         HALVES,
         ".*empty.*",

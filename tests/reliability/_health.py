@@ -1,4 +1,4 @@
-"""Check that nothing has changed: the state of the thread, locks, wrappers, the pool, and the gradients of a step."""
+"""Check for changes: the state of the thread, locks, wrappers, the pool, and the gradients of a step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
 def health() -> Callable[[], str | None]:
-    """Return a function that names the state that has changed since this call, or returns None."""
+    """Return a function that returns the name of state that has changed since this call, or None."""
     state, flags, expected = thread_state(), flag_values(), training_step()
     model = shared_model()
     parameters = [id(each) for each in model.parameters()]
@@ -72,7 +72,7 @@ def large_sum() -> float:
 
 
 def soon(true: Callable[[], bool]) -> bool:
-    """Return whether something becomes true within a time limit."""
+    """Return whether a condition becomes true within a time limit."""
     end = time.perf_counter() + PATIENCE
     while not (found := true()) and time.perf_counter() < end:
         time.sleep(0.001)
@@ -107,7 +107,7 @@ def thread_state() -> dict[str, Any]:
 
 
 def flag_values() -> dict[str, Any]:
-    """Return the flags that summarize all threads."""
+    """Return the flags that summarize the states of all threads."""
     names = [name for name in type(FLAGS).__slots__ if name != "file"]
     return {name: (dict(value) if isinstance(value := getattr(FLAGS, name), dict) else value) for name in names}
 
@@ -122,7 +122,10 @@ def differing(before: dict[str, Any], after: dict[str, Any]) -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def locks(modules: int) -> list[tuple[Any, str]]:
-    """Return the locks of modules of the package and of objects in them; `modules`, the key of the cache, are the loaded ones."""
+    """Return the locks of the package's modules and of objects in these modules.
+
+    `modules`, the key of the cache, are the loaded modules.
+    """
     found = []
     for module in [value for name, value in list(sys.modules.items()) if name.startswith("adjoint") and value]:
         for name, value in list(vars(module).items()):
@@ -136,10 +139,10 @@ def locks(modules: int) -> list[tuple[Any, str]]:
 
 
 def watched_function() -> str | None:
-    """Return a function whose calls are still reported to a profiler although no profile runs, or None. From the definition of a
-    class with `__torch_dispatch__` on, functions that create tensors are watched.
+    """Return a function whose calls are still reported to a profiler although no profile runs, or None. After the definition of a
+    class with `__torch_dispatch__`, functions that create tensors are always reported.
     """
-    torch.zeros(1)  # an interrupt may have kept a mode from saying that it has ended: the next call finds out
+    torch.zeros(1)  # an interrupt may have hidden the end of a mode, which the next call detects
     leaves = () if profiled_functions._takers and not DISPATCHING else profiled_functions.leaves()
     for wrapper in profiled_functions._made.get("all", ()):
         if wrapper in leaves:

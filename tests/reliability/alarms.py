@@ -1,4 +1,4 @@
-"""Signal handlers that raise errors at random moments: each error reaches the caller, and no change happens twice."""
+"""Signal handlers that raise errors at random moments. Each error reaches the caller, and no in-place change is repeated."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ STEPS = 40
 
 
 class Late(RuntimeError):
-    """The error of the handler, of a type that kernels raise too."""
+    """The error that the handler raises. Kernels raise errors of the same base type."""
 
 
 class _Changes:
-    """In-place changes of a vector, each of which adds 1 to all elements."""
+    """In-place changes of a vector. Each change adds 1 to all elements."""
 
     def __init__(self) -> None:
         self.x, self.ones, self.places = torch.zeros(2000), torch.ones(2000), torch.arange(2000)
@@ -50,7 +50,7 @@ class _Changes:
 
 
 def _tried(change: Callable[[], object], target: Any, seconds: float) -> str | None:
-    """Change until the alarm, and return the failure, or None."""
+    """Repeat the change until the alarm, and return the failure, or None."""
     fired = seen = done = 0
 
     def ring(*_: Any) -> None:
@@ -82,13 +82,13 @@ def _tried(change: Callable[[], object], target: Any, seconds: float) -> str | N
 
 @experiment("alarms", tries=12_000, short=240)
 def alarms(tries: int) -> Outcome:
-    """Alarms whose handler raises, at random moments in in-place changes: no error is lost, and no change happens twice."""
+    """Alarms whose handler raises, at random moments in in-place changes: no error is lost, and no change is repeated."""
     outcome, chance = Outcome(), random.Random(0)
     changes = _Changes().all()
     for change, _ in changes.values():
         change()
     callbacks = gc.callbacks[:]
-    gc.callbacks.clear()  # those of a test runner could swallow an alarm
+    gc.callbacks.clear()  # callbacks of a test runner could swallow an alarm
     try:
         for number in range(tries):
             name = list(changes)[number % len(changes)]

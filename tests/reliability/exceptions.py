@@ -1,4 +1,4 @@
-"""Exceptions in every user function that the library calls: the library is unchanged afterwards, and keeps nothing alive."""
+"""Exceptions in every user function that the library calls: the library's state is unchanged, and all tensors are freed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORK: dict[str, Callable[[Fragile, Watched], None]] = {}
 
 
 class Fault(Exception):
-    """The exception of fragile functions."""
+    """The exception that fragile functions raise."""
 
 
 def work(function: Callable[[Fragile, Watched], None]) -> Callable[[Fragile, Watched], None]:
@@ -55,7 +55,7 @@ def hooks_of_tensors(fragile: Fragile, watched: Watched) -> None:
     try:
         (x * x).sum().backward()
     finally:
-        handle.remove()  # it and the leaf refer to each other
+        handle.remove()  # the node and the leaf refer to each other
 
 
 @work
@@ -80,7 +80,7 @@ def saved_tensors(fragile: Fragile, watched: Watched) -> None:
     """Packing and unpacking of saved tensors."""
     graph = torch.autograd.graph
     x = watched(leaf(4))
-    # What is packed must not be the result itself: that refers to its node, which refers to what has been packed.
+    # The packed value must not be the result itself, because the result refers to its node, which refers to the packed value.
     with graph.saved_tensors_hooks(fragile(lambda tensor: tensor.detach()), fragile(lambda packed: packed)):
         y = watched((x.exp() * x).tanh())
     torch.autograd.grad(y.sum(), x, create_graph=True)
@@ -91,7 +91,7 @@ def saved_tensors(fragile: Fragile, watched: Watched) -> None:
 
 @work
 def custom_functions(fragile: Fragile, watched: Watched) -> None:
-    """Forward, setup, backward, jvp and vmap of custom functions."""
+    """The methods `forward`, `setup_context`, `backward`, `jvp` and `vmap` of custom functions."""
 
     class Scaled(torch.autograd.Function):
         generate_vmap_rule = False
@@ -128,7 +128,7 @@ def custom_functions(fragile: Fragile, watched: Watched) -> None:
 
 @work
 def old_functions(fragile: Fragile, watched: Watched) -> None:
-    """Custom functions whose forward takes the context, and in-place ones."""
+    """Custom functions whose forward takes the context, and custom functions that change their input in place."""
 
     class Changed(torch.autograd.Function):
         @staticmethod
@@ -163,7 +163,7 @@ def recomputed_functions(fragile: Fragile, watched: Watched) -> None:
 
 @work
 def transformed_functions(fragile: Fragile, watched: Watched) -> None:
-    """Functions under transforms, also nested."""
+    """Functions within transforms, also within nested transforms."""
     x = watched(torch.linspace(0, 1, 3))
     function = fragile(lambda x: watched(x.sin() * x).sum())
     wide = fragile(lambda x: watched(x.sin()))
@@ -310,7 +310,7 @@ def files(fragile: Fragile, watched: Watched) -> None:
 
 
 class Calls:
-    """Counts the calls of fragile functions; the call with number `fatal` raises."""
+    """A counter of the calls of fragile functions. The call with number `fatal` raises."""
 
     def __init__(self, fatal: int) -> None:
         self.fatal = fatal
@@ -329,17 +329,20 @@ class Calls:
         return wrapper
 
     def watched(self, tensor: Any) -> Any:
-        """Watch a tensor that must be freed when the work is over."""
+        """Watch a tensor that must be freed at the end of the work."""
         self.references.append(weakref.ref(tensor))
         return tensor
 
     def alive(self) -> int:
-        """Return how many of the tensors are alive."""
+        """Return the number of watched tensors that are alive."""
         return sum(reference() is not None for reference in self.references)
 
 
 def struck(name: str, fatal: int) -> tuple[bool, str | None]:
-    """Do the work with a fault in its call number `fatal`, and return whether there was such a call, and what went wrong."""
+    """Do the work with a fault in the call with number `fatal`.
+
+    Return whether this call exists, and a description of the failure.
+    """
     calls = Calls(fatal)
     lost: list[Any] = []
     sys.unraisablehook = lost.append
@@ -365,8 +368,8 @@ def struck(name: str, fatal: int) -> tuple[bool, str | None]:
 
 
 def tries(name: str) -> Iterator[str | None]:
-    """Put a fault into each call of a fragile function; for each yield what went wrong, or None."""
-    WORK[name](lambda function: function, lambda tensor: tensor)  # imports, caches
+    """Put a fault into each call of a fragile function. For each fault, yield a description of the failure, or None."""
+    WORK[name](lambda function: function, lambda tensor: tensor)  # the first run imports modules and fills caches
     gc.collect()
     gc.disable()
     ill, fatal, came = health(), 1, True
@@ -380,7 +383,7 @@ def tries(name: str) -> Iterator[str | None]:
 
 @experiment("exceptions", tries=1, short=1)
 def exceptions(rounds: int) -> Outcome:
-    """An exception in each call of a user's function: hooks, packing, custom functions, checkpoints, transforms, data ..."""
+    """An exception in each call of a user function: hooks, packing, custom functions, checkpoints, transforms, data ..."""
     outcome = Outcome()
     for _ in range(rounds):
         for name in WORK:

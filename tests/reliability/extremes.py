@@ -1,7 +1,7 @@
-"""Extreme values against PyTorch: infinities, nan, -0, subnormals, the ends of each type, empty and zero-dimensional tensors.
+"""Extreme values against PyTorch: infinities, nan, -0, subnormals, the limits of each type, empty and zero-dimensional tensors.
 
-Each try takes an operator and one of the sample inputs that the parity tests use, puts extreme values into its tensors,
-and compares what the two libraries return or raise.
+Each try takes an operator and one of the sample inputs that the parity tests use, puts extreme values into the tensors, and
+compares the results or errors of the two libraries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MEMORY = 3 << 30
 
 
 def extremes(dtype: numpy.dtype[Any]) -> list[Any]:
-    """Return the values of a dtype at which something may go wrong."""
+    """Return the values of a dtype at which errors are likely."""
     if dtype.kind == "b":
         return [False, True]
     if dtype.kind in "iu":
@@ -67,7 +67,7 @@ def extremes(dtype: numpy.dtype[Any]) -> list[Any]:
 
 
 class Extreme:
-    """Puts extreme values into tensors of one dtype, or makes the tensors empty or zero-dimensional."""
+    """A function of arguments that puts extreme values into tensors of one dtype, or makes tensors empty or zero-dimensional."""
 
     def __init__(self, chance: random.Random, dtype: Any) -> None:
         self.chance, self.dtype = chance, dtype
@@ -118,10 +118,11 @@ ROUNDED = 1000
 
 
 def kinds(op: Any, sample: Any, difference: str) -> str:
-    """Return what differs: "error", "shape", "dtype", or "values" followed by the kind of difference.
+    """Return the kind of difference: "error", "shape", "dtype", or "values" followed by the kind of difference.
 
-    "nonfinite": one of the two is nan or infinite, "sign": an integer has another sign, "rounded": a few units in the last place
-    of the largest number in arguments or results, "other". All different elements are examined.
+    The kinds of differences in values are "nonfinite" (one of the two is nan or infinite), "sign" (an integer has another sign),
+    "rounded" (a few units in the last place of the largest number in arguments or results) and "other". The function examines all
+    different elements.
     """
     from tests.parity import aspects, comparison
 
@@ -144,9 +145,8 @@ def kinds(op: Any, sample: Any, difference: str) -> str:
 
 
 def described(sample: Any) -> str:
-    """Return what is extreme in the arguments:
-
-    "empty", "scalar", "nonfinite", "ends" (squares overflow or underflow), or "ordinary".
+    """Return the kind of extreme arguments: "empty", "scalar", "nonfinite", "ends" (squares overflow or underflow), or
+    "ordinary".
     """
     from tests.parity import comparison
 
@@ -202,7 +202,7 @@ def _kinds(actual: Any, expected: Any, largest: float) -> Iterator[str]:
 
 
 def in_order(operator: str, sample: Any) -> Any:
-    """Sort the boundaries of a sample if the operator requires it: PyTorch does not define the result otherwise."""
+    """Sort the boundaries of a sample if PyTorch does not define the operator's result for unsorted boundaries."""
     from tests.parity import samples
 
     place = {"bucketize": 1, "searchsorted": 0}.get(operator)
@@ -261,7 +261,7 @@ def _address_space() -> int:
 
 
 def _note(outcome: Outcome, case: str, difference: str) -> None:
-    """Count one try; listed differences are counted separately."""
+    """Count one try. Listed differences are counted separately."""
     if difference and (why := reason(case, difference)) is not None:
         outcome.tried += 1
         outcome.known[why] += 1

@@ -1,4 +1,4 @@
-"""`save` over a checkpoint: in all cases, the path has the complete old checkpoint or the complete new checkpoint."""
+"""Calls of `save` that replace a checkpoint. In all cases, the path contains the complete old or the complete new checkpoint."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ._library import library as torch
 
 
 def checkpoint(version: int, length: int) -> dict[str, Any]:
-    """Return a checkpoint whose parts all contain its number."""
+    """Return a checkpoint in which all parts contain the checkpoint's number."""
     return {"version": version, "weights": [torch.full((length,), float(version)) for _ in range(4)], "end": version}
 
 
 def flaw(path: Path, versions: range) -> str | None:
-    """Return what is wrong with the checkpoint at `path`, which should be one of `versions`, and with its folder."""
+    """Return the defects of the checkpoint at `path`, which should be one of `versions`, and of its folder."""
     try:
         loaded = torch.load(path)
     except Exception as error:
@@ -39,7 +39,7 @@ def flaw(path: Path, versions: range) -> str | None:
 
 
 def place(folder: str, chance: random.Random) -> tuple[Path, Path]:
-    """Save version 0. Return the path for the next version: the path of the file, or of a link to the file."""
+    """Save version 0. Return the path for the next version, which is the path of the file or of a link to it."""
     path, link = Path(folder, "checkpoint.pt"), Path(folder, "link.pt")
     torch.save(checkpoint(0, 100), path)
     if chance.random() < 0.3:
@@ -49,7 +49,7 @@ def place(folder: str, chance: random.Random) -> tuple[Path, Path]:
 
 
 def killed_while_saving(count: int, seed: int) -> Iterator[str | None]:
-    """Kill processes that save one checkpoint after the other."""
+    """Kill processes that save one checkpoint after another."""
     chance = random.Random(seed)
     for _ in range(count):
         with tempfile.TemporaryDirectory() as folder:

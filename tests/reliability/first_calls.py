@@ -1,4 +1,4 @@
-"""First calls: threads that load operators at once, forks and interrupts while something is loaded."""
+"""First calls: threads that load operators simultaneously, and forks and interrupts while operators are loaded."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def calls(torch: Any) -> list[Callable[[], Any]]:
 
 
 def together(torch: Any, seed: int, alike: bool = False) -> str | None:
-    """Make these calls in several threads at once, and return the last line of the first error, or None.
+    """Make these calls in several threads simultaneously, and return the last line of the first error, or None.
 
     `alike`: all threads make the calls in the same order.
 
@@ -86,7 +86,7 @@ def together(torch: Any, seed: int, alike: bool = False) -> str | None:
 
 
 def races(count: int, seed: int) -> Iterator[tuple[str, str | None]]:
-    """Make first calls in threads, in this many forked children at each switch interval."""
+    """Make first calls in threads, in `count` forked children at each switch interval."""
     import adjoint as torch
 
     for number in range(count):
@@ -131,7 +131,7 @@ def struck(count: int, seed: int) -> Iterator[tuple[str, str | None]]:
 
 
 def forked(count: int, seed: int) -> Iterator[tuple[str, str | None]]:
-    """Fork while two threads make their first calls; the child makes all calls."""
+    """Fork while two threads make their first calls. The child makes all calls."""
     import adjoint as torch
 
     for number in range(count):
@@ -185,13 +185,13 @@ def first_calls(count: int) -> Outcome:
 
 @experiment("first calls interrupted", tries=200, short=2)
 def first_calls_interrupted(count: int) -> Outcome:
-    """An interrupt while operators are called for the first time: afterwards all can be called."""
+    """An interrupt while operators are called for the first time: afterwards all operators can be called."""
     return in_fresh_process("struck", count)
 
 
 @experiment("forks in first calls", tries=100, short=2)
 def forks_in_first_calls(count: int) -> Outcome:
-    """A fork while two threads call operators for the first time: the child can call them all."""
+    """A fork while two threads call operators for the first time: the child can call all operators."""
     return in_fresh_process("forked", count)
 
 

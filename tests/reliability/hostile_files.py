@@ -60,7 +60,7 @@ def data(value: object) -> bytes:
 
 
 def named(name: str, way: str = "line") -> bytes:
-    """Return the instructions that look a name up."""
+    """Return the instructions that look up a name."""
     module, _, attribute = name.rpartition(".")
     if way == "stack":
         return data(module) + data(attribute) + b"\x93"
@@ -68,7 +68,7 @@ def named(name: str, way: str = "line") -> bytes:
 
 
 def calls(name: str) -> Iterator[bytes]:
-    """Yield pickles that call or instantiate the object of this name, or pass it to something that does."""
+    """Yield pickles that call or instantiate the object of this name, or pass it to another callable that does."""
     module, _, attribute = name.rpartition(".")
     argument = data("echo hostile > /tmp/hostile")
     yield START + named(name) + b"(" + argument + b"tR."
@@ -426,7 +426,7 @@ def changed_inside(content: bytes, chance: random.Random) -> bytes:
 
 
 def outcome_of(content: bytes, weights_only: bool, events: list[str]) -> str | None:
-    """Load a file and read all its contents, and return what went wrong, or None."""
+    """Load a file, read all its contents, and return a description of the failure, or None."""
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     events.clear()
     try:
@@ -439,7 +439,7 @@ def outcome_of(content: bytes, weights_only: bool, events: list[str]) -> str | N
         text = str(error)
         if not text or isinstance(error, RecursionError) or len(text) > 200_000:
             return f"an unclear {type(error).__name__}: {text[:60]}"
-    except ValueError as error:  # what PyTorch raises for a byte order that it does not know, and so do we
+    except ValueError as error:  # both libraries raise this error for an unknown byte order
         signal.setitimer(signal.ITIMER_REAL, 0)
         if not str(error).startswith("Unknown endianness type"):
             return f"ValueError: {str(error)[:100]}"
@@ -450,7 +450,7 @@ def outcome_of(content: bytes, weights_only: bool, events: list[str]) -> str | N
 
 
 def touch(value: object) -> None:
-    """Read every element of every tensor in a list or dict, to the first levels."""
+    """Read every element of every tensor in the first levels of a list or dictionary."""
     level = [value]
     for _ in range(4):
         following: list[Any] = []
@@ -466,19 +466,19 @@ def touch(value: object) -> None:
 
 
 def results(files: Callable[[], Iterator[bytes]], start: int) -> Iterator[str | None]:
-    """Yield what went wrong with each file from number `start` on, in a process with little memory and an audit hook."""
+    """Yield the failure of each file from number `start` on, in a process with little memory and an audit hook."""
     warnings.simplefilter("ignore")
     if NAME == "adjoint":
         importlib.import_module("adjoint.operators").load_all()
-        importlib.import_module("adjoint.serialization.options")  # for files that do not say their order of bytes
-    for content in good_files():  # import what loading imports
+        importlib.import_module("adjoint.serialization.options")  # for files that do not contain the byte order
+    for content in good_files():  # import the modules that `load` imports
         with suppress(AttributeError):  # PyTorch cannot read its own older format with untyped storages
             touch(torch.load(io.BytesIO(content), pickle_module=pickle))
     events: list[str] = []
     resource.setrlimit(resource.RLIMIT_AS, (_address_space() + MEMORY,) * 2)
     signal.signal(signal.SIGALRM, _too_long)
     harmless = ("object.", "array.", "marshal", "cpython.run", "gc.", "sys._getframe", "builtins.id", "code.__new__")
-    harmless += ("ctypes.cdata",)  # where the elements of an array lie is read from the array
+    harmless += ("ctypes.cdata",)  # NumPy reads the address of an array's elements
     torch.manual_seed(0)
     auditing = [True]
     sys.addaudithook(
@@ -498,7 +498,7 @@ def _address_space() -> int:
 
 
 def read_all(files: Callable[[], Iterator[bytes]]) -> Outcome:
-    """Read each file. A file that ends its process counts as one failure, and another process goes on after it."""
+    """Read each file. A file that ends its process counts as one failure. Another process continues with the next file."""
     outcome, last = Outcome(), 0
     while True:
         found, end = in_child(lambda: results(files, outcome.tried), patience=60)
@@ -522,7 +522,7 @@ def hostile_files(count: int) -> Outcome:
 
 @experiment("changed-files", tries=40_000, short=500)
 def changed_files(count: int) -> Outcome:
-    """Random changes to good files: each gives data or a clear error."""
+    """Random changes to good files: each changed file gives data or a clear error."""
 
     def files() -> Iterator[bytes]:
         chance = random.Random(count)

@@ -1,6 +1,6 @@
 """In-place operations that fail change nothing, and do not increment the version.
 
-Every in-place method and every `out=` gets arguments of all kinds at random, most of them wrong.
+Every in-place method and every `out=` receives random arguments of all kinds. Most of these arguments are wrong.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def with_out() -> list[str]:
 
 
 def tensor(rng: random.Random, shape: tuple[int, ...] | None = None) -> Any:
-    """Return a tensor, by default of random shape; sometimes a view, expanded, transposed or conjugated."""
+    """Return a tensor, by default of random shape. Some of these tensors are views, expanded, transposed or conjugated."""
     shape = rng.choice(SHAPES) if shape is None else shape
     dtype = rng.choice(DTYPES)
     made = (torch.arange(int(numpy.prod(shape)), dtype=torch.float64).reshape(shape) - 3).to(dtype)
@@ -96,7 +96,7 @@ def tensor(rng: random.Random, shape: tuple[int, ...] | None = None) -> Any:
 
 
 def argument(rng: random.Random, like: tuple[int, ...]) -> Any:
-    """Return an argument of any kind."""
+    """Return a random argument of any kind."""
     way = rng.random()
     if way < 0.35:
         return tensor(rng, like if rng.random() < 0.5 else None)
@@ -111,7 +111,7 @@ def argument(rng: random.Random, like: tuple[int, ...]) -> Any:
 
 
 def look(target: Any) -> tuple[Any, ...]:
-    """Return everything that an operation might have changed."""
+    """Return all properties that an operation might change."""
     whole = target.untyped_storage()
     memory = (
         numpy.ctypeslib.as_array((ctypes.c_uint8 * whole.nbytes()).from_address(whole.data_ptr())).tobytes()

@@ -1,6 +1,6 @@
-"""Indices out of bounds, for every function that accepts indices: an error, before anything is written. A target lies between
-canaries. Half of the tries use the compiled loops for arrays of any size. Saved indices are changed through `numpy()`, which does
-not increment the version.
+"""Indices out of bounds, for every function that accepts indices. The function raises an error before it writes elements. The
+target of a write lies between canaries. Half of the tries use the compiled loops for arrays of any size. Some tries change saved
+indices through `numpy()`, which does not increment the version.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Target:
         self.bytes = numpy.full(size + 2 * MARGIN, CANARY, numpy.uint8)
         self.bytes[MARGIN : MARGIN + size] = numpy.arange(size) % 2
         array = self.bytes[MARGIN : MARGIN + size].view(dtype.numpy).reshape(shape)
-        if len(shape) == 2 and rng.random() < 0.3:  # columns that lie in memory one after another
+        if len(shape) == 2 and rng.random() < 0.3:  # columns that are contiguous in memory
             array = array.reshape(shape[::-1]).T
         self.tensor = torch.from_numpy(array)
 
@@ -56,14 +56,15 @@ class Target:
 
 
 class Way(NamedTuple):
-    """`run(x, index, other)`; `negative`: whether -1 is the last element; `along`: whether indices count along dimension 0 of
-    `x`, not through all elements; `dtypes`: the dtypes of indices; `floating`: whether `x` must have a floating dtype.
+    """One case. `run(x, index, other)` calls the function; `negative`: whether -1 is the last element; `along`: whether indices
+    count along dimension 0 of `x`, not through all elements; `dtypes`: the dtypes of indices; `floating`: whether `x` must have a
+    floating dtype.
     """
 
     run: Callable[[Any, Any, Any], Any]
     negative: bool = False
     along: bool = True
-    shape: str = "whole"  # of the index: as `x`, or one dimension ("row")
+    shape: str = "whole"  # the shape of the index: the shape of `x`, or one dimension ("row")
     floating: bool = False
 
 
@@ -165,7 +166,7 @@ BACKWARDS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 
 
 def _index(way: Way, x: Any, rng: random.Random) -> tuple[Any, bool]:
-    """Return indices for `x`, and whether all are within bounds."""
+    """Return indices for `x`, and whether all indices are within bounds."""
     length = x.shape[0] if way.along else x.numel()
     count = rng.choice([1, 3, 8, x.shape[0]])
     shape = (count,) if way.shape == "row" else (min(count, x.shape[0]), *x.shape[1:])
@@ -229,7 +230,7 @@ def _backward(rng: random.Random) -> tuple[str, str | None]:
 
 
 def _given(rng: random.Random) -> tuple[str, str | None]:
-    """Return functions whose saved indices are changed before the backward."""
+    """Return functions whose saved indices the experiment changes before backward."""
     name = rng.choice(["gather", "index_select", "index", "take", "embedding", "nll_loss", "index of two"])
     rows, columns = rng.choice([(5, 3), (40, 17), (300, 20)])
     x = torch.rand(rows, columns, dtype=rng.choice(DTYPES[:3]), requires_grad=True)
@@ -255,7 +256,7 @@ def _tries(count: int, start: int) -> Iterator[tuple[str, str | None]]:
 
 @experiment("indices", tries=20_000, short=200)
 def indices(count: int) -> Outcome:
-    """Indices out of bounds, in kernels of NumPy and compiled: an error, before anything is written."""
+    """Indices out of bounds, in NumPy's form and in compiled kernels: an error before any element is written."""
     outcome = Outcome()
     while outcome.tried < count:
         found, end = in_child(lambda: _tries(count, outcome.tried), patience=120)

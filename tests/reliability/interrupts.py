@@ -49,7 +49,7 @@ def leaf(*shape: int) -> Any:
 
 @work
 def forward() -> None:
-    """A forward with a graph, and a forward without."""
+    """A forward with a graph, and a forward without a graph."""
     x, w = leaf(4, 8), leaf(8, 8)
     for _ in range(20):
         y = torch.tanh(x @ w).softmax(-1)
@@ -105,7 +105,7 @@ def data() -> None:
 
 @work
 def modes() -> None:
-    """Modes entered, left, and nested; also modes that their constructors switch."""
+    """Modes that are entered, left and nested, also modes whose constructors switch them."""
 
     @torch.no_grad()
     def decorated(x: Any) -> Any:
@@ -284,7 +284,7 @@ def profiles() -> None:
 
 @work
 def inspection() -> None:
-    """Graphs drawn, traced, and explained."""
+    """Pictures, traces and explanations of graphs."""
     x = leaf(3)
     for _ in range(2):
         y = (x.exp() * x).sum()
@@ -363,7 +363,7 @@ def loss_scaling() -> None:
 
 
 class Strike:
-    """Handles the signal as Python does, and records where it arrived."""
+    """A signal handler that raises as Python's handler does, and records where the signal arrived."""
 
     def __init__(self) -> None:
         self.frames: list[tuple[str, str, int, str]] = []
@@ -379,14 +379,17 @@ class Strike:
         raise KeyboardInterrupt
 
     def __str__(self) -> str:
-        """The innermost places."""
+        """The innermost frames at the interrupt."""
         return " < ".join(
             f"{name}:{line} {function} {instruction}" for name, function, line, instruction in self.frames[:4]
         )
 
 
 def struck(function: Callable[[], None], delay: float) -> tuple[bool, str | None]:
-    """Interrupt `function()` after `delay` seconds, and return whether the interrupt came in time, and what went wrong."""
+    """Interrupt `function()` after `delay` seconds.
+
+    Return whether the interrupt came before the end, and a description of the failure.
+    """
     lost: list[Any] = []
     sys.unraisablehook = lost.append
     try:
@@ -407,7 +410,10 @@ def struck(function: Callable[[], None], delay: float) -> tuple[bool, str | None
 
 
 def tries(name: str, count: int, seed: int) -> Iterator[str | None]:
-    """Interrupt the work of this name `count` times; for each interrupt yield what went wrong, or None. Stop at a failure."""
+    """Interrupt the work of this name `count` times.
+
+    For each interrupt, yield a description of the failure, or None. Stop after a failure.
+    """
     function, chance = WORK[name], random.Random(seed)
     function()
     duration = 1.0
@@ -450,7 +456,7 @@ def interrupts(count: int) -> Outcome:
 
 @experiment("interrupts under load", tries=5000, short=0)
 def interrupts_under_load(count: int) -> Outcome:
-    """Interrupts with a busy loop on each processor, so that an interrupt comes late, and threads wait for each other."""
+    """Interrupts with a busy loop on each processor, so that interrupts come late, and threads wait for each other."""
     loop = [sys.executable, "-c", "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"]
     busy = [subprocess.Popen(loop) for _ in range(os.cpu_count() or 1)]
     try:

@@ -1,6 +1,6 @@
 """Wrong sizes, strides and offsets: no tensor reads or writes outside its memory.
 
-Random calls of every function that sets sizes on a storage run on memory with canaries before and after it. A refused
+Random calls of functions that set sizes on a storage run on memory with canaries before and after the storage. A refused
 call changes nothing. All elements of a created tensor are within its storage, and writing to all of them leaves the
 canaries unchanged.
 """
@@ -47,7 +47,7 @@ DTYPES = [
 
 
 class Memory:
-    """A stretch of bytes between canaries, and tensors that lie in it in various ways."""
+    """A block of bytes between canaries, and tensors with various layouts in this block."""
 
     def __init__(self, rng: random.Random) -> None:
         self.length = rng.choice([0, 7, 24, 96, 96, 200])
@@ -75,7 +75,7 @@ class Memory:
                 if self.kind is not torch.bfloat16
                 else torch.from_numpy(array)
             )
-        elif how == 6:  # memory of our own
+        elif how == 6:  # the test owns this memory
             return torch.zeros(array.size, dtype=self.kind)[rng.randrange(3) :]
         return torch.from_numpy(array)
 
@@ -281,7 +281,7 @@ def look(tensor: Any) -> tuple[Any, ...]:
 
 @experiment("strides", tries=100_000, short=3_000)
 def strides(count: int) -> Outcome:
-    """Random sizes, strides and offsets given to every function that takes them: memory stays as it was, or is the tensor's."""
+    """Random sizes, strides and offsets for every function that accepts them: only the tensor's own memory may change."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _calls(count, random.Random(count))

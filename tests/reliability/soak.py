@@ -1,4 +1,4 @@
-"""Long training in many threads, with faults: each thread takes the same steps as a single thread; memory stays flat."""
+"""Long training in many threads, with faults. Each thread takes the same steps as a single thread, and memory does not grow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Fault(Exception):
 
 
 class Cube(torch.autograd.Function):
-    """A custom function, whose backward may fail."""
+    """A custom function whose backward may fail."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, fail: Callable[[], None]) -> Any:
@@ -58,10 +58,10 @@ class Cube(torch.autograd.Function):
 
 
 class Trainee:
-    """One model in training; `chance(probability)` says whether a part of a step fails now.
+    """One model in training. `chance(probability)` decides whether a part of a step fails.
 
-    The kinds of models differ: layers of a perceptron, convolutions, a recurrence, attention, products that are shared
-    among workers, and gradients of a transformed function.
+    The models are of different kinds: a perceptron, convolutions, a recurrent layer, attention, products that workers share, and
+    gradients of a transformed function.
     """
 
     def __init__(self, seed: int, chance: Chance) -> None:
@@ -123,7 +123,7 @@ class Trainee:
         return tensor.detach()
 
     def _penalty(self) -> Any:
-        """Return a number from transforms of a function that may fail."""
+        """Apply transforms to a function that may fail, and return a number."""
 
         def function(x: Any) -> Any:
             self._fail(0.01)
@@ -160,7 +160,7 @@ def _beside(seed: int, chance: random.Random, found: dict[int, list[float]], err
         found[seed] = trainee.run(STEPS)
     except BaseException as error:
         errors.append(f"{type(error).__name__}: {str(error)[:80]}")
-    vars(trainee).clear()  # its hooks refer to it
+    vars(trainee).clear()  # the hooks of the model refer to the model
 
 
 def _round(number: int, alone: list[list[float]], outcome: Outcome) -> None:
@@ -180,7 +180,7 @@ def _round(number: int, alone: list[list[float]], outcome: Outcome) -> None:
 
 @contextlib.contextmanager
 def _asked_to_end() -> Iterator[threading.Event]:
-    """Return an event that SIGINT and SIGTERM set, so that the round finishes and reports its counts."""
+    """Return an event that SIGINT and SIGTERM set. After it is set, the round finishes and reports its counts."""
     asked = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     before = [signal.signal(number, lambda *_: asked.set()) for number in signals]
@@ -192,7 +192,7 @@ def _asked_to_end() -> Iterator[threading.Event]:
 
 
 class _Allocated(ctypes.Structure):
-    """The result of `mallinfo2` of the C library: `uordblks` bytes are in use in its arenas, `hblkhd` in separate mappings."""
+    """The result of `mallinfo2` of the C library. `uordblks` bytes are in use in its arenas, `hblkhd` in separate mappings."""
 
     _fields_ = [(name, ctypes.c_size_t) for name in (
         "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
@@ -203,7 +203,7 @@ class _Allocated(ctypes.Structure):
 def _mallinfo() -> Any:
     """Return the function of the C library, or None.
 
-    It is loaded once, because a library that ctypes loads is part of a cycle.
+    The function is loaded once, because a library that ctypes loads is part of a reference cycle.
     """
     ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if ask is not None:
@@ -212,10 +212,10 @@ def _mallinfo() -> Any:
 
 
 def bytes_in_use() -> int:
-    """Return the memory that has been allocated and not freed, arrays included
+    """Return the size of allocated memory, including arrays, in bytes.
 
-    0 if the C library does not report it. The process occupies more memory, because eight threads allocate and free at
-    once, which leaves holes in each arena of the C library.
+    Return 0 if the C library does not report this size. The process occupies more memory, because eight threads allocate and free
+    simultaneously, which leaves gaps in the arenas of the C library.
     """
     ask = _mallinfo()
     if ask is None:
@@ -233,14 +233,14 @@ def _told(outcome: Outcome, memory: list[int], seconds: float) -> str:
 
 
 def _quarters(values: list[int]) -> str:
-    """Return the first value, and the values after each quarter, in MB."""
+    """Return the first value and the values after each quarter, in MB."""
     return ", ".join(f"{values[(len(values) - 1) * part // 4] / 1e6:.1f}" for part in range(5))
 
 
 @experiment("soak", tries=3600, short=1)
 def soak(seconds: int) -> Outcome:
-    """Eight threads train with random faults for this many seconds; each has the losses of a single thread, and memory in use is
-    flat. Progress is reported each minute. After SIGINT or SIGTERM it ends with the round.
+    """Eight threads train with random faults for this number of seconds: each has the losses of a single thread, and memory does
+    not grow. Progress is reported each minute. After SIGINT or SIGTERM, the experiment ends with the current round.
     """
     outcome = Outcome()
     alone = [Trainee(seed, lambda probability: False).run(STEPS) for seed in range(THREADS)]

@@ -566,7 +566,7 @@ def packages():
 
 
 def load_damaged(content):
-    """Load a file that may be refused; assert that loaded tensors lie in their storages, and that no package was imported."""
+    """Load a file that may be refused. Assert that loaded tensors lie within their storages, and that no package was imported."""
     before = packages()
     try:
         loaded = torch.load(io.BytesIO(content))
@@ -753,7 +753,7 @@ def test_data_that_is_not_plain_is_refused(value):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Storages that lie
+# Storages with wrong descriptions
 
 FOUR = struct.pack("<4f", 1, 2, 3, 4)
 
@@ -770,7 +770,7 @@ def tensor_pickle(
     storage_type="torch\nFloatStorage", key="0", location="cpu", count=4, offset=0, size=(2, 2), stride=(2, 1),
     function="torch._utils\n_rebuild_tensor_v2", tag="storage",
 ):  # fmt: skip
-    """The description of a tensor in a file, with arbitrary values."""
+    """Write the description of a tensor in a file, with arbitrary values."""
     storage = b"(" + data(tag) + b"c" + storage_type.encode() + b"\n" + data(key) + data(location) + data(count) + b"tQ"
     rest = data(offset) + data(size) + data(stride) + data(False) + b"ccollections\nOrderedDict\n)R"
     return START + b"c" + function.encode() + b"\n(" + storage + rest + b"tR."
@@ -891,7 +891,7 @@ def test_views_of_storages_in_very_old_files():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Archives that are damaged
+# Damaged archives
 
 
 def test_empty_and_missing_files(tmp_path):
@@ -981,7 +981,9 @@ def test_records_that_share_their_bytes_are_refused():
     with zipfile.ZipFile(io.BytesIO(content)) as out:
         offsets = [info.header_offset for info in out.infolist()]
         directory = out.start_dir
-    changed = bytearray(content[: offsets[3]] + content[directory:])  # drop the last storages, keep their entries
+    changed = bytearray(
+        content[: offsets[3]] + content[directory:]
+    )  # remove the last storages, but keep their directory entries
     end = changed.rindex(b"PK\x05\x06")
     struct.pack_into("<I", changed, end + 16, offsets[3])
     for offset in offsets[3:]:
@@ -1108,7 +1110,7 @@ def test_tensors_pickled_together_share_their_memory_again(protocol):
 
 
 def test_ordered_dictionaries_are_pickled_without_copyreg(monkeypatch) -> None:
-    """`copyreg._slotnames` drops interrupts; without it, the pickle is the same."""
+    """`copyreg._slotnames` can lose interrupts. Without this function, the pickle is the same."""
     state = torch.nn.Linear(2, 2).state_dict()
     assert vars(state)  # `_metadata`
     monkeypatch.setattr(copyreg, "_slotnames", None)

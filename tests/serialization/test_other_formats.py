@@ -1,4 +1,4 @@
-"""Files in formats other than PyTorch's, and files that the caller trusts."""
+"""Files in other formats than PyTorch's, and files that the caller trusts."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Version counters: the mark that replaces a version if a number is not sufficient."""
+"""Version counters, and the marker that replaces a version if a number is not sufficient."""
 
 import pytest
 

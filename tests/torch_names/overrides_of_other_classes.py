@@ -1,8 +1,8 @@
 """A program in which classes that do not derive from `Tensor` override calls.
 
-`python tests/torch_names/overrides_of_other_classes.py adjoint` (or `torch`) prints failures. Each case runs in a new process, in
-which no class has overridden calls before. The class is defined before the first call of the function, after a call with tensors,
-or between two calls.
+`python tests/torch_names/overrides_of_other_classes.py adjoint` (or `torch`) prints the failures. Each case runs in a new
+process, in which no class has overridden calls before. The class is defined before the first call of the function, after a call
+with tensors, or between two calls.
 """
 
 import importlib
@@ -22,8 +22,8 @@ def changed(name):
     return lambda d: getattr(torch.ones(2), name)(d)
 
 
-# What is called, with a tensor or with an object of the class, and what the class is told: the function's name, the number of
-# arguments given by position, the names of the others.
+# A call with a tensor or an object of the class, and the arguments that the class receives: the function's name, the number of
+# positional arguments, and the names of keyword arguments.
 CASES = {
     "add": (lambda d: torch.add(x, d), "add", 2, []),
     "alpha": (lambda d: torch.add(d, x, alpha=2), "add", 2, ["alpha"]),

@@ -1,4 +1,4 @@
-"""docs/compatibility.md lists the existing names, and names that libraries look up exist."""
+"""docs/compatibility.md lists the existing names. The names that libraries look up exist."""
 
 import importlib.util
 from pathlib import Path

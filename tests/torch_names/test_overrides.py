@@ -26,7 +26,7 @@ class Slotted(torch.Tensor):
 
 
 class Logging(torch.Tensor):
-    """Records the functions that are called on it."""
+    """A class that records the functions that are called on its instances."""
 
     log: list = []
 
@@ -37,7 +37,7 @@ class Logging(torch.Tensor):
 
 
 class Names(overrides.TorchFunctionMode):
-    """Records the names of functions."""
+    """A mode that records the names of called functions."""
 
     def __init__(self):
         self.names = []
@@ -99,7 +99,7 @@ def test_wrong_arguments_are_told_as_before():
 
 def test_the_line_of_the_user_is_still_found():
     x = torch.ones(2, requires_grad=True)
-    y = torch.exp(x * 1)  # this line
+    y = torch.exp(x * 1)  # the error names this line
     y.add_(1)
     with pytest.raises(RuntimeError) as raised:
         y.sum().backward()
@@ -171,7 +171,7 @@ def test_formulas_take_no_part():
     assert Logging.log == []
     assert x.grad.tolist() == [3.0, 3.0]
     with torch._C.DisableTorchFunctionSubclass():
-        x.grad = None  # which refers to its own history
+        x.grad = None  # `x.grad` refers to its own history
 
 
 def test_forward_mode_passes_through_a_subclass():
@@ -294,7 +294,7 @@ print(len(failures), type(torch.ones(1).as_subclass(Mine) + 1).__name__)
     assert run(program) == ["0", "Mine"]
 
 
-# ---------------------------------------------------------------- questions
+# ---------------------------------------------------------------- attributes and predicates
 
 
 def test_every_function_that_can_be_overridden_is():
@@ -324,7 +324,7 @@ def test_every_method_can_be_taken_over():
     x = torch.Tensor.as_subclass(torch.ones(1), Mine)
     for function in overrides.get_overridable_functions()[torch.Tensor]:
         name = overrides.resolve_name(function).removeprefix("torch.Tensor.")
-        if name == "__setitem__":  # a statement, whose result nobody gets
+        if name == "__setitem__":  # the test ignores the result
             continue
         taken = function(x)
         assert callable(taken), name

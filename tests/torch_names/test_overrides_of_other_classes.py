@@ -1,4 +1,4 @@
-"""Classes that do not derive from `Tensor` but have a `__torch_function__`: found without importing `adjoint.overrides`."""
+"""Classes that do not derive from `Tensor` but define `__torch_function__` work without an import of `adjoint.overrides`."""
 
 import os
 import subprocess

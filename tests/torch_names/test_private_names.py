@@ -347,7 +347,7 @@ def test_a_loader_of_another_library_is_read():
 
 
 def test_operators_of_refused_libraries_may_be_described(monkeypatch):
-    monkeypatch.setattr(torch.library, "refused_libraries", refused := set())  # its import reads that of `torch.ops`
+    monkeypatch.setattr(torch.library, "refused_libraries", refused := set())  # `library` reads the set of `ops`
     monkeypatch.setattr(torch.ops, "refused_libraries", refused)
     with pytest.raises(RuntimeError, match="operator vision::nms does not exist"):
         torch.library.register_fake("vision::nms")(lambda boxes: boxes)

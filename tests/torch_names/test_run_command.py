@@ -178,7 +178,7 @@ def test_folders_and_archives_run_as_python_runs_them(given, tmp_path):
         with zipfile.ZipFile(tmp_path / given, "w") as archive:
             for file in ("__main__.py", "helper.py"):
                 archive.write(folder / file, file)
-    stub = tmp_path / "torch"  # for Python itself, which runs the same program
+    stub = tmp_path / "torch"  # Python runs the same program
     stub.mkdir()
     (stub / "__init__.py").touch()
     (stub / "nn.py").touch()

@@ -1,4 +1,4 @@
-"""`func.linearize` of functions that overwrite saved values agrees with `jvp`, which saves nothing."""
+"""`func.linearize` of functions that overwrite saved values agrees with `jvp`, which saves no values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What operators do inside transforms beyond computing the values of a loop: memory, errors, checks, random numbers."""
+"""Properties of operators inside transforms, apart from values: memory, errors, checks, random numbers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Forward mode, `vmap` and function transforms, alone and composed, compared with differences, loops and each other."""
+"""Forward mode, `vmap` and function transforms, alone and composed, compared with finite differences, loops and each other."""
 
 import gc
 
@@ -181,7 +181,7 @@ def test_third_derivative():
 
 
 def test_a_perturbation_is_not_confused_with_another():
-    """The inner derivative of `x * y` by `y` is `x`, also if an outer transform differentiates by `x` (Siskind and Pearlmutter,
+    """The inner derivative of `x * y` by `y` is `x`, even if an outer transform differentiates by `x` (Siskind and Pearlmutter,
     2005).
     """
     one = torch.tensor(1.0)
@@ -362,7 +362,7 @@ def test_modes_are_left_as_they_were_after_an_error():
     assert x.grad is not None
 
 
-# ---------------------------------------------------------------- what only holds together
+# ---------------------------------------------------------------- compositions
 
 
 def test_a_transform_under_no_grad_is_a_constant_outside():

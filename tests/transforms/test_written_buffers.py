@@ -117,7 +117,7 @@ WRITING = {
 @pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", WRITING)
 def test_buffers_are_written_within_compositions(name, others):
-    """The quick tier has a quarter of the compositions for each function; four functions together have all."""
+    """The quick tier tests a quarter of the compositions for each function. Four functions together test all compositions."""
     number = [*WRITING].index(name)
     f, x, ones = WRITING[name], torch.tensor([0.3, -0.2, 0.5], dtype=D), torch.ones(2, dtype=D)
     expected = F.jacrev(F.jacrev(f))(x)
@@ -188,7 +188,7 @@ WINDOWS = [((2,), (1,)), ((3, 2), (0, 1)), ((2,), (0,)), ((1,), (1,)), ((2, 2), 
 @pytest.mark.parametrize("name", OVERLAPPING)
 @pytest.mark.long_cases
 def test_windows_of_elements_that_share_memory(name, others):
-    """The quick tier has a third of the windows for each case; three cases together have all."""
+    """The quick tier tests a third of the windows for each case. Three cases together test all windows."""
     count, source = OVERLAPPING[name]
     tried, number = 0, [*OVERLAPPING].index(name)
     for (size, stride), offset in itertools.product(WINDOWS, (None, 0, 1)):
@@ -209,7 +209,7 @@ def test_windows_of_elements_that_share_memory(name, others):
     assert tried > 3
 
 
-# --- tangents of what does not count ------------------------------------------------------------------------------
+# --- tangents without effect ------------------------------------------------------------------------------
 
 HIDING = {
     "nansum": torch.nansum,
@@ -254,7 +254,7 @@ def test_tangents_of_ignored_elements_are_ignored(name, hidden):
         "masked sum",
         "masked mean",
     ):
-        v[3] = 1.0  # which these read
+        v[3] = 1.0  # these functions read the element
     if "masked_fill" in name:
         v[3], v[0] = 1.0, hidden if name == "masked_fill by it" else 1.0
     f = HIDING[name]
@@ -308,7 +308,7 @@ def _along(g):
 
 
 def _into(y, x):
-    """Write something that depends on `x` into `y`."""
+    """Write values that depend on `x` into `y`."""
     y.copy_(x * 2)
     return y * x
 
@@ -365,7 +365,7 @@ def test_jacobians_by_single_rows_are_computed_without_vmap():
 
         @staticmethod
         def backward(ctx, grad):
-            grad.nonzero()  # of another shape for each row
+            grad.nonzero()  # the shape of the result depends on the row
             return grad * 2 * ctx.saved_tensors[0]
 
     x = torch.tensor([1.0, 2.0], dtype=D)

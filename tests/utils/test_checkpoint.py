@@ -1,4 +1,4 @@
-"""Checkpointing: saved values, and the content of errors."""
+"""Checkpointing: saved values, and the messages of errors."""
 
 import gc
 import weakref

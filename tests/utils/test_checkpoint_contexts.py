@@ -95,7 +95,7 @@ def default_device():
 
 @entry(CONTEXTS)
 class FunctionMode(TorchFunctionMode):
-    """Doubles sines."""
+    """A mode that doubles sines."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
@@ -229,7 +229,7 @@ def gradients(context, made, run):
 
 
 def is_compared(way, function):
-    # Without the state of the generator, the second run draws other numbers, as it should.
+    # If the state of the generator is not preserved, the second run must draw other numbers.
     return not (function == "random" and "preserve=False" in way)
 
 
@@ -256,7 +256,7 @@ def test_gradients_are_those_without_checkpoint(context, way, others):
             assert one is None or torch.equal(one, other), name
 
 
-# --- what holds when backward runs --------------------------------------------------------------------------------------
+# --- contexts during backward --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reentrant", [True, False])
@@ -268,7 +268,7 @@ def test_contexts_of_backward_do_not_reach_the_recomputation(context, reentrant)
     expected, x.grad = x.grad, None
     y = checkpoint(function, x, use_reentrant=reentrant)
     if "Mode" in context or "modes" in context:
-        return  # modes that the user enters for backward are to see all that happens in it
+        return  # modes that the user enters for backward receive all calls in backward
     with CONTEXTS[context]():
         y.sum().backward()
     assert torch.equal(x.grad, expected)
@@ -419,7 +419,7 @@ def test_saved_tensor_hooks_leave_tangents_alone(transform):
     assert torch.allclose(TRANSFORMS[transform](hooked, x), TRANSFORMS[transform](function, x))
 
 
-# --- what autocast keeps ------------------------------------------------------------------------------------------------
+# --- saved settings of autocast ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unrecorded", [torch.no_grad, torch.inference_mode, None])

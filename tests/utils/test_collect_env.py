@@ -1,4 +1,4 @@
-"""The description of the system, for bug reports: in PyTorch's form, and printed by the commands of both names."""
+"""The description of the system for bug reports has PyTorch's form. The commands of both names print it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Modes and classes with `__torch_dispatch__`: the usual recipes."""
+"""Typical modes and classes with `__torch_dispatch__`."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ aten = torch.ops.aten
 
 
 class Log(TorchDispatchMode):
-    """Records the names of the operators that it receives."""
+    """A mode that records the names of the operators that it receives."""
 
     def __init__(self):
         super().__init__()
@@ -37,7 +37,7 @@ def named(names):
 
 
 class Cast(TorchDispatchMode):
-    """Converts every result to float64."""
+    """A mode that converts every result to float64."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
@@ -45,7 +45,7 @@ class Cast(TorchDispatchMode):
 
 
 class Wrapper(torch.Tensor):
-    """Holds another tensor, and passes operators on to it."""
+    """A tensor that contains another tensor, and applies operators to it."""
 
     calls = []
 

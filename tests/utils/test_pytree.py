@@ -1,4 +1,4 @@
-"""Nested containers: flattened, unflattened, and registered by users."""
+"""Nested containers: flattening, unflattening, and classes that users register."""
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 

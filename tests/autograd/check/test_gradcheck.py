@@ -39,7 +39,7 @@ class Wrong(Function):
 
 
 class WrongSecond(Function):
-    """The cube, with a wrong second derivative, because the first derivative counts as a constant."""
+    """The cube, with a wrong second derivative, because backward treats the first derivative as a constant."""
 
     @staticmethod
     def forward(ctx, x):
@@ -482,7 +482,7 @@ def test_no_bar_is_needed(monkeypatch):
     assert gradcheck(lambda x: x * 2, leaf(3))
 
 
-# ---------------------------------------------------------------- what PyTorch once exposed
+# ---------------------------------------------------------------- former public names of PyTorch
 
 
 def test_jacobians():

@@ -1,8 +1,8 @@
-"""These tests cover compiled loops, unlike the tests in the parent folder."""
+"""These tests cover compiled loops. The tests in the parent folder cover NumPy."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def numpy_alone():
-    """Compiled loops compute large arrays."""
+    """Use compiled loops for large arrays."""

@@ -14,11 +14,11 @@ from adjoint.codegen.llvm import elementary_bessel, elementary_polynomials
 from adjoint.codegen.llvm.expressions import FUNCTIONS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.language import Int, Pointer, Static, T, address, f32, f64, load, loops, store
-from adjoint.kernels.math import bessel as _bessel  # declares the functions, as the next two imports do  # noqa: F401
+from adjoint.kernels.math import bessel as _bessel  # this import and the next two imports declare the functions  # noqa: F401
 from adjoint.kernels.math import special as _special  # noqa: F401
 from adjoint.operators.math import polynomials as _polynomials  # noqa: F401
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and of nan
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of overflow and nan
 
 SPECIAL = [
     0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 2.5, -2.5, 5e-324, -5e-324, 1e-45,
@@ -104,7 +104,7 @@ def test_errors_in_float64_are_about_two_units(name):
         1 + random.uniform(-1e-3, 1e-3, n),
     ]
     x = numpy.concatenate(parts)
-    if name in ("sin", "cos", "tan"):  # larger ones have their own test
+    if name in ("sin", "cos", "tan"):  # another test covers larger arguments
         x = numpy.where(numpy.abs(x) > 1e4, numpy.fmod(x, 1e4), x)
     with numpy.errstate(all="ignore"):
         exact = NUMPY[name](x.astype(numpy.longdouble))
@@ -205,7 +205,7 @@ def test_powers_are_exact_to_a_unit(dtype, bound):
 
 
 def test_the_sine_of_large_numbers_is_reduced_with_all_bits_that_it_needs():
-    # Values computed with 1300 bits of pi; the first argument lies as close to a multiple of pi/2 as a float64 can.
+    # The values were computed with 1300 bits of pi. The first argument is the float64 that is nearest to a multiple of pi/2.
     x = numpy.resize(
         numpy.array([6381956970095103.0 * 2.0**797, 1e22, 1e300, -1e15, 2.0**1023, 355.0, 1e5, 12345678.9]), 64
     )

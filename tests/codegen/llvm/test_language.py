@@ -1,4 +1,4 @@
-"""Kernels give Python's results, and an error names the refused line of code."""
+"""Kernels give Python's results. If a kernel contains unsupported code, the error names the line."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_plain_kernels_keep_the_indices_of_their_loops():
     makers = {name: loops(plain=True, strength_reduced=name != "plain") for name in ("before", "plain", "after")}
     found = {name: make(strided).compiled(T=f32) for name, make in makers.items()}
     multiplies = {name: "imul" in HOST.assembly(function.code) for name, function in found.items()}
-    if HOST.instruction_set != "NEON":  # statements to LLVM about one kernel do not hold for the next
+    if HOST.instruction_set != "NEON":  # assumptions about one kernel do not apply to the next kernel
         assert multiplies == {"before": False, "plain": True, "after": False}
     x = numpy.arange(20, dtype="f4")
     for function in found.values():

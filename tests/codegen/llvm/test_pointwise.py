@@ -26,7 +26,7 @@ from adjoint.kernels.math import special
 from adjoint.kernels.nn import activation
 from adjoint.kernels.runtime.layout import laid_out
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and of nan
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of overflow and nan
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def at_every_size(monkeypatch):
 
 
 def both(program, arrays, scalars=(), out=None):
-    """Return the results of NumPy and of the compiled loops, which must have been compiled."""
+    """Return the results of NumPy and of the compiled loops. The compilation must have succeeded."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LOOPS, "_enabled", False)
         expected = program.run(arrays, scalars)
@@ -214,7 +214,7 @@ def test_complex_numbers_without_compiled_functions_stay_with_numpy(at_every_siz
 
 @pytest.mark.parametrize("name", ["digamma", "erf", "erfinv", "zeta"])
 def test_few_elements_are_compiled_after_many_calls(name, monkeypatch):
-    """If NumPy computes a function in many calls, one element takes as long as a hundred elements."""
+    """For functions that NumPy computes in many calls, one element takes as long as a hundred elements."""
     if LOOPS.every_size:
         pytest.skip("everything is compiled")
     monkeypatch.setattr("adjoint.codegen.compiled_pointwise.CALLS", 3 * PIECEWISE_OPERATIONS[name])
@@ -333,7 +333,7 @@ def test_random_expressions_agree_with_numpy_in_float64():
         found = compiled.run((x, y), (alpha,), x.dtype, x.dtype)
         assert found is not NotImplemented, (LOOPS.failures, str(expression))
         expected = evaluated(expression, {"x": x, "y": y}, alpha)
-        # What changes when inputs, or the results of steps, move by their last bits is no measure of the loops.
+        # Ignore elements that change if the inputs or the results of steps change in their last bits.
         moved = [
             evaluated(expression, {"x": x * (1 + a), "y": y * (1 + b)}, alpha * (1 + a), rounding)
             for a, b, rounding in (

@@ -1,4 +1,4 @@
-"""Compiled kernels in many threads, after a fork, at exit, and where compilation fails."""
+"""Compiled kernels in many threads, after a fork, at exit, and after a failed compilation."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def kernels(prof):
 
 def test_kernels_are_events_inside_those_of_operators():
     x = torch.randn(600, 600, requires_grad=True)
-    for _ in range(2):  # compiled during a profile, and before
+    for _ in range(2):  # a kernel that is compiled during a profile, and a kernel that is compiled before
         with profile() as prof:
             torch.nn.functional.gelu(x).sum().backward()
         found = kernels(prof)
@@ -70,7 +70,7 @@ def test_other_threads_are_not_profiled():
 
 
 def test_two_threads_profile_their_own_kernels():
-    x = torch.randn(600, 600)  # for small tensors this depends on earlier calls of the operator
+    x = torch.randn(600, 600)  # for small tensors, the form depends on earlier calls of the operator
     with profile() as outer:
         x.exp()
 

@@ -1,4 +1,4 @@
-"""Compiled loops of row programs against NumPy: rows along memory and across it, half types, sums over rows, special values."""
+"""Compiled loops of row programs against NumPy: contiguous and strided rows, half types, sums over rows, special values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 
 Array = numpy.ndarray
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and of nan
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of overflow and nan
 
 
 @row_program()

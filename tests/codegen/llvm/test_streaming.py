@@ -34,7 +34,7 @@ def test_elements(n, dtype):
     memory = (numpy.arange(2 * n + 40) % 100).astype(dtype)
     for begin in (0, 1, 5, 16):
         x, y = memory[begin : begin + n], memory[n + begin : 2 * n + begin]
-        results = [add(x, y) for _ in range(3)]  # at different places
+        results = [add(x, y) for _ in range(3)]  # at different addresses
         for result in results:
             numpy.testing.assert_array_equal(result, x + y)
         numpy.testing.assert_array_equal(less(x, y), x < y)

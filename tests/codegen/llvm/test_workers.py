@@ -1,4 +1,4 @@
-"""The threads that run compiled kernels process each row once: from many threads, after a fork, at exit, interrupted."""
+"""Worker threads process each row of a compiled kernel once: with many callers, after a fork, at exit, and after interrupts."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_workers_sleep_when_there_is_no_work(threads):
 
 @pytest.mark.thorough
 def test_many_small_works_in_a_row_are_each_whole():
-    """If a worker still examines one piece of work when the next piece begins, it processes no row twice."""
+    """If a worker still examines a piece of work when the next piece begins, the worker processes no row twice."""
     before = _set_threads(3)
     try:
         functions = count_rows.compiled()

@@ -1,4 +1,4 @@
-"""`SyncBatchNorm` computes what one process computes on the batches of all processes."""
+"""`SyncBatchNorm` gives the results that one process gives for the batches of all processes."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Run the functions `check_...` of a program in all ranks, one by one, and print which have passed."""
+"""Run the functions `check_...` of a program one by one in all ranks, and print the names of those that pass."""
 
 import sys
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Every collective against NumPy's answer, for all dtypes, layouts and sub-groups."""
+"""The results of every collective agree with NumPy, for all dtypes, layouts and subgroups."""
 
 import time
 
@@ -38,7 +38,7 @@ UFUNCS = {
 
 
 def reduced(op, arrays):
-    """Return NumPy's answer, in the dtype of the arrays."""
+    """Return NumPy's result in the dtype of the arrays."""
     held = arrays[0].dtype
     if op is ReduceOp.AVG:
         return sum(array.astype(numpy.complex128) for array in arrays) / len(arrays)

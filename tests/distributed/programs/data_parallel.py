@@ -134,7 +134,7 @@ def check_unused_parameters(rank, size):
         model.zero_grad()
         model(torch.ones(1, 2), both=rank == 0).sum().backward()
     mean = model.module.b.bias.grad
-    assert mean.tolist() == [1 / size] * 2  # one rank has used it
+    assert mean.tolist() == [1 / size] * 2  # only one rank has used the parameter
 
 
 class Outputs(nn.Module):
@@ -292,7 +292,7 @@ def check_hooks(rank, size):
     for hook in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
         state = powerSGD_hook.PowerSGDState(None, 30, start_powerSGD_iter=2, min_compression_rate=0)
         exact = averaged(hook, state, 4) - averaged(steps=4)
-        assert exact.abs().max() < 1e-3 * scale  # thin matrices of full rank are exact
+        assert exact.abs().max() < 1e-3 * scale  # matrices with few columns and full rank have exact results
         state = powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=1)
         averaged(hook, state, 5)
         assert state.error_dict
@@ -317,7 +317,7 @@ def check_join(rank, size):
                 model(torch.ones(1, 1) * (rank + 1)).sum().backward()
         return model.module.weight.grad.item()
 
-    active = [each for each in range(size) if each >= rank]  # rank r has r + 1 batches: later ranks have more left
+    active = [each for each in range(size) if each >= rank]  # rank r has r + 1 batches, so higher ranks run longer
     assert after(rank + 1) == pytest.approx(sum(each + 1 for each in active) / size)
     assert after(rank + 1, divide_by_initial_world_size=False) == pytest.approx(
         sum(each + 1 for each in active) / len(active)

@@ -256,7 +256,7 @@ def check_what_is_gathered_when(rank, size):
         assert len(gatherings(seen)) == 3
         with torch.inspect.communication(model) as seen:
             y.backward()
-        assert len(gatherings(seen)) == 3  # the last layer, and while a layer runs backward, the previous one
+        assert len(gatherings(seen)) == 3  # first the last layer; then, during backward of a layer, the previous layer
         assert sum(call["call"] == "reduce_scatter_tensor_coalesced" for call in seen.calls) == 3
     layers[0].set_modules_to_forward_prefetch([layers[1], layers[2]])
     with torch.inspect.communication(model) as seen:
@@ -411,7 +411,7 @@ def check_no_cycle_keeps_a_sharded_module(rank, size):
         model(torch.ones(2, 3)).sum().backward()
         return model
 
-    used()  # the classes of sharded modules are made once
+    used()  # the first call creates the classes of sharded modules
     gc.collect()
     gc.disable()
     try:
@@ -461,7 +461,7 @@ def check_async_save(rank, size):
     for each in state["w"]:
         each.fill_(-1.0)
     state["steps"].append(3)
-    dist.all_reduce(torch.ones(1000))  # meanwhile
+    dist.all_reduce(torch.ones(1000))  # while the checkpoint is saved
     again = checkpoint.async_save(state, checkpoint_id=folder[0] + "/again")
     assert saving.done()
     read = {"w": [torch.zeros(100_000) for _ in range(8)], "steps": []}
@@ -474,7 +474,7 @@ def check_async_save(rank, size):
     with pytest.raises(checkpoint.CheckpointException, match=f"(?s)rank {last}: .*/proc/none") as raised:
         failing.result()
     assert list(raised.value.failures) == [last]
-    checkpoint.load(read, checkpoint_id=folder[0])  # the earlier files
+    checkpoint.load(read, checkpoint_id=folder[0])  # delete the earlier files
     assert read["steps"] == [1, 2]
 
 
@@ -503,7 +503,7 @@ def check_checkpoint(rank, size):
         assert torch.equal(tensor, full[name])
     dist.barrier()
     same = torch.load(Path(path) / "after") if os.environ.get("RESUME") else None
-    for step in range(5, 10):  # the same batches on all ranks, however many there are
+    for step in range(5, 10):  # all ranks use the same batches, for any number of ranks
         optimizer.zero_grad()
         (model(batch(step, 0, 1)) ** 2).mean().backward()
         optimizer.step()

@@ -1,4 +1,4 @@
-"""Compiled kernels read and write nothing outside of their arrays, each of which touches a protected page."""
+"""Compiled kernels read and write no memory outside of their arrays. Each array begins or ends at a protected page."""
 
 from __future__ import annotations
 
@@ -129,16 +129,16 @@ def movement(dtype: torch.dtype, n: int) -> Iterator[torch.Tensor]:
 
 
 def run_guarded() -> None:
-    """Compute all cases on two threads, with arrays that end and then with arrays that begin at a protected page, and with new
-    scratch memory.
+    """Compute all cases on two threads, with new scratch memory: first with arrays that end at a protected page, and then with
+    arrays that begin at such a page.
     """
     for folder in sys.argv[1:]:
         shared_kernels.share(Path(folder))
     LOOPS.every_size = True
     launch.PARALLEL_BYTES = launch.PIECE_BYTES = 1
-    parallel.LINE = 4  # scratch arrays, too, touch a page
+    parallel.LINE = 4  # scratch arrays also begin or end at a protected page
     torch.set_num_threads(2)
-    for at_end in (True, False):  # in one process, which compiles the kernels once
+    for at_end in (True, False):  # one process runs all cases, and compiles each kernel once
         with guarded_arrays(at_end=at_end):
             for (name, function), dtype, n in product(CASES.items(), (torch.float32, torch.float64), SIZES):
                 print(name, dtype, n, "end" if at_end else "begin", flush=True)
@@ -148,7 +148,7 @@ def run_guarded() -> None:
                     result.sum().backward(retain_graph=True)
     assert not LOOPS.failures, LOOPS.failures
     sys.stdout.flush()
-    os._exit(0)  # remaining arrays cannot be freed after the interpreter has ended
+    os._exit(0)  # remaining arrays cannot be freed at the interpreter's end
 
 
 @pytest.mark.thorough

@@ -1,4 +1,4 @@
-"""Compiled Cholesky factorizations read one triangle, and leave matrices that are not positive-definite to LAPACK."""
+"""Compiled Cholesky factorizations read one triangle. LAPACK computes matrices that are not positive-definite."""
 
 import numpy
 import pytest

@@ -33,14 +33,14 @@ CASES = [
     ((2, 4, 6, 7, 8), 5, (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1),
     ((2, 4, 6, 7, 8), 6, (2, 3, 1), (2, 1, 3), (1, 2, 0), (1, 2, 1), 2),
     ((1, 2, 7, 6), 3, (2, 2), (1, 1), (3, 3), (1, 1), 1),
-    # each channel by itself
+    # depthwise convolutions
     ((2, 7, 40), 7, (3,), (1,), (1,), (1,), 7),
     ((2, 6, 9, 21), 6, (3, 5), (2, 1), (1, 2), (2, 1), 6),
     ((2, 3, 5, 40), 3, (5, 3), (1, 1), (4, 2), (1, 1), 3),
     ((3, 4, 2, 3), 4, (3, 3), (1, 1), (2, 2), (1, 1), 4),
     ((2, 5, 33, 17), 5, (2, 4), (1, 1), (0, 1), (1, 3), 5),
     ((2, 1, 13, 30), 1, (3, 3), (1, 1), (1, 1), (1, 1), 1),
-    # more samples, and vectors that fill no tile
+    # more samples, and vectors that do not fill a tile
     ((13, 8, 7, 7), 24, (3, 3), (1, 1), (1, 1), (1, 1), 1),
     ((32, 16, 14, 14), 16, (3, 3), (1, 1), (1, 1), (1, 1), 1),
 ]
@@ -94,7 +94,7 @@ def test_a_convolution_and_its_gradients(case, dtype):
 
 @pytest.fixture
 def new_plans():
-    """Forget earlier plans, for this test and the next ones."""
+    """Delete earlier plans before and after the test."""
     compiled._plan.cache_clear()
     yield
     compiled._plan.cache_clear()

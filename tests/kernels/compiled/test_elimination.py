@@ -1,4 +1,4 @@
-"""Compiled elimination chooses LAPACK's pivots, solves as NumPy does, and leaves singular matrices to NumPy."""
+"""Compiled elimination chooses LAPACK's pivots, and solves as NumPy does. NumPy computes singular matrices."""
 
 import numpy
 import pytest
@@ -40,7 +40,7 @@ def test_factors_and_pivots(dtype):
     for rows in SIZES:
         for columns in SIZES:
             a = rng.standard_normal((3, rows, columns)).astype(dtype)
-            a[1] = rng.integers(-1, 2, (rows, columns))  # many are equally large
+            a[1] = rng.integers(-1, 2, (rows, columns))  # many elements are equally large
             a[2, :, : columns // 2] = 0
             a[2, 0] = 1
             work, pivots = a.copy(), numpy.empty((3, min(rows, columns)), "i4")

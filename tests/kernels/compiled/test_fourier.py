@@ -1,4 +1,4 @@
-"""Compiled Fourier transforms give what NumPy gives in float64, along any dimension."""
+"""Compiled Fourier transforms give NumPy's float64 results, along any dimension."""
 
 import numpy
 import pytest

@@ -1,4 +1,4 @@
-"""Compiled grid sampling computes what NumPy computes."""
+"""Compiled grid sampling gives NumPy's results."""
 
 from __future__ import annotations
 

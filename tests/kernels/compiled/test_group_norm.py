@@ -16,7 +16,7 @@ SHAPES = [((3, 6, 4, 4), 3), ((2, 4, 7, 9), 1), ((5, 2, 33), 2), ((1, 4, 6, 5, 8
 
 
 def normalized(x, weight, bias, groups, eps):
-    """The results of compiled code."""
+    """Return the results of compiled code."""
     call = plane_norm.normalized(x, weight, bias, groups, eps)
     return call.plan("x weight bias eps".split()).run(x, weight, bias, eps)
 
@@ -26,7 +26,7 @@ def sample(shape, dtype, seed=0):
 
 
 def expected(grad, x, weight, bias, groups, eps):
-    """In float64: the result, mean and inverse deviation, and the gradients."""
+    """Return the result, mean, inverse deviation and gradients in float64."""
     batch, channels = x.shape[:2]
     grad, x = (item.astype("f8").reshape(batch, groups, channels // groups, -1) for item in (grad, x))
     by_channel = lambda numbers: numbers.astype("f8").reshape(1, groups, -1, 1)

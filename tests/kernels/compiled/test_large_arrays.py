@@ -248,5 +248,5 @@ def test_indices_of_triangles(row, column, offset):
 def test_parts_of_one_array_side_by_side_are_copied():
     x = torch.arange(20000.0).reshape(100, 200)
     x[:, :100] = x[:, 100:]
-    x[:, 1:100] = x[:, :99]  # these overlap
+    x[:, 1:100] = x[:, :99]  # source and target overlap
     assert x[3, :3].tolist() == [700.0, 700.0, 701.0]

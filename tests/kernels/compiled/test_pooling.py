@@ -111,13 +111,13 @@ def test_vectors_of_every_width(bytes_, monkeypatch):
         ((3, 28), (9,)),
         ((1, 2, 5, 6, 7), (2, 3, 4)),
         ((2, 6, 6), (3, 2)),
-        ((2, 3, 5, 1300), (2, 3)),  # more columns than one step compares
+        ((2, 3, 5, 1300), (2, 3)),  # more columns than one step of the loop compares
     ],
 )
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_windows_that_divide_the_input(sizes, dtype):
     shape, counts = sizes
-    x = sample(shape, dtype).round(1)  # of equal elements the first one counts, of NaN the last
+    x = sample(shape, dtype).round(1)  # the maximum is the first of equal elements, and the last of several NaNs
     x.reshape(-1)[[5, 6, -1]] = numpy.nan
     for actual, expected in zip(
         pooling.adaptive_max_pool(x, counts),

@@ -1,4 +1,4 @@
-"""A recurrent layer as one operator agrees with single steps; compiled loops agree with NumPy."""
+"""A recurrent layer as one operator agrees with single steps. Compiled loops agree with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled reductions give what NumPy gives: over shapes, layouts, dimensions, types, with NaN and infinities."""
+"""Compiled reductions give NumPy's results, for all shapes, layouts, dimensions and types, and for NaN and infinities."""
 
 from __future__ import annotations
 
@@ -200,8 +200,8 @@ def test_a_plan_is_kept_for_each_signature_and_followed_only_while_loops_are_ena
                 assert found.dtype == numpy.float32 and found.flags.c_contiguous
                 numpy.testing.assert_allclose(found, reference(dim, keepdims=keepdim), rtol=1e-6)
                 assert form.plan(array, name, dim, keepdim, None) is form.plan(array, name, dim, keepdim, None)
-    assert form(x[:5], "sum", 0, False, None) is NotImplemented  # too small
-    assert form(x[:, ::2], "sum", (0, 1), False, None) is NotImplemented  # nor rows with strides
+    assert form(x[:5], "sum", 0, False, None) is NotImplemented  # the array is too small
+    assert form(x[:, ::2], "sum", (0, 1), False, None) is NotImplemented  # rows with strides are not compiled
     monkeypatch.setattr(LOOPS, "_enabled", False)
     assert form(x, "sum", 0, False, None) is NotImplemented
 

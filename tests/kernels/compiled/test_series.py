@@ -61,7 +61,7 @@ def test_running_sums_of_exponentials(dtype, shape):
             numpy.testing.assert_allclose(found, expected, rtol=2 * numpy.finfo(dtype).eps, atol=2e-14)
             first = [numpy.signbit(item.take(0, dim)) for item in (found, expected)]
             numpy.testing.assert_array_equal(*first)
-    assert not LOOPS.enabled or LOOPS._forms["reduce.running.scan"] is not None  # None: it could not be compiled
+    assert not LOOPS.enabled or LOOPS._forms["reduce.running.scan"] is not None  # None if the compilation failed
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

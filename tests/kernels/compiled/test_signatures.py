@@ -44,7 +44,7 @@ def test_same_parameters(path: str) -> None:
     module, _, name = path.rpartition(".")
     compiled = getattr(importlib.import_module(f"adjoint.kernels.compiled.{module}"), name)
     own, wanted = parameters(compiled), parameters(KERNELS[path])
-    if own[-1][1] is inspect.Parameter.VAR_POSITIONAL:  # parameters that it passes on as one
+    if own[-1][1] is inspect.Parameter.VAR_POSITIONAL:  # parameters that the form passes on as `*args`
         own, wanted = own[:-1], wanted[: len(own) - 1]
     assert own == wanted
 

@@ -12,7 +12,7 @@ from adjoint.codegen.acceleration import LOOPS
 from tests.autograd.test_lifetime import growth
 
 WARM_UP, STEPS = 2_000, 500
-SIZES_CHANGE = 4  # alternating lengths of sequences, so that kernels meet more than one shape
+SIZES_CHANGE = 4  # lengths of sequences alternate, so that kernels compute more than one shape
 
 
 class Block(nn.Module):
@@ -48,7 +48,7 @@ def convolutions(step):
 
 
 class Recurrent(nn.Module):
-    """A language model of one LSTM."""
+    """A language model with one LSTM."""
 
     def __init__(self):
         super().__init__()
@@ -84,7 +84,7 @@ def test_steps_leave_nothing_behind(case, monkeypatch):
 
     gc.collect()
     gc.disable()
-    try:  # tables of bounded size fill in the first steps
+    try:  # the first steps fill tables of limited size
         blocks, resident = growth(step, warm_up=WARM_UP, steps=STEPS)
     finally:
         gc.enable()

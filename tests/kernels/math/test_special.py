@@ -18,7 +18,7 @@ def quiet():
 
 
 def many(low, high):
-    """Return enough points that compiled loops compute a function of the points."""
+    """Return so many points that compiled loops compute functions of the points."""
     return numpy.linspace(low, high, 4001)
 
 
@@ -89,7 +89,7 @@ def test_known_values():
 
 @pytest.mark.parametrize("order", [9.5, 20.0, 41.0, 150.0])
 def test_zeta_is_its_sum(order, by_loops):
-    """For these orders, the sum of some thousand powers has full precision."""
+    """At these orders, a sum of some thousand powers has full precision."""
     q = numpy.concatenate([numpy.linspace(0.25, 30, 80), [-0.5, -2.75] if order % 1 == 0 else []])
     expected = [math.fsum((each + k) ** -order for k in range(2000)) for each in q.tolist()]
     numpy.testing.assert_allclose(special.zeta(numpy.full_like(q, order), q), expected, rtol=2e-14)
@@ -138,7 +138,7 @@ def test_bessel_function_is_its_integral():
 
 
 PLACES = {"airy_ai": (-40, -5.5, -3, 0.25, 1.5, 6)}
-BESSEL = {  # by mpmath, of 30 digits
+BESSEL = {  # computed by mpmath with 30 digits
     "bessel_j0": (0.9844359292958527, 0.5118276717359181, -0.32054250898512143, 0.22523406912010668, 0.00736689058423729),
     "bessel_j1": (0.12402597732272692, 0.5579365079100996, -0.23106043192337064, 0.1916025921891178, 0.126038318037585),
     "bessel_y0": (-0.9315730249300587, 0.38244892379775886, -0.19470500862950454, 0.17676987751364717, 0.12593641705826092),
@@ -203,7 +203,7 @@ def test_bessel_functions_at_the_edges(by_loops):
 def test_incomplete_gamma_functions_have_their_known_values(by_loops):
     a = numpy.array([0.125, 0.125, 2.5, 2.5, 30, 400, 700, 5000])
     x = numpy.array([0.25, 3, 2, 2.75, 33, 395, 690, 5100])
-    lower = [0.8696646545502864, 0.9979569603486667, 0.4505840486472198, 0.6420541191490415]  # by mpmath
+    lower = [0.8696646545502864, 0.9979569603486667, 0.4505840486472198, 0.6420541191490415]  # computed by mpmath
     lower += [0.7226986290685928, 0.40735111050738554, 0.35674791982937454, 0.9206711189223811]
     upper = [0.13033534544971365, 0.0020430396513333184, 0.5494159513527802, 0.35794588085095846]
     upper += [0.27730137093140717, 0.5926488894926145, 0.6432520801706254, 0.07932888107761897]

@@ -1,4 +1,4 @@
-"""Windows at random positions: compiled loops and NumPy find the same elements."""
+"""For windows at random positions, compiled loops and NumPy find the same elements."""
 
 import ml_dtypes
 import numpy

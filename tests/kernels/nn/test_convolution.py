@@ -40,7 +40,7 @@ def sample(shape, dtype="f8", seed=0):
 
 
 def reference(x, weight, bias, stride, padding, dilation, groups):
-    """Compute the definition: a sum over kernel elements for each output position."""
+    """Compute the convolution by its definition: a sum over kernel elements for each output position."""
     spatial = range(2, x.ndim)
     padded = numpy.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
     sizes = [(padded.shape[a] - dilation[a - 2] * (weight.shape[a] - 1) - 1) // stride[a - 2] + 1 for a in spatial]
@@ -93,7 +93,7 @@ def test_transposed_adds_its_bias():
     x, weight, bias = sample((2, 4, 5, 5)), sample((4, 3, 3, 3), seed=1), sample((3,), seed=2)
     expected = conv_input_grad(x, weight, (2, 3, 10, 10), stride, padding, dilation, 1) + bias.reshape(-1, 1, 1)
     result = transposed(x, weight, bias, (2, 3, 10, 10), stride, padding, dilation, 1)
-    # Which of the two sums begins with the bias depends on the instructions that the processor has.
+    # The processor's instructions determine which of the two sums begins with the bias.
     numpy.testing.assert_allclose(result, expected, rtol=0, atol=1e-14)
 
 

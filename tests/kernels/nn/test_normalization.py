@@ -69,7 +69,7 @@ def test_batch_norm(shape, affine):
 
     if x.size < 10000:
         check_gradients(forward, [x, weight, bias], grad, gradients)
-    centred = gradients[0].sum(dims)  # shifting the input changes nothing
+    centred = gradients[0].sum(dims)  # a shift of the input does not change the result
     numpy.testing.assert_allclose(centred, numpy.zeros(shape[1]), atol=1e-8)
 
 
@@ -152,7 +152,7 @@ def test_types(dtype, tolerance):
     for ours, expected in pairs:
         assert ours[0].dtype == dtype
         numpy.testing.assert_allclose(ours[0].astype("f8"), expected[0], atol=tolerance * 4)
-        assert ours[1].dtype == numpy.float32  # statistics keep their precision
+        assert ours[1].dtype == numpy.float32  # the statistics keep their precision for large means
 
 
 def test_unneeded_gradients_are_not_computed():
@@ -166,7 +166,7 @@ def test_unneeded_gradients_are_not_computed():
 
 @pytest.mark.parametrize("shape", [(600, 40), (8, 16, 30, 20), (300, 70)], ids=str)
 def test_a_mean_far_from_zero(shape):
-    """A constant added to the input changes the mean only, even if sums of squares would lose the deviation."""
+    """A constant added to the input changes only the mean, even if a sum of squares would lose the deviation by rounding."""
     x, grad = sample(shape), sample(shape, seed=3)
     weight, bias = sample(shape[1], seed=1), sample(shape[1], seed=2)
 

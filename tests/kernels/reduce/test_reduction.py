@@ -74,7 +74,7 @@ def test_float32_sums_are_accurate(shape):
     for dim in (None, 0, x.ndim - 1):
         exact = numpy.sum(x, axis=dim, dtype="f8")
         numpy.testing.assert_allclose(reduction.sum(x, dim), exact, rtol=2e-6)
-    # In a single running sum, ones would stop counting.
+    # In a single running sum, rounding would drop the ones.
     assert reduction.sum(numpy.full((20_000_000, 1), 1, "f4"), 0)[0] == 20_000_000
 
 

@@ -10,7 +10,7 @@ from adjoint.kernels.reduce import scan
 
 SHAPES = [((7,), 0), ((5, 4), 1), ((5, 4), 0), ((3000, 20), 1), ((300, 2000), -1), ((300, 2000), 0), ((3, 50, 700), 1),
           ((2, 3000, 9), 1), ((601, 30), 1), ((1101, 50), 1), ((3, 4), 1), ((33, 16), 1), ((2, 3, 64, 4), 2)]  # fmt: skip
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and of nan
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of overflow and nan
 
 LOGARITHMS = pytest.param(scan.logcumsumexp, numpy.logaddexp, id="logcumsumexp")
 SUM, PRODUCT = (
@@ -51,7 +51,7 @@ def test_floating_point_numbers(function, ufunc, shape, dim, dtype, finite):
         x.reshape(-1)[3 % x.size :: 977] = numpy.nan
         x.reshape(-1)[5 % x.size :: 1013] = numpy.inf
     expected = accumulated(ufunc, x, dim)
-    # The order of operations in float64 is free.
+    # The results do not determine the order of float64 operations.
     error = 1e-13 * numpy.abs(x).sum(dim, keepdims=True).max() if ufunc is numpy.add else 1e-300
     rtol = 1.2e-7 if dtype == "f4" else 1e-12
     numpy.testing.assert_allclose(function(x, dim), expected, rtol=rtol, atol=error if finite else 1e-11)

@@ -1,4 +1,4 @@
-"""Freed memory stays with the process, unless the user has other settings."""
+"""The process keeps freed memory, unless the user has chosen other settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in memory of elementwise results."""
+"""The memory order of elementwise results."""
 
 import numpy
 

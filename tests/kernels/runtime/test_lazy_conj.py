@@ -227,7 +227,7 @@ CHECKS = [grad_within_vmap, finite_differences, grad_of_vmap, hessian_by_reverse
 
 
 def choices():
-    """Return every pair of a view and a write, with one of the checks, so that all checks occur for each view and each write."""
+    """Return every pair of a view and a write with one check. Each check occurs with each view and with each write."""
     for number, view in enumerate(LAZY_VIEWS):
         for place in range(len(WRITES)):
             write = [*WRITES][(number + place) % len(WRITES)]

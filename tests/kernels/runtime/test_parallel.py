@@ -41,7 +41,7 @@ def test_errors_reach_the_caller(threads):
 
     with pytest.raises(KeyError, match="row"):
         parallel_rows(work, 1000, 1 << 14)
-    parallel_rows(lambda start, stop: None, 1000, 1 << 14)  # workers live on
+    parallel_rows(lambda start, stop: None, 1000, 1 << 14)  # the workers continue to work
 
 
 def test_nested_calls_and_many_callers(threads):
@@ -81,10 +81,10 @@ def test_number_of_threads_is_checked():
 def test_a_forked_child_starts_its_own_workers(threads):
     parallel_rows(lambda start, stop: None, 1000, 1 << 14)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the test needs a fork in a process with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks in processes with threads
         child = os.fork()
     if child == 0:
-        signal.alarm(30)  # a child that waits for workers of its parent fails
+        signal.alarm(30)  # stop the child if it waits for the workers of its parent
         done = numpy.zeros(1000, int)
 
         def work(start, stop):

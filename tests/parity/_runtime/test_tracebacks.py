@@ -19,7 +19,7 @@ def test_tracebacks_are_no_longer_than_those_of_pytorch():
             kind, trace = outcome(library, mistake)
             found.append(trace.count("\n"))
             kinds[library, mistake] = kind
-    # If an argument causes an error deep in PyTorch's code, ours names the argument.
+    # If an argument causes an error deep in PyTorch's code, adjoint's error names the argument.
     different = [(kinds[adjoint, one], kinds[torch, one], one) for one in MISTAKES]
     different = [found for found in different if found[0] != found[1] and found[:2] != ("TypeError", "AttributeError")]
     assert not different

@@ -1,4 +1,4 @@
-"""In-place changes of views: the nodes on the path of a gradient, the place of hooks, and the replay of views."""
+"""In-place changes of views: the nodes on the path of a gradient, the order of hooks, and the replay of views."""
 # ruff: noqa: E501
 
 import pytest

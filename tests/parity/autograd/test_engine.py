@@ -1,4 +1,4 @@
-"""The engine: requests of gradients, hooks without gradients, callbacks, nested backwards."""
+"""The engine: requested gradients, hooks without gradients, callbacks, nested backwards."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck find the same faults as PyTorch's, with the same messages."""
+"""gradcheck and gradgradcheck find the same errors as PyTorch's functions, with the same messages."""
 
 import re
 import warnings
@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from tests.parity.candidate import candidate
 
-# The functions under check, right and wrong, of either library.
+# Correct and wrong functions to check, for either library.
 _FUNCTIONS = """
 Function = torch.autograd.Function
 D, C = torch.float64, torch.complex128
@@ -342,14 +342,14 @@ gradgradcheck(lambda x: x ** 3, leaf(2), check_fwd_over_rev=True)
 gradgradcheck(lambda x: x ** 3, leaf(2), check_fwd_over_rev=True, check_rev_over_rev=False, check_undefined_grad=False)
 """
 
-# The part of PyTorch's messages for developers of PyTorch's operators, and the text after it.
+# PyTorch's advice to developers of its operators, and the text after the advice.
 _ADVICE = re.compile(
     r"(\n\nNOTE: If your op|This could have been invoked|If you are adding a new operator|\n\nGot:).*", re.DOTALL
 )
 
 
 def normal(text):
-    """Return a message with rounded numbers and zeros without sign, and without parts that only PyTorch has."""
+    """Return a message with rounded numbers and unsigned zeros, and without the parts that only PyTorch's messages have."""
     text = _ADVICE.sub("", re.sub(r"\b(adjoint|torch)\.", "torch.", text)).rstrip()
     text = re.sub(r"(?<=\[| ) *-?(0\.0*)(?=[^\d])", r"\1", text)
     return re.sub(r"\d+\.\d{5,}(e-?\d+)?", lambda found: f"{float(found[0]):.5g}", text)

@@ -1,4 +1,4 @@
-"""The graph that small programs record: names, edges, what nodes save, attributes of tensors, modes."""
+"""The graph that small programs record: names, edges, saved values of nodes, attributes of tensors, modes."""
 # ruff: noqa: E501
 
 import pytest
@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from tests.parity.exceptions import unexcused
 from tests.parity.programs import compare, program_test
 
-# Expressions of x (float64, 2x3, requires grad), y (the same), v (3), m (3x3), c (complex, 2x3), i (int64 indices), b
+# Expressions in x (float64, 2x3, requires grad), y (like x), v (3), m (3x3), c (complex, 2x3), i (int64 indices), b
 # (bool mask).
 _PRELUDE = """
 x = torch.tensor([[0.1, 0.7, -0.3], [0.5, 0.2, 0.9]], dtype=torch.float64, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Private names by which programs look into the engine, and rare requests to it."""
+"""Private names with which programs inspect the engine, and rare calls of the engine."""
 # ruff: noqa: E501
 
 import pytest

@@ -10,7 +10,7 @@ TESTS = Path(__file__).parents[2]
 
 
 def of_pytorch(name):
-    """Return the tests of a module, with PyTorch in adjoint's place."""
+    """Return the tests of a module, with PyTorch in place of adjoint."""
     path = TESTS / name
     source = path.read_text(encoding="utf-8")
     for ours, theirs in (
@@ -24,7 +24,7 @@ def of_pytorch(name):
     return {name: value for name, value in names.items() if name.startswith("test_") or name == "eager_switching"}
 
 
-# PyTorch may hang there, or its threads share a state that is separate here.
+# In these tests, PyTorch may hang, or its threads share a state that adjoint's threads do not share.
 OURS = """
     test_an_error_in_one_thread_leaves_the_others_alone test_transforms_in_many_threads_do_not_mix
     test_choices_of_one_thread_do_not_reach_another test_a_trace_in_one_thread_leaves_the_modules_of_others_alone

@@ -1,4 +1,4 @@
-"""Mistakes: the type of exception and PyTorch's first sentence, word for word."""
+"""Mistakes raise PyTorch's type of exception, with the first sentence of PyTorch's message."""
 
 import pytest
 

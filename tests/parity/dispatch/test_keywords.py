@@ -1,4 +1,4 @@
-"""Unknown keywords are refused. The error has PyTorch's words if sizes or dimensions are separate arguments."""
+"""Functions refuse unknown keywords. If sizes or dimensions are separate arguments, the error has PyTorch's message."""
 
 import inspect
 import warnings
@@ -67,7 +67,7 @@ torch.tile(t, (2,), foo=1)
 torch.broadcast_to(t, (2, 3), foo=1)
 """.strip().splitlines()
 
-# They change settings of the process, read or write files, or run code.
+# These functions change settings of the process, read or write files, or run code.
 LEFT_OUT = (
     "set_",
     "autocast",

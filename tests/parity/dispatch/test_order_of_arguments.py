@@ -88,7 +88,7 @@ def lobpcg(t):
     a = a @ a.mT
     b = t.eye(20, dtype=t.float64) * 2
     found = [t.lobpcg(a, 3), t.lobpcg(a, 2, largest=False), t.lobpcg(a, 2, b), t.lobpcg(a.to_sparse(), 1)]
-    residual = t.dist(a @ found[0][1], found[0][1] * found[0][0])  # the iteration ends when it is small enough
+    residual = t.dist(a @ found[0][1], found[0][1] * found[0][0])  # the iteration ends when the norm is small enough
     return [values for values, _ in found] + [residual < 1e-5]
 
 

@@ -1,4 +1,4 @@
-"""Errors about wrong arguments name the function that was called, and its parameter, as PyTorch's do."""
+"""Errors about wrong arguments name the called function and its parameter, as PyTorch's errors do."""
 
 import inspect
 import re
@@ -53,7 +53,7 @@ def functions():
 
 
 def first_words(function, arguments, keywords):
-    """Return the type of the error, the function that it names, without namespace, and the parameter that it names, if any."""
+    """Return the type of an error, and the function (without namespace) and the parameter that the message names."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -68,7 +68,9 @@ def first_words(function, arguments, keywords):
 def difference(name):
     for case, call in CALLS.items():
         expected, found = (first_words(lookup(library, name), *call) for library in (torch, candidate))
-        if expected[0] == "AttributeError":  # the argument causes an error deep in PyTorch's code; ours names it
+        if (
+            expected[0] == "AttributeError"
+        ):  # the error arises deep in PyTorch's code; adjoint's error names the argument
             expected = ("TypeError", name.rpartition(".")[2], None)
         same = expected[:2] == found[:2] and (None in (expected[2], found[2]) or expected[2] == found[2])
         if not same:

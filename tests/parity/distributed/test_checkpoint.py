@@ -1,4 +1,4 @@
-"""Checkpoint folders: each library reads the folders that the other library has written."""
+"""Checkpoint folders: each library reads folders that the other library has written."""
 
 import pytest
 

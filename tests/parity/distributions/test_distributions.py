@@ -18,11 +18,12 @@ from tests.parity.distributions.lines import (
     VALUES,
 )
 
-# PyTorch computes gradients of gamma samples there by rational approximations with errors of about 1e-3;
-# tests/distributions/test_implicit_gradients.py compares ours with exact values.
+# For these distributions, PyTorch approximates the gradients of gamma samples with errors of about 1e-3.
+# tests/distributions/test_implicit_gradients.py compares adjoint's gradients with exact values.
 APPROXIMATE_GRADIENTS = {"Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT", "Wishart"}
 
-# PyTorch's answers for these are wrong or inexact; tests/distributions compares ours with exact values.
+# PyTorch's results for these distributions are wrong or inexact. tests/distributions compares adjoint's results with exact
+# values.
 MISTAKEN = {
     ("Kumaraswamy", "moments"): "the mode is nan",
     **{

@@ -1,4 +1,7 @@
-"""Masked tensors: the same text, gradients and errors as PyTorch's. The operator matrix has the functions of `torch.masked`."""
+"""Masked tensors: the same text, gradients and errors as PyTorch's.
+
+The comparison of operators covers the functions of `torch.masked`.
+"""
 
 import copy
 import io

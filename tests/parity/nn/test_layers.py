@@ -1,4 +1,4 @@
-"""Layers: their printed form, state, initial values, results and gradients are PyTorch's."""
+"""The printed form, state, initial values, results and gradients of layers are PyTorch's."""
 
 import copy
 
@@ -13,7 +13,7 @@ from tests.parity.conversion import from_array, to_array
 
 pytestmark = pytest.mark.computed
 
-# Each layer with the lines that make its inputs.
+# Each layer with the lines that create its inputs.
 LAYERS = """
 Linear(3, 4)                                    tensor(5, 3)
 Linear(3, 4)                                    tensor(3)
@@ -235,7 +235,7 @@ def evaluated(library, layer, inputs):
         if tensor.is_floating_point():
             tensor.requires_grad_()
     seed(library, 3)
-    given = [x.clone() if hasattr(x, "clone") and x.is_floating_point() else x for x in inputs]  # some work in place
+    given = [x.clone() if hasattr(x, "clone") and x.is_floating_point() else x for x in inputs]  # for in-place layers
     output = layer(*given)
     total = 0
     for i, part in enumerate(leaves(output)):

@@ -23,7 +23,7 @@ OPTIMIZERS = [
     info
     for info in optim_db
     if hasattr(candidate.optim, info.optim_cls.__name__)
-    and info.optim_cls is not torch.optim.SparseAdam  # takes sparse gradients: see test_sparse
+    and info.optim_cls is not torch.optim.SparseAdam  # `test_sparse` tests this optimizer, which needs sparse gradients
 ]
 
 
@@ -109,13 +109,13 @@ def test_refusals(info):
         convert = Converter(candidate)
         module = kind(*convert(built.args), **convert(built.kwargs))
         if "dtype" not in built.kwargs and any(True for _ in module.parameters()):
-            module = module.double()  # the mistake may be the dtype of the module's only argument
+            module = module.double()  # the module must have the dtype of the inputs, unless the sample sets the dtype
         return called is None or module(*convert(called.args), **convert(called.kwargs))
 
     for error in errors:
         sample = error.module_error_input
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # about future meanings of Python's expressions
+            warnings.simplefilter("ignore", FutureWarning)  # Python warns of future meanings of regular expressions
             expected = re.compile(error.error_regex)
         with pytest.raises(error.error_type, match=expected):
             build_and_call(sample.constructor_input, sample.forward_input)
@@ -147,7 +147,7 @@ def test_optimizers(info):
             try:
                 for _ in range(5):
                     optimizer.step(closure)
-            except AssertionError as error:  # no step is captured on a CPU
+            except AssertionError as error:  # a CPU cannot capture steps
                 results.append(([], str(error)))
                 continue
             results.append(([to_array(param) for param in params], plain(repr(optimizer))))

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 TESTS = Path(__file__).parents[2]
-# Tests of internals, and of calls that PyTorch refuses, or whose arguments it changes (rates in tensors).
+# Tests of internal names, and of calls that PyTorch refuses or that change PyTorch's arguments (rates in tensors).
 OURS = (
     "test_a_module_without_hooks_calls_forward_at_once",
     "test_soft_margin_loss_of_complex_scores",
@@ -17,7 +17,7 @@ OURS = (
 
 
 def of_pytorch(name):
-    """The tests of a module, with PyTorch in adjoint's place."""
+    """Return the tests of a module, with PyTorch in place of adjoint."""
     path = TESTS / name
     source = path.read_text(encoding="utf-8")
     assert "import adjoint as torch\n" in source

@@ -1,4 +1,4 @@
-"""Recurrent networks over packed sequences: outputs, final states and gradients are PyTorch's."""
+"""The outputs, final states and gradients of recurrent networks over packed sequences are PyTorch's."""
 
 import numpy
 import pytest

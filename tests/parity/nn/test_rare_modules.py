@@ -141,7 +141,7 @@ def test_recurrent_layers_as_functions(name, biases, bidirectional):
 
 
 def test_recurrent_layers_refuse_other_arguments():
-    """PyTorch writes outside of its memory for some of these arguments."""
+    """Some of these arguments make PyTorch write outside of its memory."""
     input, state, weights = adjoint.ones(5, 2, 3), adjoint.zeros(1, 2, 4), [adjoint.ones(16, 3), adjoint.ones(16, 4)]
     options = (False, 1, 0.0, False, False, False)
     with pytest.raises(RuntimeError, match="lstm expects two hidden states"):
@@ -154,7 +154,7 @@ def test_recurrent_layers_refuse_other_arguments():
         adjoint.gru(input, state)
 
 
-# --- products of groups
+# --- groups of options
 
 
 GROUPED = {

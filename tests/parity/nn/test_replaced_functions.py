@@ -1,4 +1,4 @@
-"""Modules and functions call the replacement of a function of `nn.functional`. Counters of operations rely on this."""
+"""Modules and functions call the replacement of a function of `nn.functional`. Libraries that count operations depend on this."""
 
 import inspect
 import itertools

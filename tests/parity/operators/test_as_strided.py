@@ -16,7 +16,7 @@ ODD = [-1, -2, 2**40, 2**61, 2**62, 2**63 - 2]
 
 
 def geometry(rng):
-    """Draw a size, strides and an offset, some of which fit no storage."""
+    """Draw a size, strides and an offset. Some draws fit no storage."""
     odd = 0.15 if rng.random() < 0.5 else 0.0
     pick = lambda usual: rng.choice(ODD) if rng.random() < odd else rng.choice(usual)
     dims = rng.randrange(4)
@@ -27,7 +27,7 @@ def geometry(rng):
 
 
 def beyond_numpy(size, stride):
-    """Return whether only PyTorch permits such tensors, because sizes are below 0, or steps and counts have more than 64 bits."""
+    """Return whether only PyTorch permits such tensors: sizes are negative, or strides and counts have more than 64 bits."""
     huge = [length for length in size if length]
     odd_size = min(size, default=0) < 0 or math.prod(map(abs, huge)) * 16 >= 2**63
     return (odd_size and 0 in size) or any(step * 16 >= 2**63 for step in stride) or math.prod(huge) * 16 >= 2**63
@@ -66,7 +66,7 @@ CROOKED = ("a transposed array", "every other element", "an expanded array")
 
 
 def outcome(library, way, source, arguments):
-    """Return the outcome of a call: the elements of the tensor and the size of its storage; or the error."""
+    """Return the outcome of a call: the elements of the tensor and the size of the storage, or the error."""
     x = SOURCES[source](library, 6)
     try:
         result = WAYS[way](library, x, *arguments)
@@ -97,7 +97,7 @@ def test_the_same_windows_are_allowed(way, source):
         if beyond_numpy(size, stride) or (way != "as_strided" and too_large(size, stride, offset)):
             continue
         expected = outcome(torch, way, source, (size, stride, offset))
-        if "Stride calculation" in str(expected):  # about strides that no argument contains
+        if "Stride calculation" in str(expected):  # the message is about strides that no argument contains
             continue
         actual = outcome(candidate, way, source, (size, stride, offset))
         assert actual == expected, (size, stride, offset)

@@ -58,7 +58,7 @@ FUNCTIONS |= {f"nn.functional.{name}": _called(f"nn.functional.{name}") for name
     "polygamma 2": lambda library, x: library.polygamma(2, x),
 }
 
-# PyTorch's answers there are wrong, or cancel: the function's name, the order, and at which points.
+# At these points, PyTorch's results are wrong or lose digits: the function, the orders, the points, and the reason.
 WRONG = [
     ("acosh", (1, 2), lambda x: x <= -1, "the function is nan"),
     ("acosh", (1, 2), lambda x: x > 1e100, "a product overflows"),
@@ -86,7 +86,7 @@ WRONG = [
 
 
 def derivatives(library, function, point):
-    """Return the value, the first and the second derivative, as far as they exist."""
+    """Return the value, and the first and the second derivative if they exist."""
     x = library.tensor([point], dtype=library.float64, requires_grad=True)
     found = [function(library, x)]
     for _ in range(2):
@@ -94,7 +94,7 @@ def derivatives(library, function, point):
             break
         try:
             grad = library.autograd.grad(found[-1].sum(), x, create_graph=True, materialize_grads=True)[0]
-        except RuntimeError:  # no second derivative
+        except RuntimeError:  # the function has no second derivative
             break
         found.append(grad)
     return [each.item() for each in found]
@@ -121,7 +121,7 @@ def test_derivatives_agree(name):
     assert not differences
 
 
-# Limits that PyTorch misses, from expansions (NIST Digital Library of Mathematical Functions, chapters 7 and 10).
+# Limits that PyTorch does not compute, from series (NIST Digital Library of Mathematical Functions, chapters 7 and 10).
 LIMITS = {
     "special.i1": {1e-5: (0.5, 3.75e-6), 1e-200: (0.5, 3.75e-201), -1e-200: (0.5, -3.75e-201)},
     "special.i1e": {1e-5: (0.49999000009374946, -0.99998125017499), 1e-200: (0.5, -1.0), -1e-200: (0.5, 1.0)},

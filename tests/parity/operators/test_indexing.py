@@ -1,4 +1,4 @@
-"""Indexing of every kind that NumPy and PyTorch know: read, written, differentiated and through views."""
+"""All kinds of indexing that NumPy and PyTorch support, with reads, writes, derivatives and views."""
 
 import os
 import warnings
@@ -27,12 +27,12 @@ EXAMPLES = settings(
     suppress_health_check=list(HealthCheck),
 )
 
-# An index is described by plain data, (kind, value), and built for either library.
+# Plain data, (kind, value), describes an index, from which each library's index is built.
 Part = tuple[str, Any]
 
 
 def build(module: Any, parts: tuple[Part, ...], bare: bool) -> Any:
-    """Return the index for `module`; `bare` leaves out the tuple around a single part."""
+    """Return the index for `module`. `bare` omits the tuple around a single part."""
     built = tuple(_build(module, kind, value) for kind, value in parts)
     return built[0] if bare and len(built) == 1 else built
 
@@ -173,7 +173,7 @@ def _attempt(run: Any, module: Any) -> tuple[Any, Exception | None]:
 
 
 def _agree(run: Any, case: Any) -> tuple[Any, Any] | None:
-    """Run with both libraries, and return both results, or None if both raise the same type of exception."""
+    """Run a function with both libraries. Return both results, or None if both raise the same type of exception."""
     actual, error = _attempt(run, candidate)
     expected, expected_error = _attempt(run, torch)
     if expected_error is not None:

@@ -1,4 +1,4 @@
-"""Functions of large operands of every kind and layout give PyTorch's results, in its layout."""
+"""Functions of large operands of every kind and layout give PyTorch's results, in PyTorch's layout."""
 
 from collections.abc import Callable
 from typing import Any
@@ -60,7 +60,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-_OF_EQUALS = (("batch_norm", "expanded rows"), ("layer_norm", "expanded columns"))  # rounding over nothing
+_OF_EQUALS = (("batch_norm", "expanded rows"), ("layer_norm", "expanded columns"))  # results are rounding errors
 
 
 @pytest.mark.parametrize(

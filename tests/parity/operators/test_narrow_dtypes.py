@@ -21,7 +21,10 @@ OTHERS = "float32 float64 float16 bfloat16 int64 int32 uint8 bool complex64 comp
 
 
 def numbers(name: str) -> numpy.ndarray:
-    """Return numbers of a dtype: all numbers of a short one; for others, numbers near the borders between short ones."""
+    """Return numbers of a dtype: all numbers of a short dtype.
+
+    For longer dtypes, return numbers near the borders of short numbers.
+    """
     if name in EIGHTHS or name == "uint8":
         return numpy.arange(256, dtype=numpy.uint8)
     halves = numpy.arange(1 << 16, dtype=numpy.uint16)

@@ -1,4 +1,4 @@
-"""Numbers that the dtype of a tensor does not hold: refused, in PyTorch's words, where PyTorch refuses them."""
+"""If PyTorch refuses a number that a tensor's dtype cannot represent, adjoint raises the same error."""
 
 import itertools
 import math
@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "a tensor without dimensions": lambda m, x, number: x.sum(dtype=x.dtype) - number,
 }
 
-_HALF_BOUNDS = ("hardtanh", "threshold", "value of a threshold")  # computed in float32, so that float32 decides
+_HALF_BOUNDS = ("hardtanh", "threshold", "value of a threshold")  # computed in float32, whose range applies
 
 
 def outcome(module: Any, function: Callable[..., Any], kind: str, number: Any, size: int) -> Any:

@@ -12,7 +12,7 @@ from tests.parity.candidate import candidate
 from tests.parity.comparison import is_tensor
 from tests.parity.conversion import from_array, to_array
 
-# They write files or buffers, change settings, describe the library, run given code, or are not functions of arrays.
+# These functions write files or buffers, change settings, describe the library, run given code, or do not use arrays.
 LEFT_OUT = frozenset(
     """add_newdoc add_docstring add_newdoc_ufunc save savez savez_compressed savetxt loadtxt load fromfile fromregex genfromtxt
     seterr seterrcall setbufsize set_printoptions set_string_function show_config show_runtime info test get_include printoptions
@@ -62,7 +62,7 @@ f(x, 3, mode="wrap")
 f(x, a)
 f(a, x)
 """.strip().splitlines()
-# They read a tensor as a sequence, which it is not for PyTorch.
+# These functions read a tensor as a sequence, but PyTorch's tensors are not sequences.
 SEQUENCES = frozenset("bmat broadcast_shapes choose resize".split())
 
 
@@ -81,7 +81,7 @@ def functions():
 
 
 def described(value):
-    """Describe a result without its library: types of containers, shapes, dtypes and elements."""
+    """Describe a result in terms that both libraries share: types of containers, shapes, dtypes and elements."""
     if is_tensor(value):
         return "tensor", *described(to_array(value.detach().resolve_conj()))[1:]
     if isinstance(value, tuple | list):
@@ -117,7 +117,7 @@ def bare(description):
 @pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("function", list(functions()))
 def test_a_function_of_numpy_answers_as_on_pytorchs_tensors(function, others):
-    """If a function refuses PyTorch's tensors, it may accept ours and give the same result as for arrays."""
+    """If a function refuses PyTorch's tensors, it may accept adjoint's tensors and give the same result as for arrays."""
     different = []
     for row, (name, array) in enumerate(ARRAYS.items()):
         for call in CALLS[(row + others) % 2 :: 2]:

@@ -31,8 +31,8 @@ WHOLE = set(KNOWN) | {listed.partition("[")[2].removesuffix("]").replace("-", " 
 
 @cache
 def cases() -> list[Any]:
-    """Return operators, their aspects, and which samples. The quick tier takes two dtypes of each aspect: the first, and another
-    that differs from operator to operator.
+    """Return operators, their aspects, and the part of the samples. The quick tier tests two dtypes in each aspect: the first
+    dtype, and another dtype that depends on the operator.
     """
     found = []
     for number, name in enumerate(samples.operators()):

@@ -38,7 +38,7 @@ UNARY = """
     nn.functional.hardsigmoid nn.functional.tanhshrink
 """.split()
 
-# Functions that need more than the tensor.
+# Functions that need arguments besides the tensor.
 _MORE: dict[str, tuple[Any, ...]] = {
     "softmax_": (0,),
     "cumsum_": (0,),
@@ -52,8 +52,8 @@ _MORE: dict[str, tuple[Any, ...]] = {
     "cummax_": (0,),
 }
 _SQUARE = ("tril_", "trace_")
-# Special cases that PyTorch computes with narrow dtypes (their first power, 2 to their power, bounds, the norm of one number), or
-# refuses in another order.
+# For these special cases (the first power, a power of 2, bounds, the norm of one number), PyTorch computes with narrow dtypes, or
+# checks arguments in another order.
 _BY_CHANCE = re.compile(
     r"(ldexp|pow|clamp|norm|nansum|lerp)\b.*(complex32|float8)|masked_fill .*float8|(complex32|float8).*(\*\* True|\.pow_)"
 )
@@ -77,12 +77,15 @@ def tensor(module: Any, dtype: str, dims: int) -> Any:
 
 
 def disagreements(calls: list[tuple[str, Callable[[Any], Any]]]) -> list[str]:
-    """Return where the two libraries differ. A call for which PyTorch has no kernel may work here."""
+    """Return the differences of the two libraries. A call for which PyTorch has no kernel may succeed in adjoint."""
     found = []
     for words, run in calls:
         one, two = outcome(lambda run=run: run(candidate)), outcome(lambda run=run: run(torch))
         lacking = two == "NotImplementedError" and not one.endswith("Error")
-        lacking = lacking or (one, two) == ("NotImplementedError", "RuntimeError")  # which it is, too
+        lacking = lacking or (one, two) == (
+            "NotImplementedError",
+            "RuntimeError",
+        )  # `NotImplementedError` is a `RuntimeError`
         if one != two and not lacking:
             found.append(f"{words}: {one}, expected {two}")
     return [words for words in found if not (_BY_CHANCE.search(words) and "Error" in words)]
@@ -324,7 +327,7 @@ OF_HALVES = {
 @pytest.mark.parametrize("size", [600, 40000])
 @pytest.mark.parametrize("case", OF_HALVES)
 def test_numbers_with_half_types_to_the_last_bit(case: str, size: int, kind: str) -> None:
-    """Factors and divisors are not rounded to the half type, summands and exponents are."""
+    """Factors and divisors are not rounded to the half type. Summands and exponents are rounded to the half type."""
     results = []
     for library in (torch, candidate):
         x = (library.arange(size, dtype=library.float32) % 599 / 7).to(getattr(library, kind))

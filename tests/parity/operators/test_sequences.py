@@ -1,4 +1,4 @@
-"""Tensors made from, and indexed by, sequences of every kind: arrays of subclasses, buffers, deques, frames' columns."""
+"""Tensors that sequences of every kind create or index: arrays of subclasses, buffers, deques, columns of data frames."""
 
 import pytest
 
@@ -97,8 +97,8 @@ USES = {
     "assignment": "t = torch.arange(9)\nt[v] = 7\nt",
 }
 
-# Elements of lists that ours accepts and PyTorch does not: bfloat16 tensors and NumPy numbers, and floats as integers, truncated
-# like Python's floats. Masks of masked arrays are ignored. Two warnings have the name of the library, or of a type, in them.
+# Only adjoint accepts these elements of lists: bfloat16 tensors and NumPy numbers, and floats as integers, which are truncated as
+# in Python. The library ignores the masks of masked arrays. Two warnings contain the name of the library or of a type.
 DIFFERENT = {
     "masked": {"index", "assignment"},
     "memoryview": {"asarray"},

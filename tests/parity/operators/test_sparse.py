@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 def shown(value):
-    """Return the value as text that both libraries have in common."""
+    """Return the value as text that does not depend on the library."""
     if isinstance(value, (tuple, list)):
         return [shown(item) for item in value]
     return re.sub(r"0x[0-9a-f]+", "0x", str(value))
@@ -111,7 +111,7 @@ VALUES = {
         for name in "abs neg sin tan asin atan sinh tanh asinh atanh sqrt log1p floor ceil trunc round sign sgn erf isnan "
         "isinf signbit deg2rad rad2deg relu square".split()
     ],
-    "expm1": lambda t: s(t, False).double().expm1(),  # in float32 NumPy's last bit depends on the processor
+    "expm1": lambda t: s(t, False).double().expm1(),  # the last bit of NumPy's float32 results depends on the processor
     "unary of csr": lambda t: [getattr(c(t), name)() for name in "abs neg sin sqrt floor relu".split()],
     "pow": lambda t: [s(t, False) ** 2, s(t, False).pow(0.5)],
     "transposed": lambda t: [s(t, False).t(), s(t, False).mT, c(t).t(), c(t).transpose(0, 1), s(t, False).permute(1, 0)],
@@ -432,7 +432,7 @@ def test_files(writer, reader):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_random_matrices(seed):
-    """Tests products, sums and conversions, with repeated coordinates."""
+    """Test products, sums and conversions with repeated coordinates."""
     generator = numpy.random.default_rng(seed)
     rows, columns, count = generator.integers(1, 7, 3)
     indices = numpy.stack([generator.integers(0, rows, count), generator.integers(0, columns, count)])

@@ -1,4 +1,7 @@
-"""No sample of PyTorch's operators makes NumPy warn, not even with special numbers: programs may turn warnings into errors."""
+"""No sample of PyTorch's operators causes a warning of NumPy, even with special numbers.
+
+Programs may turn warnings into errors.
+"""
 
 import warnings
 
@@ -11,9 +14,9 @@ from torch.testing._internal.common_methods_invocations import op_db
 from tests.parity.candidate import candidate
 from tests.parity.conversion import Converter
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # from PyTorch, which creates its samples
+pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch warns while it creates samples
 
-OPS = [op for op in op_db if not op.name.startswith("sparse.")]  # compressed samples, which are not converted
+OPS = [op for op in op_db if not op.name.startswith("sparse.")]  # samples in compressed layouts are not converted
 
 SPECIAL = [float("nan"), float("inf"), -float("inf"), 0.0, 3e38, -1e-40]
 
@@ -58,7 +61,7 @@ def check(op):
                 function(*args, **keywords)
             except Warning:
                 raise
-            except Exception:  # refused in PyTorch's words, which other tests compare
+            except Exception:  # other tests compare the errors
                 continue
 
 

@@ -1,4 +1,4 @@
-"""Functional optimizers have PyTorch's signatures, and change lists as PyTorch's functions and as optimizer classes do."""
+"""Functional optimizers have PyTorch's signatures. They change lists as PyTorch's functions and as the optimizer classes do."""
 
 from __future__ import annotations
 

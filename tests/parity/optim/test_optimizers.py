@@ -1,4 +1,4 @@
-"""Optimizers and schedulers print, refuse, save and step as PyTorch's."""
+"""Optimizers and schedulers agree with PyTorch: printed form, refused arguments, saved states and steps."""
 
 import copy
 import pickle
@@ -70,7 +70,7 @@ def make(library, line, params):
 
 
 def problem(library, dtype):
-    """Return parameters of several shapes, and a function to minimize in which they interact."""
+    """Return parameters of several shapes, and a function to minimize that depends on products of the parameters."""
     random = numpy.random.RandomState(0)
 
     def draw(*shape):
@@ -109,7 +109,7 @@ def assert_equal(actual, expected):
     assert difference is None, difference
 
 
-# After a few steps, the path of L-BFGS depends on rounding, unless errors are very small.
+# After a few steps, the path of L-BFGS depends on rounding errors, unless they are very small.
 TRAJECTORIES = [
     (line, dtype) for line in OPTIMIZERS for dtype in DTYPES if dtype == "float64" or not line.startswith("LBFGS")
 ]
@@ -154,7 +154,8 @@ def test_states_can_be_saved_and_go_on(line):
     resumed = make(candidate, line, other)
     resumed.load_state_dict(pickle.loads(pickle.dumps(saved)))
     train(candidate, resumed, other_loss, 3)
-    # ASGD and NAdam keep numbers in float32 that a loaded state has in the parameters' dtype, here as in PyTorch.
+    # ASGD and NAdam store some numbers in float32. A loaded state contains these numbers in the dtype of the parameters, as in
+    # PyTorch.
     tolerance = 1e-6 if line.startswith(("ASGD", "NAdam")) else 0
     for actual, expected in zip(other, params, strict=True):
         numpy.testing.assert_allclose(to_array(actual), to_array(expected), tolerance)

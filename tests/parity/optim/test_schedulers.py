@@ -178,7 +178,7 @@ seq(a, seq(const, b, 3), 4)
 seq(a, chain(const, b), 4)
 """.strip().split("\n")
 
-# All pairs of schedulers in a nesting: the rates of 15 epochs, continued after seven from states that are saved and loaded.
+# All pairs of schedulers in a nesting, with the rates of 15 epochs. After seven epochs, the states are saved and loaded.
 NESTED = """
 seq = lambda a, b, m: lambda o: S.SequentialLR(o, [a(o), b(o)], [m])
 chain = lambda a, b: lambda o: S.ChainedScheduler([a(o), b(o)])
@@ -214,7 +214,7 @@ def epochs(make):
 @pytest.mark.parametrize("nesting", NESTINGS)
 @pytest.mark.long_cases
 def test_nested_schedulers(nesting, turn):
-    """The quick tier has a third of the pairs for each nesting; three nestings together have all pairs."""
+    """The quick tier tests a third of the pairs for each nesting. Three nestings together test all pairs."""
     first = (NESTINGS.index(nesting) + turn) % 3
     pairs = f"[*itertools.product(parts.items(), repeat=2)][{first}::3]"
     assert_same(f"{SETUP}{NESTED}import itertools\n{{(p, q): epochs({nesting}) for (p, a), (q, b) in {pairs}}}")

@@ -1,19 +1,20 @@
 """Pairs of features around one operator: a program for each, run by both libraries, and compared.
 
     python -m tests.parity.pairs --all                                   # every cell
-    python -m tests.parity.pairs --seconds 20 [--seed 20260131]          # other cells each day
+    python -m tests.parity.pairs --seconds 20 [--seed 20260131]          # different cells each day
     python -m tests.parity.pairs --outer vmap --inner checkpoint --operator exp
 
-An operator (`operators.py`) is a function of tensors. A feature (`features.py`) turns a function of tensors into another, so that
-any two features compose, in either order: `vmap of checkpoint of exp` is a cell, and so is `checkpoint of vmap of exp`.
-`cells.py` runs a cell's function on leaves and backward from its results, and compares values, dtypes, shapes, gradients and
-errors.
+An operator (`operators.py`) is a function of tensors. A feature (`features.py`) turns a function of tensors into another
+function, so any two features can be combined, in either order: `vmap of checkpoint of exp` is a cell, and so is `checkpoint of
+vmap of exp`. `cells.py` runs a cell's function on leaves and backward from its results, and compares values, dtypes, shapes,
+gradients and errors.
 
-If PyTorch refuses a cell and adjoint does not, the definition of the composition decides: each feature has a `meaning`, the same
-function in simpler terms (a loop for `vmap`, nothing for `checkpoint`). The cell must agree with PyTorch's answer when one or
-both features are replaced by their meanings. If PyTorch refuses that too, adjoint must agree with its own answer to the meanings.
-`excuses.py` lists the intended differences, each with a cell that shows it: an excuse that its cell does not need fails a test.
+If PyTorch refuses a cell and adjoint does not, the definition of the composition is the standard: each feature has a `meaning`,
+the same function in simpler terms (a loop for `vmap`, nothing for `checkpoint`). The cell must agree with PyTorch's result for
+the cell in which meanings replace one or both features. If PyTorch refuses the meanings too, adjoint must agree with its own
+result for the meanings. `excuses.py` lists the intended differences, each with a cell that shows it: a test fails if this cell
+does not need the excuse.
 
 A new operator is one line in `operators.py`, a new feature one function in `features.py`: it takes the library, a
-function and its tensors, and returns a tensor or a tuple of tensors. Run both alone, then `--all`.
+function and its tensors, and returns a tensor or a tuple of tensors. Run the new cells alone first, and then `--all`.
 """

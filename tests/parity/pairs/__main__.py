@@ -1,4 +1,4 @@
-"""Run cells, and print the differences that no excuse explains. The exit status is 1 if there are any."""
+"""Run cells, and print the differences that no excuse explains. The exit status is 1 if there are such differences."""
 
 import argparse
 import os

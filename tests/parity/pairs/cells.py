@@ -1,4 +1,4 @@
-"""A cell: one operator within two features, the answers of both libraries, and their difference."""
+"""A cell: one operator within two features, the results of both libraries, and the difference of the results."""
 
 import random
 import re
@@ -17,7 +17,7 @@ from tests.parity.conversion import to_array
 from .features import FEATURES, flat, loss, numbers
 from .operators import OPERATORS
 
-# Relative to the largest number of a tensor, by the digits that the features leave.
+# Tolerances relative to the largest number of a tensor, by the number of digits that the features preserve.
 TOLERANCES = {2: 3e-2, 4: 2e-5, 7: 1e-7}
 
 LARGE = 36_000
@@ -62,7 +62,7 @@ def _distinct(generator: numpy.random.Generator, shape: list[int]) -> numpy.ndar
 
 
 def program(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False)) -> tuple[Any, list[Any]]:
-    """Return a cell's function and its leaves; `plain` names the features to replace by their meanings."""
+    """Return a cell's function and its leaves. `plain` names the features that are replaced by their meanings."""
     features = FEATURES[cell.outer], FEATURES[cell.inner]
     function = partial(OPERATORS[cell.operator].function, library)
     for each, by_meaning in zip(features[::-1], plain[::-1], strict=True):
@@ -76,7 +76,7 @@ def program(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False))
 
 
 def answer(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False)) -> Answer:
-    """Return the library's answer."""
+    """Return the library's result."""
     function, leaves = program(library, cell, plain)
     parts: list[tuple[str, Any]] = []
     with warnings.catch_warnings():
@@ -95,7 +95,7 @@ def answer(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False)) 
 
 @cache
 def first_run(library: Any, name: str) -> None:
-    """Let an operator create its module, once, outside of all features."""
+    """Let an operator create its module once, outside of all features."""
     OPERATORS[name].function(library, *map(library.from_numpy, arrays(name, large=False)))
 
 
@@ -128,7 +128,7 @@ def seen(tensor: Any) -> Seen | None:
 
 
 def difference_of(actual: Seen | None, expected: Seen | None, tolerance: float, *, by_meaning: bool) -> str | None:
-    """Return the difference of two tensors. A meaning does not determine classes, layouts and `requires_grad`."""
+    """Return the difference of two tensors. If the standard is a meaning, do not compare classes, layouts and `requires_grad`."""
     if actual is None or expected is None:
         return None if actual is expected else f"{_shown(actual)}, expected {_shown(expected)}"
     for name in ("dtype", "shape") if by_meaning else ("kind", "dtype", "shape", "layout"):
@@ -196,7 +196,7 @@ AS_PYTORCH, AS_MEANT_BY_PYTORCH, AS_MEANT, REFUSED = "as PyTorch", "as PyTorch a
 
 
 def meanings(cell: Cell) -> Iterator[tuple[bool, bool]]:
-    """Yield the features to replace by their meanings: first none, then one, then both."""
+    """Yield the features to replace by their meanings: first no feature, then one feature, then both."""
     possible = [FEATURES[name].meaning is not None for name in (cell.outer, cell.inner)]
     for outer, inner in ((True, False), (False, True), (True, True)):
         if possible[0] >= outer and possible[1] >= inner:
@@ -204,7 +204,7 @@ def meanings(cell: Cell) -> Iterator[tuple[bool, bool]]:
 
 
 def judge(cell: Cell) -> tuple[str, str | None]:
-    """Return the standard by which the cell was judged, and the difference."""
+    """Return the standard for the cell, and the difference from this standard."""
     expected, actual = answer(torch, cell), answer(candidate, cell)
     difference = answers_differ(actual, expected, tolerance_of(cell))
     if difference is None or expected.error is None or actual.error is not None:
@@ -219,13 +219,13 @@ def judge(cell: Cell) -> tuple[str, str | None]:
 
 
 def differences_from_meanings(cell: Cell, actual: Answer, library: Any) -> list[str | None]:
-    """Return how adjoint's answer differs from a library's answers with features replaced by their meanings."""
+    """Return the difference of adjoint's result from a library's result with features replaced by their meanings."""
     meant = [one for one in (answer(library, cell, plain) for plain in meanings(cell)) if one.error is None]
     return [answers_differ(actual, one, tolerance_of(cell), by_meaning=True) for one in meant]
 
 
 def is_as_meant(cell: Cell) -> bool:
-    """Return whether adjoint agrees with PyTorch's answer to a meaning of the cell or, without one, with its own answer."""
+    """Return whether adjoint agrees with PyTorch's result for a meaning of the cell or, without such a result, with its own."""
     actual = answer(candidate, cell)
     return None in (
         differences_from_meanings(cell, actual, torch) or differences_from_meanings(cell, actual, candidate)

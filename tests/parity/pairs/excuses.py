@@ -1,4 +1,4 @@
-"""Differences that are intended, or that PyTorch does not define, each with its reason."""
+"""Differences that are intended, or that PyTorch does not define, with their reasons."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ def inner_is_derivative(cell: Cell) -> bool:
 class Excuse(NamedTuple):
     """`cell` is a pattern for the name of the cell, `difference` a pattern for the description of the difference.
 
-    `example` is a cell that needs the excuse. `confirmed`, if given, checks that adjoint is right, by PyTorch's answer to a
+    `example` is a cell that needs the excuse. `confirmed`, if given, checks that adjoint is right, by PyTorch's result for a
     meaning of the cell or by finite differences.
     """
 
@@ -39,49 +39,49 @@ EXCUSES = [
     ),
     # PyTorch is wrong
     Excuse(
-        "PyTorch's third derivatives are wrong, and those of forward mode",
+        "PyTorch's third derivatives and its derivatives in forward mode are wrong",
         f"of {MISTAKEN}",
         "^gradient",
         "inference mode of jvp of layer_norm",
         is_derivative,
     ),
     Excuse(
-        "the same, as results",
+        "PyTorch's wrong third derivatives are results of this cell",
         f"of {DIFFERENTIATED} of {MISTAKEN}",
         "^result",
         "jvp of jvp of layer_norm",
         inner_is_derivative,
     ),
     Excuse(
-        "the same, as tangents",
+        "PyTorch's wrong third derivatives are tangents in this cell",
         f"{FORWARD} of .* of {MISTAKEN}",
         "^result",
         "dual numbers of subclass of solve",
         is_as_meant,
     ),
     Excuse(
-        "PyTorch's attention mistakes expanded and overlapping rows",
+        "PyTorch's attention is wrong for expanded and overlapping rows",
         "(expanded|overlapping|large).* of attention$",
         "^result",
         "inference mode of overlapping of attention",
         is_as_meant,
     ),
     Excuse(
-        "transforms of PyTorch reach no other thread",
+        "PyTorch's transforms do not apply in other threads",
         "(vjp|jvp) of another thread",
         "^(result|gradient)",
         "vjp of another thread of transpose",
         is_as_meant,
     ),
     Excuse(
-        "autocast of PyTorch does not reach what vmap takes apart",
+        "PyTorch's autocast does not apply to operators that vmap decomposes",
         "(autocast of vmap|vmap( of the first)? of autocast)",
         "^result \\d+: dtype bfloat16, expected float32",
         "autocast of vmap of the first of attention",
         is_as_meant,
     ),
     Excuse(
-        "within jvp, PyTorch's tensors require no grad, and their gradients are zeros",
+        "within jvp, PyTorch's tensors do not require grad, and gradients are zeros",
         "^jvp of second backward",
         "^result",
         "jvp of second backward of mul",
@@ -95,14 +95,14 @@ EXCUSES = [
         is_as_meant,
     ),
     Excuse(
-        "PyTorch's transforms lose the class of what they return",
+        "PyTorch's transforms lose the class of results",
         "subclass",
         "^result \\d+: kind Tagged, expected Tensor$",
         "vjp of subclass of solve",
         is_as_meant,
     ),
     Excuse(
-        "PyTorch's tangents of elements that share memory share it too",
+        "PyTorch's tangents share memory if the elements of the primal share memory",
         f"overlapping of {FORWARD}",
         "^(result|gradient)",
         "overlapping of jvp of dropout",
@@ -116,7 +116,7 @@ EXCUSES = [
         is_derivative,
     ),
     Excuse(
-        "PyTorch adds up the products of large convolutions in bfloat16",
+        "PyTorch sums the products of large convolutions in bfloat16",
         "(autocast of large|large of autocast) of conv2d$",
         "^gradient 1",
         "large of autocast of conv2d",
@@ -131,55 +131,55 @@ EXCUSES = [
     ),
     # intended differences
     Excuse(
-        "the order in which nested batches draw random numbers",
+        "nested batches draw random numbers in another order",
         "vmap.* of vmap.* of dropout$",
         "^(result|gradient)",
         "vmap of the first of vmap of dropout",
     ),
     Excuse(
-        "which of dimensions is the faster where strides are equal, in which order random numbers are drawn",
+        "if strides are equal, dimensions have another order, in which random numbers are drawn",
         "overlapping.* of dropout$",
         "^(result|gradient)",
         "overlapping of vjp of dropout",
     ),
     Excuse(
-        "a hook that is registered within a transform also sees the backward around it",
+        "a hook that is registered within a transform also runs in the outer backward",
         f"({DIFFERENTIATED} of hooks|hooks of {DIFFERENTIATED})",
         "^(gradient|result)",
         "jvp of hooks of layer_norm",
     ),
     Excuse(
-        "tensors within vmap do not require grad, so that no hook is registered",
+        "tensors within vmap do not require grad, so no hook is registered",
         "vmap.* of hooks of LSTM$",
         "^gradient.*Batching rule not implemented",
         "vmap of the first of hooks of LSTM",
     ),
     Excuse(
-        "no_grad stops the reverse mode that the meaning uses, not forward mode",
+        "no_grad disables reverse mode, which the meaning uses, but not forward mode",
         f"^{FORWARD} of (no grad|inference mode)",
         "^(result|gradient).*by its meaning",
         "dual numbers of no grad of softmax",
     ),
     Excuse(
-        "inference mode stops no forward mode here",
+        "inference mode does not disable forward mode here",
         "^jvp of inference mode",
         "^result",
         "jvp of inference mode of sum",
     ),
     Excuse(
-        "a reentrant checkpoint runs without recording, in which the meaning's gradients are not computed",
+        "a reentrant checkpoint runs without recording, so the meaning has no gradients",
         "^checkpoint reentrant of (second backward|vjp) of attention$",
         "^(result|gradient).*by its meaning",
         "checkpoint reentrant of second backward of attention",
     ),
     Excuse(
-        "the gradients of the two biases of a layer are one tensor",
+        "the two biases of a layer have the same tensor as gradient",
         "results changed in place of .* of LSTM$",
         "^result",
         "results changed in place of second backward of LSTM",
     ),
     Excuse(
-        "a sparse gradient becomes dense where an operator has no sparse kernel",
+        "a sparse gradient becomes dense if an operator has no sparse kernel",
         "sparse gradients",
         "^(result|gradient) \\d+: layout strided, expected sparse_coo",
         "checkpoint of sparse gradients of results of addcmul_",
@@ -191,69 +191,69 @@ EXCUSES = [
         "mixed dtypes of mixed dtypes of huber_loss",
     ),
     Excuse(
-        "rows of the results of PyTorch's attention share memory where those of the queries do",
+        "rows of results of PyTorch's attention share memory if the rows of queries share memory",
         "(overlapping of results changed|results changed in place of overlapping).* of attention$",
         "^result",
         "overlapping of results changed in place of attention",
     ),
-    # refusals in other words
+    # errors with other messages
     Excuse(
-        "which of the reasons to refuse a sparse gradient is told",
+        "the errors name different reasons to refuse a sparse gradient",
         "sparse gradients",
         "^raised (Not|Runtime).*expected (NotImplementedError: Could not run|RuntimeError: embedding does not support)",
         "conjugated of sparse gradients of inputs of dropout",
     ),
     Excuse(
-        "PyTorch looks at dtypes in kernels, which tensors on meta and batches do not reach",
+        "PyTorch checks dtypes in kernels, which do not run for meta tensors and batches",
         "(mixed dtypes|autocast|conjugated).*(meta|vmap)|(meta|vmap).*(mixed dtypes|autocast|conjugated)",
         "^raised RuntimeError: (expected (scalar type|m1 and m2)|self and mat2 must|Expected (object of scalar|both inputs))",
         "vmap of mixed dtypes of linear",
     ),
     Excuse(
-        "which of an operator's reasons to refuse complex numbers is told",
+        "the errors name different reasons to refuse complex numbers",
         "conjugated",
         "^raised \\w+: .*(complex|not implemented for 'Complex|Complex(Double|Float) but|Expected tensor for argument #1)"
         ".*, expected \\w+: .*(does not support|not implemented for|use forward AD|weight to be|register_meta|!this_view_meta)",
         "jvp of conjugated of BatchNorm1d",
     ),
     Excuse(
-        "PyTorch notices the mixed dtypes of batch norm too late",
+        "PyTorch detects the mixed dtypes of batch norm too late",
         "mixed dtypes.* of BatchNorm1d$",
         "expected RuntimeError: !needs_dynamic_casting",
         "mixed dtypes of overlapping of BatchNorm1d",
     ),
     Excuse(
-        "the operator without kernel is called by another name",
+        "the errors name different operators without kernel",
         "meta.* of masked$",
         "register_meta function for torch.nonzero",
         "checkpoint reentrant of meta of masked",
     ),
     Excuse(
-        "PyTorch has no LSTM in bfloat16 on all processors",
+        "on some processors, PyTorch has no LSTM in bfloat16",
         "autocast.* of LSTM$",
         "could not create a primitive",
         "mixed dtypes of autocast of LSTM",
     ),
     Excuse(
-        "PyTorch's batching fails in its own words, or for the lack of a rule",
+        "PyTorch's batching raises other errors, or lacks a rule",
         "vmap",
         "expected (MemoryError|RuntimeError: (The expanded size|expand\\(|Batching rule|maybe_level|Either your tensor))",
         "vmap of another thread of BatchNorm1d",
     ),
     Excuse(
-        "files with classes that nobody has allowed are refused in other words",
+        "the errors for files with classes that are not allowed differ",
         "(pickled of subclass|subclass of pickled)",
         "raised UnpicklingError: Weights only load failed",
         "subclass of pickled of mul",
     ),
     Excuse(
-        "PyTorch has no second derivative of attention, and says so first",
+        "PyTorch first raises the error that attention has no second derivative",
         "of attention$",
         "^raised RuntimeError: one of the variables.*expected RuntimeError: derivative for aten::",
         "results changed in place of vjp of attention",
     ),
     Excuse(
-        "PyTorch has no forward mode of attention, and says so first",
+        "PyTorch first raises the error that attention has no forward mode",
         f"{FORWARD}.* of attention$",
         "^raised CheckpointError.*expected NotImplementedError: Trying to use forward AD",
         "jvp of checkpoint of attention",
@@ -272,13 +272,13 @@ EXCUSES = [
         "second backward of subclass of LSTM",
     ),
     Excuse(
-        "tensors made in inference mode within a transform count as captured when they are changed",
+        "changes of tensors from inference mode within a transform are treated as changes of captured tensors",
         f"{DIFFERENTIATED} of inference mode",
         "^raised RuntimeError: During a grad",
         "jvp of inference mode of filled buffer",
     ),
     Excuse(
-        "the error names the operation of the result; PyTorch names a node or a layout that it made inside",
+        "the error names the operation of the result; PyTorch's error names an internal node or layout",
         "results changed in place",
         "^raised RuntimeError: (one of the variables .* inplace operation: ).*, expected RuntimeError: \\1",
         "jvp of results changed in place of cumprod",
@@ -290,7 +290,7 @@ EXCUSES = [
         "meta of mixed dtypes of solve",
     ),
     Excuse(
-        "the error names the library",
+        "the error contains the name of the library",
         "^vmap",
         "is being called inside adjoint",
         "vmap of vjp of mul_ of a view",

@@ -1,8 +1,8 @@
 """Features of the library. Each feature turns a function of tensors into another function.
 
-A feature is `feature(torch, function, *inputs)`: it calls `function` on the inputs, or on tensors made from them, in its own way,
-and returns a tensor or a tuple of tensors. Its `meaning` is the same function in simpler terms, for combinations that PyTorch
-refuses.
+A feature is `feature(torch, function, *inputs)`: it applies `function` to the inputs, or to tensors that it creates from the
+inputs, and returns a tensor or a tuple of tensors. Its `meaning` is the same function in simpler terms, for combinations that
+PyTorch refuses.
 """
 
 import copy
@@ -53,7 +53,7 @@ def numbers(torch: Any, like: Any, shift: float = 0.0) -> Any:
 
 
 def loss(torch: Any, results: Any) -> Any:
-    """Return a weighted sum of all elements of the results that depend on leaves, or None if none does."""
+    """Return a weighted sum of all elements of the results that depend on leaves, or None if no result depends on a leaf."""
     parts = [(result * numbers(torch, result)).sum().real for result in flat(results) if result.requires_grad]
     return sum(parts[1:], parts[0]) if parts else None
 
@@ -67,7 +67,7 @@ def gradients(torch: Any, results: Any, inputs: Any, **options: bool) -> tuple[A
 
 
 def same(torch: Any, f: Function, *x: Any) -> Any:
-    """The meaning of a feature that changes no values: the function itself."""
+    """Compute the meaning of a feature that changes no values, which is the function itself."""
     return f(*x)
 
 
@@ -79,7 +79,7 @@ def elsewhere(torch: Any, f: Function, x: Any, move: Function = lambda tensors: 
 
 
 def leaves_of_their_own(torch: Any, f: Function, *x: Any) -> Any:
-    """The meaning of features that move leaves."""
+    """Compute the meaning of features that move leaves."""
     return elsewhere(torch, f, x)
 
 
@@ -87,7 +87,7 @@ def leaves_of_their_own(torch: Any, f: Function, *x: Any) -> Any:
 
 
 def embed(torch: Any, tensor: Any, *, sparse: bool) -> Any:
-    """Return all rows, each once."""
+    """Return all rows of a table by a lookup that gives a sparse gradient."""
     if tensor.dim() != 2:
         rows = torch.arange(tensor.shape[0], device=tensor.device) if tensor.dim() else torch.tensor(0)
         rows = rows.reshape(-1, *[1] * (tensor.dim() - 1)).expand(tensor.shape) if tensor.dim() else rows
@@ -253,7 +253,7 @@ def _with_gradients(torch, f, *x):
 
 @feature(_with_gradients)
 def hooks(torch, f, *x):
-    """Put hooks on inputs (tensor hooks) and results (node hooks)."""
+    """Register tensor hooks on the inputs and node hooks on the results."""
     x = [one * 1 for one in x]
     for one in x:
         if one.requires_grad:
@@ -283,7 +283,7 @@ def hooks_of_leaves(torch, f, *x):
 
 
 def _half_of_it(torch: Any, tensor: Any) -> Any:
-    """Return the factor 2 where the last index is 0, else 1."""
+    """Return factors: 2 for elements whose last index is 0, and 1 for other elements."""
     ones = torch.ones(tensor.shape[-1:], device=tensor.device)
     return torch.where(torch.arange(tensor.shape[-1], device=tensor.device) == 0, ones * 2, ones).to(tensor.real.dtype)
 
@@ -344,7 +344,7 @@ def mixed_dtypes(torch, f, *x):
 
 @feature(same)
 def subclass(torch, f, *x):
-    name = f"Tagged_{torch.__name__}"  # pickles find the class by its name
+    name = f"Tagged_{torch.__name__}"  # pickles refer to the class by its name
     tagged = globals().setdefault(name, type(name, (torch.Tensor,), {"__module__": __name__}))
     return f(*(one.as_subclass(tagged) for one in x))
 
@@ -403,7 +403,7 @@ def another_process(torch, f, *x):
 
 
 def _serve(torch, f, questions, answers):
-    """Run the other process: it receives and sends tensors in shared memory, and lives until they have arrived."""
+    """Run the other process, which receives and sends tensors in shared memory, and ends after the tensors have arrived."""
     try:
         answer: Any = list(elsewhere(torch, f, questions.get()))
     except Exception as error:

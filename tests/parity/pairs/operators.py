@@ -1,4 +1,4 @@
-"""Operators as functions of tensors, each an example of its family.
+"""Operators as functions of tensors. Each operator is an example of its family.
 
 In shapes, `n` is 3, or some thousands in a large cell. Inputs are float64 leaves with different elements between 0.3
 and 1.7.

@@ -18,7 +18,7 @@ Judged = tuple[Cell, str, str | None]
 
 
 def run(cells: list[Cell], processes: int, end: float) -> Iterator[Judged]:
-    """Yield each cell with its standard and its difference, until the time is up."""
+    """Yield each cell with its standard and its difference, until the time limit."""
     groups = [cells[start : start + TOGETHER] for start in range(0, len(cells), TOGETHER)]
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), prepare) as pool:
         for judged in pool.map(partial(judge_group, end=end), groups):

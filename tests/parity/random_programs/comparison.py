@@ -19,13 +19,13 @@ Choose = Callable[[Sequence[Any]], Any]
 
 _PRELUDE = compile(PRELUDE, "<prelude>", "exec")
 
-# Rounding differs, and many lines amplify it. Single precision anywhere in a program determines its tolerance, because results
-# may have become double since.
+# The libraries round differently, and many lines amplify the differences. Single precision anywhere in a program determines its
+# tolerance, because results may have become double since.
 _DOUBLE, _SINGLE = 1e-8, 1e-4
 
 
 class Explained(NamedTuple):
-    """An accepted difference: it is intended, or PyTorch does not define the case. It ends the program.
+    """An accepted difference, which ends the program. It is intended, or PyTorch does not define the case.
 
     Patterns: `line` for the text of the program, with NAME for the tensor that differs; `difference` for the description of the
     difference; `error` for the errors that PyTorch has raised so far.
@@ -44,7 +44,7 @@ EXPLAINED = [
         r"expected NotImplementedError: .*not implemented for '|does not support automatic differentiation for outputs with",
     ),
     Explained(
-        "PyTorch packs what an operation saves before the operation, which fails, is tried",
+        "PyTorch packs the saved tensors of an operation before the operation fails",
         "failing_pack",
         "expected KeyError: 'pack'",
     ),
@@ -53,29 +53,33 @@ EXPLAINED = [
         "",
         "expected RuntimeError.*don't yet support saved tensor hooks",
     ),
-    Explained("levels of forward mode nest here", "", "expected RuntimeError: Nested forward mode AD is not supported"),
     Explained(
-        "PyTorch takes what a transform returns to depend on the point wherever the point requires grad",
+        "levels of forward mode may be nested here",
+        "",
+        "expected RuntimeError: Nested forward mode AD is not supported",
+    ),
+    Explained(
+        "in PyTorch, results of a transform depend on the point if the point requires grad",
         r"NAME = .*torch.func.",
         "(requires_grad False|is_leaf True), expected",
     ),
     Explained(
-        "PyTorch has no tangents of losses by integers",
+        "PyTorch has no tangents of losses with integer operands",
         r"dual[^Z]*(mse|smooth_l1)_loss\(",
         "^raised nothing, expected RuntimeError: result type Double can't be cast to the desired output type Long",
     ),
     Explained(
-        "the gradient of a mean is one number here",
+        "the gradient of a mean is one expanded number here",
         r"mean\(",
         "^raised RuntimeError: unsupported operation: more than one element of the written-to .*, expected nothing",
     ),
     Explained(
-        "inference tensors may be saved within a transform, whose graph does not outlive it",
+        "a transform may save inference tensors, because its graph does not outlive it",
         r"inference_mode[^Z]*torch\.func\.grad",
         "^raised nothing, expected RuntimeError: Inference tensors cannot be saved",
     ),
     Explained(
-        "a node whose hook has failed has let go of what it saved",
+        "a node whose hook has failed has released its saved tensors",
         "register_hook\\(failing",
         "^raised RuntimeError: Trying to backward through the graph a second time.*, expected KeyError",
     ),
@@ -92,33 +96,33 @@ EXPLAINED = [
         r"not require grad)|AttributeError: 'NoneType' object has no attribute '\w+'), expected nothing",
     ),
     Explained(
-        "PyTorch looks for the dimension of a concatenation of batched numbers, which cannot be concatenated",
+        "PyTorch checks the dimension first when it concatenates batched numbers, which is an error",
         r"vmap.*torch\.cat\(",
         "^raised RuntimeError: zero-dimensional tensor .* cannot be concatenated, expected IndexError: Dimension out of range",
     ),
     Explained(
-        "`data` of an inference tensor set to one that is none, or that of another one to an inference tensor",
+        "`data` changes from an inference tensor to another tensor, or the reverse",
         r"inference_mode[^Z]*NAME\.data = ",
         "is_inference",
     ),
     Explained(
-        "PyTorch's derivative calculates with a boolean operand",
+        "PyTorch's derivative computes with a boolean operand",
         r"atan2|pow|\*\*",
         "^raised nothing, expected RuntimeError: (Negation|Subtraction), the `-` operator",
     ),
     Explained(
-        "the examples of a batch lie in other ways in memory",
+        "the examples of a batch have another memory layout",
         r"vmap.*view\(-1\)",
         "^raised nothing, expected RuntimeError: view size is not compatible",
     ),
     Explained(
-        "that there is no derivative is found where it is needed",
+        "a missing derivative raises an error only if it is needed",
         "//[^Z]*inputs=",
         "^raised nothing, expected RuntimeError: derivative for aten::floor_divide",
     ),
-    Explained("zero to the power of a complex zero", r"pow|\*\*", r"\(complex128\): .*expected .*nan"),
+    Explained("PyTorch's power of zero and a complex zero is nan", r"pow|\*\*", r"\(complex128\): .*expected .*nan"),
     Explained(
-        "a node that no gradient arrives at does not look at what it has saved",
+        "a node without incoming gradient does not check its saved tensors",
         r"Same\.apply",
         "^raised nothing, expected RuntimeError: (one of the variables needed|Trying to backward through)",
     ),
@@ -128,15 +132,21 @@ EXPLAINED = [
         "requires_grad True, expected False|is a view and is being modified inplace",
     ),
     Explained(
-        "two mistakes",
+        "the line contains two mistakes, and the libraries report different ones",
         "",
         "^raised NotImplementedError: .*, expected RuntimeError: (The size of tensor a|output with shape)",
     ),
-    Explained("two mistakes", "func.*index_select", "^raised RuntimeError: index_select.*, expected IndexError"),
     Explained(
-        "single precision, written to double", r"torch.exp\(.*out=NAME", r"\((float64|complex128)\): \[+.*, expected"
+        "the line contains two mistakes, and the libraries report different ones",
+        "func.*index_select",
+        "^raised RuntimeError: index_select.*, expected IndexError",
     ),
-    Explained("detached, it has nothing to retain", r"NAME.detach_\(\)", "retains_grad False, expected True"),
+    Explained(
+        "a result in single precision is written to a double tensor",
+        r"torch.exp\(.*out=NAME",
+        r"\((float64|complex128)\): \[+.*, expected",
+    ),
+    Explained("a detached tensor retains no gradient here", r"NAME.detach_\(\)", "retains_grad False, expected True"),
     Explained("PyTorch detaches nothing in inference mode", "NAME.detach_", "requires_grad False, expected True"),
     Explained(
         "PyTorch detaches nothing in inference mode",
@@ -144,7 +154,7 @@ EXPLAINED = [
         "^raised RuntimeError: Can't detach views in-place.*expected nothing",
     ),
     Explained(
-        "PyTorch fills some results in place, and counts it outside of inference mode",
+        "PyTorch fills some results in place, which increments the version outside of inference mode",
         r"inference_mode[^Z]*NAME = ",
         r"_version 0, expected \d",
     ),
@@ -158,13 +168,15 @@ EXPLAINED = [
         "Inplace update to inference tensor|ZeroDivisionError",
     ),
     Explained(
-        "PyTorch packs what an operation saves before the operation, which fails, is tried",
+        "PyTorch packs the saved tensors of an operation before the operation fails",
         r"  # \w+\Z",
         "^seen .*'pack'",
     ),
-    Explained("the first gradient of a leaf may be copied into its place", r"NAME = .*\.grad$", "_version"),
+    Explained("the first gradient of a leaf may be copied to `grad`", r"NAME = .*\.grad$", "_version"),
     Explained(
-        "two mistakes", "clamp", "^raised (?!nothing).*clamp is not supported for complex types(?!, expected nothing)"
+        "the line contains two mistakes, and the libraries report different ones",
+        "clamp",
+        "^raised (?!nothing).*clamp is not supported for complex types(?!, expected nothing)",
     ),
     Explained(
         "a view made in inference mode has no node in PyTorch",
@@ -172,61 +184,63 @@ EXPLAINED = [
         "expected AttributeError: 'NoneType'",
     ),
     Explained(
-        "PyTorch's derivative of scatter expects an index of the shape of the source",
+        "PyTorch's derivative of scatter expects index and source to have equal shapes",
         r"\.scatter\(",
         "^raised nothing, expected RuntimeError: Function ScatterBackward0 returned an invalid gradient",
     ),
     Explained(
-        "PyTorch finds out by accident that there is no such index",
+        "PyTorch raises another error for the index",
         "index_(fill|copy)_",
         "expected RuntimeError: setStorage",
     ),
     Explained(
-        "fill_diagonal_ is an operator of its own here, and the change of a view in PyTorch",
+        "fill_diagonal_ is an operator here, but a change of a view in PyTorch",
         "fill_diagonal_",
         "grad_fn FillDiagonalBackward0, expected|^raised RuntimeError: a leaf Variable that requires grad .*, expected nothing",
     ),
     Explained(
-        "PyTorch does not count a leaf among what runs when it is the root itself",
+        "in PyTorch, a leaf that is the root is not among the nodes that run",
         "register_multi_grad_hook",
         "^seen .*, expected|A leaf node was passed to _will_engine_execute_node",
     ),
     Explained(
-        "two mistakes", "inference_mode", "^raised RuntimeError: Inplace update to inference.*, expected IndexError"
+        "the line contains two mistakes, and the libraries report different ones",
+        "inference_mode",
+        "^raised RuntimeError: Inplace update to inference.*, expected IndexError",
     ),
     Explained(
-        "gradients that nobody asked for, which PyTorch finds with the others, are shown to hooks there",
+        "PyTorch also computes gradients that are not requested, and passes them to hooks",
         r"torch.(stack|cat|hstack|vstack)[^Z]*grad_fn\.register_hook",
         "^seen None, expected array",
     ),
     Explained(
-        "PyTorch has no derivative by a divisor of integers",
+        "PyTorch has no derivative with respect to an integer divisor",
         "addcdiv",
         "^raised nothing, expected RuntimeError: result type",
     ),
     Explained(
-        "PyTorch finds that there is no derivative before leaves accumulate",
+        "PyTorch detects the missing derivative before leaves accumulate",
         "//",
         "grad tensor.*, expected None",
         "derivative for aten::floor_divide",
     ),
     Explained(
-        "PyTorch takes the gradient it is given for its own, though its memory is that of the leaf, which it then adds to",
+        "PyTorch uses the given gradient without a copy, and then adds to its memory, which the leaf shares",
         r"\.backward\([a-dt]\d*\)",
         r"^[a-d](\.grad)? \(float\d+\): \[",
     ),
     Explained(
-        "PyTorch keeps the gradient of a tensor as it was before it became another view of itself",
+        "PyTorch retains the gradient in the shape that the tensor had before an in-place view",
         r"\bNAME\.retain_grad[^Z]*\bNAME\.(t|swapaxes|transpose|squeeze|unsqueeze)_\(",
         r"\.grad \(",
     ),
     Explained(
-        "another choice of what is saved has the same derivative",
+        "the derivative can be computed from other saved tensors",
         r"polar|cosine_similarity|copysign|addcdiv|logsigmoid|linalg\.(inv|det|solve)\b",
         "^seen (.*'(un)?pack'|array)",
     ),
     Explained(
-        "PyTorch saves the total weight as well",
+        "PyTorch also saves the total weight",
         "cross_entropy",
         r"^seen .*expected \[('pack'|\('pack', array\()",
     ),
@@ -241,97 +255,103 @@ EXPLAINED = [
         r"expected \[*-?0",
     ),
     Explained(
-        "operands of several dtypes, broadcast: PyTorch converts some beforehand",
+        "PyTorch converts some operands before it broadcasts operands of several dtypes",
         r"NAME = .*(addc(mul|div)|_loss)\(",
         "laid out",
     ),
     Explained(
-        "nothing is saved in inference mode, so nothing is watched there",
+        "nodes save no tensors in inference mode, so the context watches none",
         "inference_mode[^Z]*allow_mutation_on_saved_tensors",
         "^raised nothing, expected RuntimeError: Inference tensors do not track version counter",
     ),
     Explained(
-        "linearized by another derivative", r"func\.linearize\(lambda a: \w+\.apply", "must override the setup_context"
+        "`linearize` uses another derivative of the function",
+        r"func\.linearize\(lambda a: \w+\.apply",
+        "must override the setup_context",
     ),
-    Explained("an assertion of PyTorch's own fails", "", "expected RuntimeError: .*INTERNAL ASSERT FAILED"),
+    Explained("an internal assertion of PyTorch fails", "", "expected RuntimeError: .*INTERNAL ASSERT FAILED"),
     Explained(
-        "PyTorch cannot look for nan in batched gradients",
+        "PyTorch cannot search batched gradients for nan",
         "set_detect_anomaly",
         "expected RuntimeError: Batching rule not implemented for aten::item",
     ),
     Explained(
-        "PyTorch makes no tangent for a tensor whose elements share memory",
+        "PyTorch creates no tangent for a tensor whose elements share memory",
         r"torch.func.(jvp|jacfwd|hessian|linearize)",
         "expected RuntimeError: unsupported operation: more than one element of the written-to tensor",
     ),
     Explained(
-        "PyTorch finds no sum of the elements of no examples",
+        "PyTorch cannot sum elements over an empty batch",
         "vmap",
         r"^raised nothing, expected IndexError: select\(\): index 0 out of range for tensor of size \[0",
     ),
     Explained(
-        "PyTorch records no operation on nothing but inference tensors",
+        "PyTorch does not record operations whose operands are all inference tensors",
         r"inference_mode[^Z]*(requires_grad=True|\.data = |grad_enabled\(True|enable_grad)",
         "^raised RuntimeError: Inference tensors cannot be saved.*, expected nothing|requires_grad True, expected False|"
         "^raised nothing, expected RuntimeError: element 0 of tensors does not require grad|"
         "^raised RuntimeError: a leaf Variable that requires grad .*, expected nothing",
     ),
     Explained(
-        "an assertion of PyTorch's own fails", "", r"expected RuntimeError: Expected isFloatingType\(grad.scalar_type"
+        "an internal assertion of PyTorch fails",
+        "",
+        r"expected RuntimeError: Expected isFloatingType\(grad.scalar_type",
     ),
     Explained("PyTorch's node has no class of its own", "unpack_dual", "grad_fn Identity, expected CppFunction"),
     Explained(
-        "PyTorch has no derivative of it in place", "a(sin|cos)h_", "^seen .*'pack'|derivative for 'inplace version of"
+        "PyTorch has no derivative of the in-place form",
+        "a(sin|cos)h_",
+        "^seen .*'pack'|derivative for 'inplace version of",
     ),
-    Explained("what second derivatives save is no promise", r"second\(", "^seen .*'unpack'"),
+    Explained("PyTorch does not define the saved tensors of second derivatives", r"second\(", "^seen .*'unpack'"),
     Explained(
         "PyTorch conjugates the product of two conjugated vectors lazily",
         "@|inner|matmul",
         "is_conj False, expected True",
     ),
-    Explained("PyTorch's library refuses to transform nothing", "fft", "expected RuntimeError: MKL FFT error"),
+    Explained("PyTorch's library refuses to transform empty tensors", "fft", "expected RuntimeError: MKL FFT error"),
     Explained(
-        "whether what has changed is a view of a conjugate, or the conjugate of a view",
+        "the changed tensor is a view of a conjugate in one library, and the conjugate of a view in the other",
         r"conj\(|H\b|adjoint|ifft|_neg_view",
         "grad_fn (Conj|NegView|AsStrided)Backward0, expected (Conj|NegView|AsStrided)Backward0",
     ),
     Explained(
-        "PyTorch takes a view for a leaf whose base got a history after it, until somebody asks for its `grad_fn`",
+        "if the base gets a history later, PyTorch treats its view as a leaf until the program reads `grad_fn`",
         r"^(t\d+) = \w+[.[][^Z]*\n(with [^\n]*: )?\1\b[^\n]*\Z",
         "^raised nothing, expected RuntimeError: a leaf Variable that requires grad is being used in an in-place operation",
     ),
     Explained(
-        "PyTorch gives a leaf whose `data` has another dtype another node, which earlier graphs do not lead to",
+        "if `data` changes the dtype of a leaf, PyTorch creates a new node, which earlier graphs do not contain",
         r"\.data = ",
         "^raised nothing, expected RuntimeError: The differentiated Tensor at index 0 appears to not have been used|"
         r"^raised KeyError: 't\d+', expected nothing",
     ),
     Explained(
-        "PyTorch sums gradients to the shape that a leaf had when its node was made, here to that when it was used",
+        "PyTorch sums gradients to the leaf's shape at the creation of its node; here, to the shape at its use",
         r"\bNAME\.data = ",
         r"\.grad \(\w+\): \[",
     ),
     Explained(
-        "NumPy's words for a leaf that has another shape than when it was used",
+        "the error has NumPy's words if the shape of a leaf has changed since its use",
         r"\.data = ",
         "^raised ValueError: operands could not be broadcast together .*, expected RuntimeError: The size of tensor a",
     ),
     Explained(
-        "the arguments of a checkpoint are computed with again, not only looked at",
+        "here a checkpoint computes with its arguments again; PyTorch only checks them",
         r"checkpoint\([^Z]*\.detach_\(",
         "^raised CheckpointError: .*, expected RuntimeError: Trying to use a saved tensor that has been detached in-place",
     ),
     Explained(
-        "an assertion of PyTorch's own fails", "chunk_size", "expected AssertionError: arg_spec must not be None"
+        "an internal assertion of PyTorch fails", "chunk_size", "expected AssertionError: arg_spec must not be None"
     ),
     Explained(
-        "PyTorch forgets the outer of two contexts within each other",
+        "PyTorch forgets the outer of two nested contexts",
         "allow_mutation_on_saved_tensors[^Z]*allow_mutation_on_saved_tensors",
         "^raised nothing, expected AssertionError: Trying to backward outside of the 'allow_mutation_on_saved_tensors'",
         "contexts cannot be nested",
     ),
     Explained(
-        "PyTorch saves a copy of what is changed in place, whose making it has recorded",
+        "PyTorch saves a copy of a tensor that changes in place, and records this copy",
         r"(\w+)\.\w+_\([^Z]*NAME = \1\.grad_fn\._saved_self",
         r"grad_fn \w+, expected CloneBackward0",
     ),
@@ -341,27 +361,27 @@ EXPLAINED = [
         "is_leaf False, expected RuntimeError$",
     ),
     Explained(
-        "PyTorch looks for changes of a view of several where gradients are on, here a transform does too",
+        "PyTorch checks changes of multiple views only if gradients are enabled; here, transforms check them too",
         r"(no_grad|grad_enabled\(False)[^Z]*torch\.func\.",
         r"^raised RuntimeError: Output \d of \w+ is a view and its base or another view .*, expected nothing",
     ),
     Explained(
-        "the same, for a leaf that became another view of itself, and has a gradient of the former shape",
+        "the gradient has the shape that the leaf had before an in-place view",
         r"\.unsqueeze_\(",
         "^raised RuntimeError: output with shape .* doesn't match the broadcast shape .*, expected nothing",
     ),
     Explained(
-        "PyTorch's checkpoint records nothing where it runs again in inference mode",
+        "PyTorch's checkpoint records no nodes if it runs again in inference mode",
         "checkpoint.*use_reentrant=True[^Z]*inference_mode",
         "^raised nothing, expected RuntimeError: none of output has requires_grad=True",
     ),
     Explained(
-        "two mistakes",
+        "the line contains two mistakes, and the libraries report different ones",
         "linearize",
         "^raised ValueError: Expected primal to be floating point .*, expected RuntimeError: only Tensors of floating point",
     ),
     Explained(
-        "two mistakes",
+        "the line contains two mistakes, and the libraries report different ones",
         r"Same\.apply",
         r"^raised IndexError: select\(\): index .*, expected RuntimeError: Output 0 of Same is a view and its base",
     ),
@@ -369,7 +389,7 @@ EXPLAINED = [
 
 
 class LeftOut(NamedTuple):
-    """Lines that are not drawn if their tensors satisfy `condition`."""
+    """Lines that are not drawn if the tensors in the line satisfy `condition`."""
 
     reason: str
     line: str
@@ -377,36 +397,46 @@ class LeftOut(NamedTuple):
 
 
 LEFT_OUT = [
-    LeftOut("memory that others see is resized with it in PyTorch", r"out=|resize_", "any(shared(t) for t in given)"),
+    LeftOut(
+        "in PyTorch, a resize changes memory that other tensors share", r"out=|resize_", "any(shared(t) for t in given)"
+    ),
     LeftOut(
         "PyTorch crashes when such a tensor is then changed in place",
         r"retain_grad|inputs=",
         "any(t.output_nr > 0 for t in given)",
     ),
     LeftOut("random numbers are drawn before or after an error", "dropout", "not given[0].is_floating_point()"),
-    LeftOut("booleans have no negatives", "_neg_view", "given[0].dtype == torch.bool"),
-    LeftOut("memory beyond the tensor", "as_strided", "given[0].numel() < 4 or not given[0].is_contiguous()"),
+    LeftOut("booleans have no negative", "_neg_view", "given[0].dtype == torch.bool"),
     LeftOut(
-        "elements are read after they have been written to",
+        "the view would reach memory outside of the tensor",
+        "as_strided",
+        "given[0].numel() < 4 or not given[0].is_contiguous()",
+    ),
+    LeftOut(
+        "the operation reads elements after writing them",
         r"out=|scatter|index_\w+_\(|addmm_",
         "len(given) < line_names",
     ),
-    LeftOut("which of equal elements is found", "kthvalue|topk", "any(has_ties(t) for t in given)"),
+    LeftOut(
+        "PyTorch does not define which of equal elements is found", "kthvalue|topk", "any(has_ties(t) for t in given)"
+    ),
     LeftOut("rounding decides whether a matrix is singular", "linalg", "singular(given[0])"),
     LeftOut(
-        "PyTorch's derivative of polar is that of a positive absolute value",
+        "PyTorch's derivative of polar assumes a positive absolute value",
         "polar",
         "not given[0].is_complex() and bool((given[0] < 0).any())",
     ),
     LeftOut(
-        "rounding decides which integer",
+        "rounding determines the integer that is written",
         "fill_",
         "any(t.is_floating_point() for t in given) and not all(t.is_floating_point() for t in given)",
     ),
-    LeftOut("the bytes of rounded numbers", r"view\(torch", "not given[0].dtype in (torch.int64, torch.bool)"),
-    LeftOut("the strides of no elements", "view_as_complex|view.torch", "not given[0].numel()"),
     LeftOut(
-        "the gradient that is retained has escaped from a vmap",
+        "the bytes of numbers depend on rounding", r"view\(torch", "not given[0].dtype in (torch.int64, torch.bool)"
+    ),
+    LeftOut("the strides of empty tensors are not defined", "view_as_complex|view.torch", "not given[0].numel()"),
+    LeftOut(
+        "the retained gradient would leave its vmap",
         "is_grads_batched",
         "any(t.retains_grad for t in tensors)",
     ),
@@ -458,7 +488,7 @@ class Run:
         }
 
     def close(self) -> None:
-        """Leave the modes, however the program ended."""
+        """Leave the modes, also if the program has ended with an error."""
         while self.modes.entered:
             with contextlib.suppress(Exception):
                 self.modes.leave()
@@ -467,7 +497,7 @@ class Run:
 
 
 def snapshot(value: Any) -> Any:
-    """Describe a value that a function of the program received, independent of the library."""
+    """Describe a value that a function of the program has received. The description does not depend on the library."""
     if is_tensor(value):
         return values_of(value)
     if isinstance(value, tuple | list):
@@ -484,7 +514,7 @@ def values_of(tensor: Any) -> numpy.ndarray:
 
 
 class Program:
-    """A growing program: both runs of it, and its text so far."""
+    """A growing program: its runs with both libraries, and its text so far."""
 
     def __init__(self, choose: Choose) -> None:
         self.choose = choose
@@ -530,7 +560,7 @@ class Program:
         return None if self.is_left_out(text) else text
 
     def is_left_out(self, line: str) -> bool:
-        """Return whether PyTorch or this comparison does not define the effect of a line."""
+        """Return whether PyTorch or this comparison leaves the effect of a line undefined."""
         tensors = self.expected.tensors()
         given = {name: tensors[name] for name in tensors if re.search(rf"\b{name}\b", line)}
         storages = [tensor.untyped_storage().data_ptr() for tensor in tensors.values()]
@@ -628,7 +658,7 @@ class Program:
         return values_differ(first, second, self.tolerance)
 
     def compare_logs(self) -> str | None:
-        """Compare the calls of the program's functions while a line ran.
+        """Compare the calls of the program's functions during a line.
 
         The order in which an operator saves and reads operands may differ.
         """
@@ -641,7 +671,10 @@ class Program:
         return records_differ(*logs, self.tolerance)
 
     def compare_graphs(self) -> str | None:
-        """Compare all properties of the tensors except values. The access to `grad_fn` makes changed views compute it again."""
+        """Compare all properties of the tensors except values.
+
+        The comparison reads `grad_fn`, because changed views then recompute it.
+        """
         actual, expected = self.actual.tensors(), self.expected.tensors()
         for name in expected:
             for question in QUESTIONS:
@@ -742,7 +775,10 @@ def _same(tensors: dict[str, Any], name: str) -> str:
 
 
 def _layout(tensors: dict[str, Any], name: str) -> Any:
-    """Return strides and offset of views. For new memory, the order of dimensions is not compared if no operand determines it."""
+    """Return the strides and offset of a view.
+
+    For new memory, the order of dimensions is not compared if no operand determines it.
+    """
     tensor = tensors[name]
     if not tensor._is_view() or tensor.numel() < 2:
         return None
@@ -759,13 +795,13 @@ def _tangent(tensors: dict[str, Any], name: str) -> Any:
     module = torch if isinstance(tensors[name], torch.Tensor) else candidate
     try:
         tangent = module.autograd.forward_ad.unpack_dual(tensors[name]).tangent
-    except Exception as error:  # outside of a level
+    except Exception as error:  # the tensor is used outside of its level
         return type(error).__name__
     return None if tangent is None else (str(tangent.dtype), Values(values_of(tangent)))
 
 
 class Values:
-    """Values that count as equal if they are close."""
+    """Values that are equal if they are close."""
 
     def __init__(self, array: numpy.ndarray) -> None:
         self.array = array
@@ -815,7 +851,7 @@ def values_differ(actual: numpy.ndarray, expected: numpy.ndarray, tolerance: flo
         tolerance = 0
     with numpy.errstate(all="ignore"):
         close = numpy.isclose(actual, expected, tolerance, tolerance, equal_nan=True)
-        if expected.dtype.kind == "c":  # infinite when either part is; the other part is left open (C99, annex G)
+        if expected.dtype.kind == "c":  # infinite if one part is; the other part is then undefined (C99, annex G)
             close |= ~numpy.isfinite(actual) & ~numpy.isfinite(expected)
     return None if close.all() else f"{actual.tolist()}, expected {expected.tolist()}"
 

@@ -1,14 +1,14 @@
 """The parts of random programs: the initial tensors, and the lines.
 
-In a line, `{x}`, `{y}` and `{z}` are tensors, `{r}` is the name of the result, and the names of `CHOICES` are replaced
-by one of their values. `{d}` is a dimension and `{i}` an index of `x`. Each group of lines has a condition on `x`, `y`
-and `z` that most random tensors satisfy, so that most programs compute results, and some raise errors.
+In a line, `{x}`, `{y}` and `{z}` are tensors, `{r}` is the name of the result, and each name of `CHOICES` stands for one of its
+values. `{d}` is a dimension and `{i}` an index of `x`. Each group of lines has a condition on `x`, `y` and `z` that most random
+tensors satisfy, so that most programs compute results, and some raise errors.
 """
 
 from typing import NamedTuple
 
 # Both libraries execute this before the program. `log` records the arguments and the order of calls of user functions. `second`
-# and `quiet` exclude what is undefined: the values that formulas of second derivatives save, and the layout of their results.
+# and `quiet` exclude undefined properties: the values that formulas of second derivatives save, and the layout of the results.
 PRELUDE = """
 log, handles, quiet = [], [], []
 
@@ -826,7 +826,7 @@ def _lines(text: str) -> list[Line]:
     return found
 
 
-# The number of entries of a kind determines how often it appears.
+# The number of entries of a kind determines how often this kind is drawn.
 KINDS = [
     *[_lines(MAKING)] * 4,
     *[_lines(VIEWS)] * 4,

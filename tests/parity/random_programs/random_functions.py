@@ -1,9 +1,9 @@
-"""Draw random custom functions, and programs that apply them, as text; run these with both libraries, and compare all visible
-state.
+"""Draw the text of random custom functions and of programs that apply them.
 
-A function may change its inputs, return them, views of them or new tensors, mark outputs in any combination, save
-inputs and outputs, and have a derivative that is right, missing or refused. A program applies it to leaves, results and
-views, in several modes, changes tensors in place before and after, and runs backwards.
+Run the programs with both libraries, and compare all visible state. A function may change its inputs, return them, views of them
+or new tensors, mark outputs in any combination, and save inputs and outputs. Its derivative may be correct, missing or refused. A
+program applies the function to leaves, results and views in several modes. It changes tensors in place before and after, and runs
+backward.
 """
 
 import re
@@ -62,7 +62,7 @@ EXPLAINED = [
 _SAID_ONCE = r"Using backward\(\) with create_graph=True|torch\.jit"
 """Warnings that a process gives once, independently of its programs."""
 
-# The tensors that functions are applied to, besides the leaves.
+# Functions are applied to these tensors and to leaves.
 _MADE = [
     *["a * 2", "b * a", "(a * 2).t()", "(b * 3)[0:2]", "(a * 2).view(-1).view(2, 2)", "a.view(2, 2)", "c.view(2, 2)"],
     *["c.clone()", "a.detach()", "c.t()", "(a * 2).unbind(0)[0]", "(b * 2).chunk(2)[0]", "a * 2 + c", "c * 2"],

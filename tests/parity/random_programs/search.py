@@ -1,8 +1,8 @@
-"""Random programs for a given time, different ones each day.
+"""Run random programs for a given time, with different programs each day.
 
-`python -m tests.parity.random_programs.search [--seconds 60] [--seed 20260131]` runs them. The programs are those of
-`test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and its seed. A
-seed gives the same programs as long as `lines.py` does not change. The exit status is 1 if there is a difference.
+`python -m tests.parity.random_programs.search [--seconds 60] [--seed 20260131]` runs them. The programs are drawn as in
+`test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and its seed. A seed gives
+the same programs as long as `lines.py` does not change. The exit status is 1 if there is a difference.
 """
 
 import argparse
@@ -23,19 +23,17 @@ MOST_STEPS = 20
 
 
 class TimeIsUp(BaseException):
-    """Ends a search at any point. It is not an `Exception`, which Hypothesis would report as a failure. If it ends a repetition
-    of an earlier run, Hypothesis calls the run flaky.
+    """An error that ends a search at any point. It does not derive from `Exception`, because Hypothesis would report it as a
+    failure. If it ends a repetition of an earlier run, Hypothesis calls the run flaky.
     """
 
 
 class Difference(Exception):
-    """Raised if the libraries do not agree."""
+    """The error for libraries that do not agree."""
 
 
 def smallest_difference(seed: int, end: float) -> tuple[str | None, int]:
-    """Return the smallest program found until `end` on which the libraries disagree, or None; and the number of programs that
-    ran.
-    """
+    """Return the smallest program until `end` on which the libraries disagree, or None, and the number of programs that ran."""
     found: list[str] = []
     count = 0
 
@@ -75,7 +73,7 @@ def _size(program: str) -> tuple[int, int]:
 
 
 def search(seed: int, seconds: float) -> int:
-    """Search for `seconds`, and print each difference at once, and return their number."""
+    """Search for `seconds`, print each difference immediately, and return the number of differences."""
     end = time.monotonic() + seconds
     found = programs = 0
     number = seed

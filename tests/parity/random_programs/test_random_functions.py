@@ -1,6 +1,5 @@
-"""Random custom functions that both libraries apply, change in place and differentiate. Each run draws the same functions.
-
-`random_functions.py` draws and compares them.
+"""Random custom functions that both libraries apply, change in place and differentiate. `random_functions.py` draws and compares
+the functions. Each run draws the same functions.
 """
 
 import random

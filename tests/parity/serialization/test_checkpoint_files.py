@@ -37,7 +37,7 @@ def load(module, content, **options):
 
 
 def describe(value):
-    """Describe the value in terms that both libraries have in common."""
+    """Describe the value in terms that both libraries share."""
     if isinstance(value, (torch.Tensor, adjoint.Tensor)):
         plain = to_array(value)
         return {
@@ -113,7 +113,7 @@ PLAIN = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False)
     | st.text(st.characters(exclude_categories=["Cs"]))
-    | st.binary(min_size=1)  # PyTorch cannot read its own file of an empty one
+    | st.binary(min_size=1)  # PyTorch cannot read a file that contains an empty object
     | st.complex_numbers(allow_nan=False)
     | st.builds(bytearray, st.binary(min_size=1)),
     lambda inner: (
@@ -174,7 +174,7 @@ def test_objects_go_both_ways(protocol):
         save(torch, everything(torch), pickle_protocol=protocol),
         save(adjoint, everything(adjoint), pickle_protocol=protocol),
     )
-    if protocol < 4:  # above, names are pickled as strings, of which PyTorch's happen to be the same object more often
+    if protocol < 4:  # newer protocols store equal strings once if they are one object, which depends on the library
         assert pickled(ours) == pickled(theirs)
     assert describe(load(adjoint, theirs)) == describe(everything(torch))
     assert describe(load(torch, ours, weights_only=protocol == 2)) == describe(everything(torch))
@@ -219,7 +219,7 @@ def test_storages():
     assert loaded.tolist() == expected.untyped_storage().tolist()
     loaded = load(torch, save(adjoint, adjoint.tensor([1.0, 2.0]).untyped_storage()), weights_only=True)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "TypedStorage is deprecated", UserWarning)  # PyTorch's, once in a process
+        warnings.filterwarnings("ignore", "TypedStorage is deprecated", UserWarning)  # PyTorch warns once in a process
         assert loaded.tolist() == expected.untyped_storage().tolist()
 
 

@@ -130,7 +130,7 @@ def steps(optimizer):
 
 
 def used(m, kind, source, value):
-    """Use an object of either library, and return the outcome as text."""
+    """Use an object of one library, and return the outcome as text."""
     if kind == "nn":
         state = {} if "Lazy" in source else {name: each.tolist() for name, each in value.state_dict().items()}
         result = [repr(value), state, called(m, source, value)]
@@ -188,7 +188,7 @@ def loaded(m, content, **options):
 
 
 def crossed(source_library, target, value, form):
-    """Return the object after it has been saved by one library and loaded by the other."""
+    """Return the object that one library has saved and the other library has loaded."""
     if form == "file":
         return loaded(target, saved(source_library, value), weights_only=False)
     if form == "old file":
@@ -212,7 +212,7 @@ def expected(m, kind, source):
 
 @cache
 def survives(kind, source, form):
-    """Return whether PyTorch's object is the same after PyTorch has written and read it."""
+    """Return whether PyTorch's object remains the same when PyTorch writes and reads it."""
     try:
         value = crossed(torch, torch, made(torch, kind, source), form)
         return used(torch, kind, source, value) == expected(torch, kind, source)
@@ -261,7 +261,7 @@ def test_values_cross_with_weights_only(source):
         except TypeError:
             assert (
                 first is torch
-            )  # once `torch._dynamo` is imported, PyTorch cannot write layouts and formats of memory
+            )  # after an import of `torch._dynamo`, PyTorch cannot pickle layouts and memory formats
             continue
         outcomes = []
         for library in (first, second):

@@ -85,7 +85,7 @@ if __name__ == "__main__":
 
 
 def count_of_pytorch():
-    """Return how many tests PyTorch collects from the program."""
+    """Return the number of tests that PyTorch collects from the program."""
     module = types.ModuleType("program_of_tests")
     exec(PROGRAM, module.__dict__)
     return unittest.TestLoader().loadTestsFromModule(module).countTestCases()
@@ -98,7 +98,7 @@ def test_a_test_file_runs_to_its_end_and_has_as_many_tests(tmp_path):
     helpers.parent.mkdir(parents=True)
     helpers.symlink_to(Path(torch.__file__).parent / "testing" / "_internal")
     names = {**os.environ, "PYTHONPATH": str(Path(adjoint.__file__).parents[1])}
-    names.pop("CI", None)  # with it PyTorch's helpers write reports by a package of their own
+    names.pop("CI", None)  # with this variable, PyTorch's helpers write reports with another package
     command = [sys.executable, "-m", "adjoint", "run", "program.py"]
     ran = subprocess.run(command, cwd=tmp_path, env=names, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr

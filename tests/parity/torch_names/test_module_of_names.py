@@ -1,4 +1,4 @@
-"""The modules of classes and functions are PyTorch's, and every public path to PyTorch's object leads to ours.
+"""Classes and functions have PyTorch's modules, and every public path to an object of PyTorch leads to an object of adjoint.
 
 `missing_places.txt` lists the missing places, with the reasons. `python -m tests.parity.torch_names.test_module_of_names`
 writes it again.
@@ -34,24 +34,24 @@ MORE = """
 REASONS = (
     (r"torch(\.\w+)*\.torch", "a module's own import of the package"),
     (r"torch\.(cuda|mps|mtia|xpu|accelerator)\b.*", "there is only the CPU"),
-    (r"torch\.(backends)\b.*", "it concerns a library that is not used"),
+    (r"torch\.(backends)\b.*", "it belongs to a library that adjoint does not use"),
     (r"torch\.(ao|quantization|nn\.(intrinsic|qat|quantizable|quantized))\b.*", "there are no quantized tensors"),
     (
         r"torch\.(export|package|monitor|numa|jit|classes|fx\.(passes|experimental|config))\b.*",
-        "PyTorch's own machinery",
+        "it is internal to PyTorch",
     ),
     (
         r"torch\.(utils\.(cpp_\w+|file_baton|backend_registration|throughput_benchmark|data\.(datapipes|graph\w*)))\b.*",
-        "PyTorch's own machinery",
+        "it is internal to PyTorch",
     ),
-    (r"torch\.distributed\b.*", "its processes are MPI's"),
-    (r"torch\.profiler\b.*|torch\.autograd\.profiler\w*\b.*", "the profiler is one of Python calls"),
+    (r"torch\.distributed\b.*", "MPI starts and connects the processes"),
+    (r"torch\.profiler\b.*|torch\.autograd\.profiler\w*\b.*", "the profiler records Python calls only"),
 )
-"""Patterns of full names, before those of `adjoint.missing`."""
+"""Patterns of full names. They have priority over the patterns of `adjoint.missing`."""
 
 
 def modules():
-    """Return PyTorch's public modules down to three levels, by their names."""
+    """Return the names of PyTorch's public modules, down to three levels."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in MORE:
@@ -64,7 +64,7 @@ def is_pytorchs(value):
     """Return whether a class, a function or a module is PyTorch's, and not imported from another library."""
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] == "torch"
-    if value is torch.hub.tqdm:  # PyTorch has a class of its own where the library is not installed
+    if value is torch.hub.tqdm:  # PyTorch defines a class if the library is not installed
         return False
     if isinstance(value, (type, FunctionType, BuiltinFunctionType)):
         return str(getattr(value, "__module__", None)).partition(".")[0] in ("torch", "None")
@@ -91,7 +91,7 @@ def ours(name):
 
 
 def missing():
-    """Return PyTorch's public names that are missing here, by module."""
+    """Return the public names of PyTorch that adjoint lacks, by module."""
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -108,7 +108,7 @@ def missing():
 
 
 def lines():
-    """Return the lines of the list: the names for each module and reason."""
+    """Return the lines of the list, with the missing names for each module and reason."""
     for module, names in missing().items():
         by_reason = {}
         for name in names:
@@ -144,9 +144,9 @@ def is_global(value):
 
 OTHERWISE = re.compile(
     r"torch\.("
-    r"distributed\b.*|"  # there are other classes, of MPI
-    r"(cuda|backends)\b.*|"  # one function refuses in place of several
-    r"(futures\.Future|jit\.\w*\.?ScriptModule|storage\.UntypedStorage|multiprocessing\.spawn\.ProcessContext)|"  # one is two
+    r"distributed\b.*|"  # adjoint has other classes, for MPI
+    r"(cuda|backends)\b.*|"  # one function replaces several functions that raise errors
+    r"(futures\.Future|jit\.\w*\.?ScriptModule|storage\.UntypedStorage|multiprocessing\.spawn\.ProcessContext)|"  # split
     r"onnx\.(OperatorExportTypes|TrainingMode)|utils\.weak\..*|"
     r"(fx\.(node|_symbolic_trace)|library)\..*|"
     r"transforms\..*|nn\.functional\.grouped\..*|autograd\.grad_mode\.is_(multithreading|view_replay)_enabled"
@@ -182,7 +182,7 @@ def test_everything_is_pickled_by_its_name():
 
 
 def test_pytorch_finds_what_ours_says():
-    """PyTorch has an object under each name that our pickles contain."""
+    """PyTorch has an object under each name in adjoint's pickles."""
     failed = set()
     for path, _, mine in pairs():
         module, name = mine.__module__.replace("adjoint", "torch", 1), mine.__qualname__

@@ -1,4 +1,4 @@
-"""Further public functions and layers, compared with PyTorch's own."""
+"""Further public functions and layers, compared with PyTorch's."""
 
 import warnings
 

@@ -1,4 +1,7 @@
-"""Forward mode compared with PyTorch: the tangents of results, for PyTorch's sample inputs and the same tangents of arguments."""
+"""Forward mode compared with PyTorch.
+
+For PyTorch's sample inputs and equal tangents of arguments, the tangents of results agree.
+"""
 
 import itertools
 import warnings
@@ -18,7 +21,7 @@ from tests.parity.candidate import seed
 from tests.parity.comparison import results_differ, tensors_in
 from tests.parity.conversion import from_array, to_array
 
-# Some samples of PyTorch's are made by a function that it calls deprecated.
+# PyTorch creates some samples with a deprecated function.
 pytestmark = pytest.mark.filterwarnings("ignore:torch.qr is deprecated:UserWarning")
 
 FORWARD = {module: importlib.import_module(f"{module.__name__}.autograd.forward_ad") for module in (adjoint, torch)}
@@ -58,7 +61,7 @@ def cases() -> list[tuple[str, Any]]:
 
 
 def tangent_like(module: Any, tensor: Any) -> Any:
-    """Return the same tangent in either library."""
+    """Return a tangent that is the same in both libraries."""
     array = to_array(tensor)
     generator = numpy.random.default_rng(array.size)
     values = generator.standard_normal(array.shape)
@@ -104,11 +107,13 @@ def steps(tensor: Any) -> list[int]:
 
 def differs(op: Any, sample: samples.Sample) -> str | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning of PyTorch, once in a process, would count as an error
+        warnings.simplefilter(
+            "ignore"
+        )  # PyTorch gives some warnings once in a process, which pytest would turn into errors
         expected = tangents(torch, samples.function(op, torch), sample)
         found = tangents(adjoint, samples.function(op, adjoint), sample)
     if isinstance(expected, Exception):
-        return None  # errors of PyTorch are compared elsewhere
+        return None  # other tests compare the errors
     if isinstance(found, Exception):
         return f"raised {type(found).__name__}: {str(found)[:300]}"
     for (primal, tangent), (wanted_primal, wanted) in zip(found, expected, strict=True):
@@ -129,7 +134,7 @@ def differs(op: Any, sample: samples.Sample) -> str | None:
 @pytest.mark.parametrize(("name", "dtype"), cases(), ids=lambda part: str(part).removeprefix("torch."))
 @pytest.mark.one_each("name")
 def test_tangents_agree(name: str, dtype: Any, others: bool) -> None:
-    """Each case has every second sample, or all samples if some are known to differ."""
+    """Each case tests every second sample, or all samples if known differences exist."""
     if others and name in DIFFERENT:
         pytest.skip("the whole has them")
     op = samples.operators()[name]

@@ -1,4 +1,4 @@
-"""Function transforms composed with each other, with in-place changes and modes: values and errors."""
+"""Compositions of function transforms, also with in-place changes and modes: values and errors."""
 # ruff: noqa: E501
 
 from textwrap import dedent

@@ -1,7 +1,7 @@
 """Tangents of custom functions that return views.
 
-PyTorch loads its decompositions for these, with a warning once per process. These tests run after the tests of forward
-mode, which would otherwise treat this warning as an error of PyTorch.
+For these functions, PyTorch loads decompositions, and warns once per process. The tests run after the tests of forward mode,
+which otherwise treat this warning as an error of PyTorch.
 """
 # ruff: noqa: E501
 

@@ -15,15 +15,14 @@ from adjoint.transforms.tree import tree_unflatten as unflatten
 from tests.parity import samples
 from tests.parity.conversion import to_array
 
-# Some samples of PyTorch's are made by a function that it calls deprecated.
+# PyTorch creates some samples with a deprecated function.
 pytestmark = pytest.mark.filterwarnings("ignore:torch.qr is deprecated:UserWarning")
 
 MOST = 6
 EXAMPLES = 3
 
-# Nothing to compare: random numbers, uninitialised memory, results that are no tensors or have as many elements as values say,
-# offsets that count from the start of all examples' memory, functions that look at values, sparse tensors, statistics without
-# elements.
+# These cannot be compared: random numbers, uninitialised memory, results that are not tensors or whose size depends on values,
+# offsets into the memory of all examples, functions that read values, sparse tensors, statistics without elements.
 LEFT_OUT = frozenset(
     """
     allclose equal item nonzero argwhere masked_select unique unique_consecutive multinomial normal bernoulli uniform
@@ -48,7 +47,7 @@ def cases() -> list[str]:
 
 
 def examples_of(tensor: Any) -> Any:
-    """Return a stack of `tensor` and of similar tensors with other values."""
+    """Return a stack of `tensor` and similar tensors with other values."""
     if not tensor.is_floating_point():
         return adjoint.stack([tensor] * EXAMPLES)
     return adjoint.stack([tensor * (1 + 0.25 * index) for index in range(EXAMPLES)])
@@ -96,7 +95,7 @@ def differs(op: Any, sample: samples.Sample, gradients: bool = False) -> str | N
                 for number in range(EXAMPLES)
             ]
         except Exception:
-            return None  # what is refused is compared elsewhere
+            return None  # other tests compare errors
         if not all(isinstance(leaf, adjoint.Tensor) for leaf in flatten(expected[0])[0]):
             return None
         dims = tuple(0 if index in mapped else None for index in range(len(leaves)))
@@ -106,7 +105,7 @@ def differs(op: Any, sample: samples.Sample, gradients: bool = False) -> str | N
             if any(
                 words in str(error) for words in ("Batch norm got a batched tensor as input", "called random operation")
             ):
-                return None  # which PyTorch refuses too
+                return None  # PyTorch refuses this too
             return f"mapped over {mapped}: raised {type(error).__name__}: {str(error)[:200]}"
         columns = [flatten(each)[0] for each in expected]
         for place, result in enumerate(flatten(found)[0]):

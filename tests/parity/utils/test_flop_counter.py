@@ -1,4 +1,4 @@
-"""`torch.utils.flop_counter` counts what PyTorch counts, by operator and by module, and prints the same table."""
+"""`torch.utils.flop_counter` gives PyTorch's counts for operators and modules, and prints the same table."""
 
 import pytest
 
@@ -112,7 +112,7 @@ def test_formulas_of_users():
 
 
 def test_groups_count_their_own_operations():
-    """PyTorch multiplies the count of the weight's gradient by the number of groups."""
+    """PyTorch's count for the gradient of the weight is too large by the number of groups."""
     with FlopCounterMode(display=False) as counter:
         adjoint.nn.functional.conv1d(
             random(adjoint, 2, 4, 9), random(adjoint, 6, 2, 3), None, 2, 1, 1, 2
@@ -122,16 +122,19 @@ def test_groups_count_their_own_operations():
 
 
 def test_recurrent_layers_and_attention_count():
-    """PyTorch has no formulas for these on a CPU."""
+    """PyTorch has no formulas for these operators on a CPU."""
     with FlopCounterMode(display=False) as counter:
         adjoint.nn.LSTM(3, 64)(adjoint.ones(5, 2, 3))[0].sum().backward()
     projections, states = 2 * 10 * 3 * 256, 2 * 10 * 64 * 256
-    assert counter.get_total_flops() == 2 * projections + 3 * states  # the input needs no gradient
+    assert counter.get_total_flops() == 2 * projections + 3 * states  # backward skips the gradient of the input
     with FlopCounterMode(display=False) as counter:
         q, k, v = (random(adjoint, 2, 3, 300, 8) for _ in range(3))
         adjoint.nn.functional.scaled_dot_product_attention(q, k, v).sum().backward()
     scores = 2 * 2 * 3 * 300 * 300 * 8
-    assert counter.get_total_flops() in (6 * scores, 7 * scores)  # blocks compute the scores once more
+    assert counter.get_total_flops() in (
+        6 * scores,
+        7 * scores,
+    )  # attention in blocks computes the scores a second time
 
 
 def test_a_mode_can_be_entered_again_but_not_in_a_profile():

@@ -1,4 +1,4 @@
-"""Diffusion by denoising-diffusion-pytorch: a loss trained, and the shape of what it makes."""
+"""Diffusion by denoising-diffusion-pytorch: training, and the shape of the generated images."""
 # kind: models
 # requires: denoising-diffusion-pytorch
 

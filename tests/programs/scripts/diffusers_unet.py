@@ -1,4 +1,4 @@
-"""A small UNet and schedulers of diffusers: training, and images made from noise."""
+"""A small UNet and schedulers of diffusers: training, and generation of images from noise."""
 # kind: models
 # requires: diffusers
 # cases: DDPMScheduler DDIMScheduler DPMSolverMultistepScheduler EulerDiscreteScheduler

@@ -1,4 +1,4 @@
-"""Sparse mappings of entmax, and losses of them."""
+"""Sparse mappings of entmax, and losses that use these mappings."""
 # kind: layers
 # requires: entmax
 

@@ -1,4 +1,4 @@
-"""A loop of one's own with lightning-fabric."""
+"""A handwritten training loop with lightning-fabric."""
 # kind: training
 # requires: lightning-fabric
 

@@ -1,4 +1,4 @@
-"""A Gaussian process fitted by gpytorch, exactly and with inducing points."""
+"""A Gaussian process that gpytorch fits exactly and with inducing points."""
 # kind: mathematics
 # requires: gpytorch
 

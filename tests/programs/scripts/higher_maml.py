@@ -1,4 +1,4 @@
-"""Steps of an inner training differentiated by higher, as meta-learning does."""
+"""Derivatives of an inner training loop by higher, for meta-learning."""
 # kind: training
 # requires: higher
 

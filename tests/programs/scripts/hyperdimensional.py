@@ -1,4 +1,4 @@
-"""Computing with hypervectors, by torch-hd."""
+"""Computations with hypervectors by torch-hd."""
 # kind: mathematics
 # requires: torch-hd
 

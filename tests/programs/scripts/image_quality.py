@@ -1,4 +1,4 @@
-"""Measures of images' quality by piqa, and the networks of lpips without their weights."""
+"""Measures of image quality by piqa, and the networks of lpips with random weights."""
 # kind: inspection
 # requires: piqa lpips
 

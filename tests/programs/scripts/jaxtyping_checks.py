@@ -1,4 +1,4 @@
-"""Shapes and dtypes of tensors checked at calls, by jaxtyping and typeguard."""
+"""Checks of the shapes and dtypes of arguments, by jaxtyping and typeguard."""
 # kind: inspection
 # requires: jaxtyping typeguard
 # ruff: noqa: F722

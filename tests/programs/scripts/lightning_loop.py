@@ -1,4 +1,4 @@
-"""A LightningModule fitted, validated and tested by the Trainer of pytorch-lightning."""
+"""A LightningModule that the Trainer of pytorch-lightning fits, validates and tests."""
 # kind: training
 # requires: pytorch-lightning
 

@@ -1,4 +1,4 @@
-"""Attention to neighbours only, with local-attention."""
+"""Attention to neighbouring positions, by local-attention."""
 # kind: layers
 # requires: local-attention
 

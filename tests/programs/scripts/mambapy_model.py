@@ -1,4 +1,4 @@
-"""A state space model of mambapy, by its parallel scan."""
+"""A state space model of mambapy, computed by a parallel scan."""
 # kind: models
 # requires: mambapy
 

@@ -1,4 +1,4 @@
-"""Volumes changed by torchio, and Fourier sums at places off the grid by torchkbnufft."""
+"""Transforms of volumes by torchio, and Fourier sums at positions between grid points by torchkbnufft."""
 # kind: models
 # requires: torchio torchkbnufft
 

@@ -1,4 +1,4 @@
-"""Flows of normflows and of nflows, trained on points of two moons."""
+"""Flows of normflows and of nflows, trained on points of the two-moons data set."""
 # kind: mathematics
 # requires: normflows nflows
 

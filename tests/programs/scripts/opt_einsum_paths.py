@@ -1,4 +1,4 @@
-"""Contractions by opt_einsum, in the order that it finds."""
+"""Contractions by opt_einsum, in the order that opt_einsum finds."""
 # kind: mathematics
 # requires: opt_einsum
 

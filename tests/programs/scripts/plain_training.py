@@ -1,4 +1,4 @@
-"""A network trained without another library: the program by which the tests try the command."""
+"""A network that is trained without other libraries. The tests use this program to test the command."""
 # kind: training
 # requires: numpy
 

@@ -10,7 +10,7 @@ import torch
 from shown import show, train
 
 torch.manual_seed(0)
-torch.set_default_dtype(torch.float64)  # batch normalization of two images amplifies rounding to visible digits
+torch.set_default_dtype(torch.float64)  # batch normalization of two images amplifies rounding errors to visible digits
 model = getattr(smp, sys.argv[1])("resnet18", encoder_weights=None, in_channels=1, classes=1)
 images = torch.randn(2, 1, 64, 64)
 masks = (images > 0).double()

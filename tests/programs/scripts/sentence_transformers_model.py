@@ -1,4 +1,4 @@
-"""Sentences embedded by a model of sentence-transformers that is made from a configuration, and trained by pairs."""
+"""Embeddings of sentences by a model of sentence-transformers, which is created from a configuration and trained on pairs."""
 # kind: models
 # requires: sentence-transformers
 

@@ -1,10 +1,10 @@
-"""What the programs share: showing tensors in few digits, and some steps of training."""
+"""Functions that the programs share: they show tensors in few digits, and train for some steps."""
 
 import torch
 
 
 def show(label, *values):
-    """Print of each tensor its shape, its norm and its first elements; of everything else what it is."""
+    """Print the shape, the norm and the first elements of each tensor, and the text of other values."""
     print(label, *map(shown, values))
 
 

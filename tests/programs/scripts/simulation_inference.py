@@ -1,4 +1,4 @@
-"""Inference from simulations with sbi: it learns a density of parameters from pairs."""
+"""Inference from simulations by sbi, which learns a density of parameters from pairs of parameters and results."""
 # kind: mathematics
 # requires: sbi
 

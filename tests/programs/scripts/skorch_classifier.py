@@ -1,4 +1,4 @@
-"""A network as a classifier of scikit-learn, by skorch: fitted, in a pipeline, and cross-validated."""
+"""A network as a classifier of scikit-learn, by skorch: training, a pipeline, and cross-validation."""
 # kind: training
 # requires: skorch scikit-learn
 

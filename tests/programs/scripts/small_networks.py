@@ -1,4 +1,4 @@
-"""Networks from packages of one idea: SIREN, equivariant graphs, Perceiver, Kolmogorov-Arnold."""
+"""Networks from small packages: SIREN, equivariant graphs, Perceiver, Kolmogorov-Arnold."""
 # kind: models
 # requires: siren-pytorch egnn-pytorch perceiver-pytorch
 # cases: siren egnn perceiver

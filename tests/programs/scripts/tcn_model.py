@@ -1,4 +1,4 @@
-"""A temporal convolutional network of pytorch-tcn, whole and in a stream."""
+"""A temporal convolutional network of pytorch-tcn, on whole sequences and on a stream."""
 # kind: layers
 # requires: pytorch-tcn
 

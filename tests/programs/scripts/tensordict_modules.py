@@ -1,4 +1,4 @@
-"""Dictionaries of tensors as one, and modules that read and write them, by tensordict."""
+"""Dictionaries of tensors that behave like tensors, and modules that read and write such dictionaries, by tensordict."""
 # kind: models
 # requires: tensordict
 

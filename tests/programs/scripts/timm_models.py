@@ -23,7 +23,10 @@ sizes = {"swin_tiny_patch4_window7_224": {"img_size": 56, "depths": (1, 1, 1, 1)
 sizes |= {"cait_xxs24_224": {"img_size": 32, "depth": 2}, "levit_128s": {"img_size": 224}}
 options = fixed.get(name, sizes.get(name, {"img_size": 32, "depth": 3}))
 
-if name in ("efficientnet_lite0", "densenet121"):  # their training amplifies rounding to visible digits
+if name in (
+    "efficientnet_lite0",
+    "densenet121",
+):  # the training of these models amplifies rounding errors to visible digits
     torch.set_default_dtype(torch.float64)
 torch.manual_seed(0)
 model = timm.create_model(name, num_classes=5, **options)

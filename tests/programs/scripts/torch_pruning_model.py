@@ -1,4 +1,4 @@
-"""Channels removed from a network of torchvision by torch-pruning."""
+"""Removal of channels from a network of torchvision, by torch-pruning."""
 # kind: inspection
 # requires: torch-pruning torchvision
 

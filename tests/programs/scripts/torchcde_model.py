@@ -1,4 +1,4 @@
-"""A controlled differential equation by torchcde, driven by splines through data."""
+"""A controlled differential equation by torchcde, with splines through data as control."""
 # kind: mathematics
 # requires: torchcde
 

@@ -1,4 +1,4 @@
-"""Differential equations solved by torchdiffeq, and gradients by backpropagation and by the adjoint method."""
+"""Solutions of differential equations by torchdiffeq, with gradients by backpropagation and by the adjoint method."""
 # kind: mathematics
 # requires: torchdiffeq
 

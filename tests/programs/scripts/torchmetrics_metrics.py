@@ -1,4 +1,4 @@
-"""Metrics of torchmetrics, over batches and together."""
+"""Metrics of torchmetrics, for single batches and for all batches."""
 # kind: training
 # requires: torchmetrics
 

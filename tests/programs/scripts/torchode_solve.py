@@ -1,4 +1,4 @@
-"""A batch of differential equations solved in parallel by torchode."""
+"""Parallel solution of a batch of differential equations by torchode."""
 # kind: mathematics
 # requires: torchode
 

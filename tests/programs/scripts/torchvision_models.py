@@ -11,7 +11,7 @@ from shown import show, train
 
 name = sys.argv[1]
 torch.manual_seed(0)
-torch.set_default_dtype(torch.float64)  # batch normalization of four images turns rounding into digits
+torch.set_default_dtype(torch.float64)  # batch normalization of four images amplifies rounding errors to visible digits
 model = torchvision.models.get_model(name, weights=None, num_classes=5)
 images, labels = torch.randn(4, 3, 64, 64), torch.tensor([0, 1, 2, 3])
 model.eval()

@@ -1,4 +1,4 @@
-"""A segmentation network and a small vision transformer of torchvision, trained."""
+"""Training of a segmentation network and of a small vision transformer of torchvision."""
 # kind: models
 # requires: torchvision
 

@@ -1,4 +1,4 @@
-"""torchvision.transforms.v2: images, boxes and masks changed together."""
+"""Joint transforms of images, boxes and masks by torchvision.transforms.v2."""
 # kind: models
 # requires: torchvision
 

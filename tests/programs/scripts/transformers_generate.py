@@ -1,4 +1,4 @@
-"""Generation by a small GPT-2: greedy, sampled and by beams; saved and loaded again."""
+"""Text generation by a small GPT-2: greedy, by sampling and by beam search, also after saving and loading."""
 # kind: models
 # requires: transformers
 

@@ -1,4 +1,4 @@
-"""Models of transformers made from small configurations: forward, backward and 20 steps of training."""
+"""Models of transformers that are created from small configurations: forward, backward and 20 steps of training."""
 # kind: models
 # requires: transformers
 # cases: bert gpt2 distilbert roberta electra albert opt llama mistral gpt_neox t5 bart vit resnet convnext clip

@@ -1,4 +1,4 @@
-"""The Trainer of transformers, on a data set of its user's own."""
+"""The Trainer of transformers, with a data set that the program defines."""
 # kind: models
 # requires: transformers accelerate
 
@@ -27,7 +27,7 @@ with tempfile.TemporaryDirectory() as folder:
         seed=0,
     )
     trainer = Trainer(model=model, args=arguments, train_dataset=data, eval_dataset=data)
-    trainer.remove_callback(PrinterCallback)  # which prints times
+    trainer.remove_callback(PrinterCallback)  # this callback prints times
     print("steps", trainer.train().global_step)
     show("loss", trainer.evaluate()["eval_loss"])
     show("predictions", torch.tensor(trainer.predict(data).predictions))

@@ -1,4 +1,4 @@
-"""Codebooks of vector-quantize-pytorch, learnt by averages and by gradients."""
+"""Codebooks of vector-quantize-pytorch, which moving averages or gradients train."""
 # kind: layers
 # requires: vector-quantize-pytorch
 

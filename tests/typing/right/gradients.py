@@ -1,4 +1,4 @@
-"""Gradients by hand: autograd, hooks, custom functions, transforms."""
+"""Explicit gradients: autograd, hooks, custom functions, transforms."""
 
 from typing import Any
 

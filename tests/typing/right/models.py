@@ -1,4 +1,4 @@
-"""Modules of the kinds that people write."""
+"""Typical modules of users' programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors made, converted, indexed and printed."""
+"""Creation, conversion, indexing and printing of tensors."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Mistakes that type checkers find. Each line with `# error` contains a mistake, and no other line does."""
+"""Mistakes that type checkers find. Each line with `# error` contains a mistake. The other lines are correct."""
 
 import adjoint as torch
 import adjoint.nn.functional as F

@@ -1,4 +1,7 @@
-"""Batches from worker processes: the same batches, seeds and errors. Nothing remains after a process dies in any way."""
+"""Batches from worker processes: the same batches, seeds and errors.
+
+No process, file or shared memory remains, however a process ends.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class Rows(data.Dataset):
 
 
 class Inside(data.Dataset):
-    """A dataset whose items describe the worker."""
+    """A dataset whose items are descriptions of the worker."""
 
     def __len__(self):
         return 8
@@ -166,7 +169,7 @@ def test_many_indices_for_a_batch():
 def test_seeds_are_those_of_pytorch():
     torch.manual_seed(5)
     found = list(DataLoader(Inside(), batch_size=None, num_workers=2, shuffle=True))
-    # As PyTorch 2.13 draws them.
+    # PyTorch 2.13 draws these numbers.
     seed = 4095051218741643470
     assert [row[:5] for row in found] == [
         [index, number % 2, 2, seed + number % 2, 1] for number, index in enumerate([4, 6, 1, 7, 5, 3, 2, 0])
@@ -382,7 +385,7 @@ def test_a_timeout():
     start = time.monotonic()
     with pytest.raises(RuntimeError, match="DataLoader timed out after 1 seconds"):
         list(DataLoader(Failing(lambda: time.sleep(3600)), num_workers=1, timeout=1))
-    assert time.monotonic() - start < 5  # a worker whose time is over gets no more to finish its batch
+    assert time.monotonic() - start < 5  # a worker that exceeds the time limit gets no extra time for its batch
 
 
 @pytest.mark.thorough
@@ -409,7 +412,7 @@ def test_what_is_refused():
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Nothing is left behind
+# No remaining processes, files or memory
 
 
 @pytest.mark.thorough
@@ -512,7 +515,7 @@ def test_workers_end_with_a_killed_parent(tmp_path, method, seconds):
 @pytest.mark.thorough
 def test_an_interrupt_ends_all(tmp_path):
     process, pids = started(tmp_path, "[None for _ in iterator]", "fork", "0.01")
-    for pid in (process.pid, *pids):  # as the terminal does
+    for pid in (process.pid, *pids):  # a terminal also signals the whole group
         os.kill(pid, signal.SIGINT)
     _, error = ended(process, pids)
     assert process.returncode == -signal.SIGINT and error.count("Traceback") == 1
@@ -560,7 +563,7 @@ def test_a_forked_process_keeps_the_batch_that_it_has():
         os._exit(0 if torch.equal(batch, expected) and batch.add_(1).sum() == expected.sum() + batch.numel() else 1)
     assert torch.equal(batch, expected)
     del batch
-    rest = sum(1 for _ in iterator)  # the worker fills the memory again
+    rest = sum(1 for _ in iterator)  # the worker writes to the memory again
     os.write(write, b"!")
     assert os.waitpid(child, 0)[1] == 0
     assert rest == 18

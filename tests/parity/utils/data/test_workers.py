@@ -1,4 +1,4 @@
-"""Samplers of several processes, and worker processes: orders, seeds and states of random numbers are PyTorch's."""
+"""Samplers of several processes, and worker processes. Orders, seeds and states of random numbers are PyTorch's."""
 
 from functools import partial
 from itertools import product
