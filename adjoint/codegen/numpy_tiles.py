@@ -20,7 +20,7 @@ from ..kernels.runtime.parallel import parallel_rows
 
 Dtype = numpy.dtype[Any]
 
-TILE_BYTES = parallel.TILE_BYTES // 4
+TILE_BYTES = parallel.TILE_BYTES // 2
 """The number of bytes of a tile of all arrays. Each step of an expression may need additional memory of the size of an array."""
 
 

@@ -144,6 +144,13 @@ def test_clamp(value, low, high):
     assert x.clamp_min(low).clamp_max(high).item() == expected
 
 
+@pytest.mark.parametrize("bounds", [(0.0, None), (None, 0.0), (0.0, 1.0)])
+@pytest.mark.parametrize("size", [3, 50_000])
+def test_a_zero_that_equals_a_bound_of_clamp_keeps_its_sign(size, bounds):
+    x = torch.full((size,), -0.0)
+    assert x.clamp(*bounds).signbit().all() and x.clone().clamp_(*bounds).signbit().all()
+
+
 def test_gradients_of_clamp():
     assert gradients(lambda x: x.clamp(-1, 1), [-2.0, -1.0, 0.0, 1.0, 2.0, NAN]) == [[0, 1, 1, 1, 0, 0]]
     assert gradients(lambda x: x.clamp_min(0), [-1.0, 0.0, 1.0]) == [[0, 1, 1]]

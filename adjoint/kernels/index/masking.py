@@ -122,11 +122,8 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     dtype = self.dtype
     if dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN:
-        least = None if min is None else typed(min, dtype)
-        most = None if max is None else typed(max, dtype)
-        if self.size >= LARGE or LOOPS.every_size:
-            return _limited(self, -math.inf if min is None else min, math.inf if max is None else max)
-        return _limit(self, least, most)
+        bounds = -math.inf if min is None else min, math.inf if max is None else max
+        return _limited(self, *bounds) if LOOPS.takes(self.size, LARGE) else _clipped(self, *bounds)
     else:
         self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):
@@ -156,21 +153,17 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
 _maximum, _minimum = of_any_size(numpy.maximum), of_any_size(numpy.minimum)
 
 
-def _limit(self: Array, least: Any, most: Any, out: Any = None) -> Array:
-    """Return floating-point numbers limited by zero-dimensional arrays of their dtype, one of which may be None."""
-    if least is None:
-        return numpy.minimum(self, most, out=out)
-    return numpy.maximum(self, least, out=out) if most is None else clip(self, least, most, out=out)
+def _clipped(self: Array, least: float, most: float, out: Any = None) -> Array:
+    return clip(self, typed(least, self.dtype), typed(most, self.dtype), out=out)
 
 
 def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
     """Compute `clamp` in place."""
     if self.dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN and (min is not None or max is not None):
-        least = None if min is None else typed(min, self.dtype)
-        most = None if max is None else typed(max, self.dtype)
-        if self.size >= LARGE or LOOPS.every_size:
-            return _limited.overwrite(self, -math.inf if min is None else min, math.inf if max is None else max)
-        return _limit(self, least, most, out=self)
+        bounds = -math.inf if min is None else min, math.inf if max is None else max
+        if LOOPS.takes(self.size, LARGE):
+            return _limited.overwrite(self, *bounds)
+        return _clipped(self, *bounds, self)
     result = clamp(self, min, max)
     if not can_cast(from_numpy(result.dtype), from_numpy(self.dtype)):
         given, wanted = from_numpy(result.dtype).scalar_type, C_NAMES[from_numpy(self.dtype)]
