@@ -48,7 +48,7 @@ def load_libraries() -> tuple[ModuleType, ModuleType]:
 def load_library(name: str) -> ModuleType:
     """Import `adjoint` or `torch`, and let it use two threads.
 
-    The function sets the environment before it imports NumPy, because BLAS reads the environment only once. It removes variables
+    BLAS reads the environment only once, so the function sets variables before it imports NumPy. It removes variables
     that select OpenBLAS's kernels for another processor, because the ratios would otherwise differ from the ratios on users'
     machines.
     """

@@ -274,7 +274,7 @@ class Sent:
 
 
 def link_hook(link: Link, bucket: Any) -> Sent:
-    """Send a bucket over the simulated network, which takes time but no processor."""
+    """Send a bucket over the simulated network. The transfer takes time, but does not use a processor."""
     buffer = bucket.buffer()
     link.free = max(time.perf_counter(), link.free) + 4 * buffer.numel() / link.speed
     return Sent(buffer, link.free)

@@ -72,7 +72,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
 suppress_warnings = [
-    "toc.excluded",  # the page of those lessons
+    "toc.excluded",  # the page of the lessons
     "mystnb.unknown_mime_type",
     "misc.highlighting_failure",  # tracebacks that quote backticks
     "ref.python",  # short names of types in signatures, such as Node, that two modules have

@@ -25,7 +25,7 @@ def place(ratio: float) -> float:
 
 
 def rows(results: list[dict[str, Any]]) -> list[tuple[str, float, float, float]]:
-    """Return name, ratio, lower and upper quartile of each training step, and the medians of the other groups."""
+    """Return the name, ratio and quartiles of each training step, and the medians of the other groups."""
     shown = [
         (row["case"], row["ratio"], row["ratio_low"], row["ratio_high"]) for row in results if row["group"] == "models"
     ]

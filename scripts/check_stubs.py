@@ -1,6 +1,6 @@
 """Compare the type stubs with the package: `python scripts/check_stubs.py`.
 
-mypy's `stubtest` imports the package and compares it with the stubs, which takes a minute or more. Only modules with
+`stubtest` of mypy imports the package, and compares the package with the stubs. This takes a minute or more. Only modules with
 stubs are compared, because mypy checks the other modules. `ON_PURPOSE` lists the intended differences.
 """
 
@@ -22,18 +22,18 @@ ON_PURPOSE = (
     (
         "should be positional-only",
         "",
-        "five functions take their argument by position alone; the stubs also allow its name",
+        "five functions accept their argument only by position; the stubs also allow the name",
     ),
     (
         "runtime parameter",
         "has a default value but stub parameter does not",
         "a missing argument is refused in PyTorch's words",
     ),
-    ("metaclass differs", "", "the typed constructors of old are classes of a metaclass that the stubs leave out"),
+    ("metaclass differs", "", "the older typed constructors are classes with a metaclass that the stubs omit"),
     ('stub does not have parameter "x"', "", "NumPy's names of arguments"),
     ('stub does not have parameter "axis"', "", "NumPy's names of arguments"),
-    ("is not keyword-only", "", "the schema says that it is; the function does not mind"),
-    ('runtime parameter "decimals"', "", "the function tells a number from none"),
+    ("is not keyword-only", "", "the schema requires a keyword; the function also accepts a position"),
+    ('runtime parameter "decimals"', "", "the function distinguishes a number from None"),
 )
 """Two parts of a message, and the reason for the difference."""
 

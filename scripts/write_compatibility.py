@@ -81,7 +81,7 @@ def is_there(owner: object, name: str) -> bool:
             return (error.name or "").partition(".")[0] not in ("", "adjoint")
         except (AttributeError, ImportError, NotImplementedError):
             return False
-        except Exception:  # noqa: BLE001  (a property of tensors raises errors if the class is asked for it)
+        except Exception:  # noqa: BLE001  (some class attributes raise errors)
             return True
 
 

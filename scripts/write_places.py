@@ -3,7 +3,7 @@
 Run the script with the PyTorch version that the package follows. An object of PyTorch and an object of this package correspond if
 a module of each library contains them under the same name. The package then provides each of its objects in all modules in which
 PyTorch has the corresponding object. `places.py` explains the lines. Run `python scripts/write_places.py`, which compares the
-modules that are imported with `import torch`, and those of `MORE`.
+modules that `import torch` imports, and the modules in `MORE`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def own_modules() -> dict[str, ModuleType]:
 
 
 def members(module: ModuleType) -> dict[str, Any]:
-    """Return the contents of a module, without Python's own names and the package itself."""
+    """Return the contents of a module, without the names that Python adds and without the package."""
     found = {}
     for name in dir(module):
         if name != "torch" and not (name.startswith("__") and name.endswith("__")):

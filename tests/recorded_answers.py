@@ -1,6 +1,6 @@
 """Lines of code with PyTorch's answers, recorded in `tests/data/recorded`, so that tests do not need PyTorch. A record looks like
-an interactive session: statements after `>>>`, at the end an expression, then the representation of its value, or `ExceptionType:
-message`. A line `! WarningCategory: message` before that is a warning. The random seed of each record is 0.
+an interactive session. Statements and a final expression follow `>>>`. The value of the expression, or `ExceptionType: message`,
+is on the next line. A line `! WarningCategory: message` before that is a warning. The random seed of each record is 0.
 """
 
 import math
@@ -35,7 +35,7 @@ def read(path: Path) -> list[Record]:
 
 
 def answer(library: Any, statements: tuple[str, ...]) -> str:
-    """Return the answer of `library`, in the form of the records."""
+    """Return the result of `library` in the form of the records."""
     names = {"torch": library, "np": numpy, "inf": math.inf, "nan": math.nan}
     library.manual_seed(0)
     with warnings.catch_warnings(record=True) as caught:

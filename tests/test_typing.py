@@ -1,7 +1,7 @@
 """Type checkers accept correct programs, and report the line of each mistake in wrong programs.
 
-The correct programs are `typing/right`, the examples, and the learn pages of the documentation, which may lack annotations. mypy
-and pyright check them in strict mode, each once for all tests.
+The correct programs are `typing/right`, the examples, and the learn pages of the documentation. The learn pages may lack
+annotations. In strict mode, mypy and pyright check the programs, each once for all tests.
 """
 
 import json

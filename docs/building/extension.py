@@ -56,7 +56,7 @@ def quiet_kernels() -> None:
 def talk_through_files(folder: Path) -> None:
     """Make kernels use sockets in `folder`.
 
-    With ports, kernels of two processes that start at once could choose the same port.
+    Kernels of two processes that start simultaneously could choose the same port.
     """
     construct = AsyncKernelManager.__init__
 

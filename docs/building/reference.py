@@ -72,7 +72,7 @@ def contents(pages: list[str]) -> list[str]:
 
 
 def values(names: list[PublicName]) -> list[str]:
-    """Return a table of the public values that are neither functions nor classes."""
+    """Return a table of the public names that are not functions or classes."""
     rows = [f"   `{public.path}`\t`{repr(public.value)[:90].replace('`', '')}`" for public in names]
     table = [".. csv-table::", "   :delim: tab", "   :header-rows: 1", "", "   name\tvalue", *rows, ""]
     return section("Values", "-", *table) if names else []

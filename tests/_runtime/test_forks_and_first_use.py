@@ -1,4 +1,4 @@
-"""Late imports, attributes computed once, locks held across forks, and functions that interrupts cannot divide."""
+"""Late imports, attributes that are computed once, locks across forks, and functions that interrupts cannot split."""
 
 import os
 import signal
@@ -169,7 +169,7 @@ def test_a_job_that_is_over_keeps_nothing_alive():
 
 
 def test_an_interrupt_of_the_first_comparison_is_not_taken_for_a_missing_method(monkeypatch):
-    """If an error is raised while Python looks up a comparison method, Python believes that the class has no such method."""
+    """If the lookup of a comparison method raises an error, Python treats the class as a class without this method."""
 
     def interrupted(module):
         raise KeyboardInterrupt

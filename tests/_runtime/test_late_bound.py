@@ -1,4 +1,4 @@
-"""The record of late-bound functions. The layer that implements a function sets it once."""
+"""The record of late-bound functions. The layer that implements a function sets the function only once."""
 
 import subprocess
 import sys

@@ -92,7 +92,7 @@ def deep_chain(length):
 
 @pytest.mark.thorough
 def test_a_chain_of_a_million_nodes_records_runs_backward_and_dies():
-    x, y = deep_chain(10)  # the first chain creates objects that are created only once
+    x, y = deep_chain(10)  # the first chain creates permanent objects
     y.backward()
     del x, y
     before = sys.getallocatedblocks()
@@ -277,7 +277,7 @@ TRANSFORMS = {
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transforms_leave_no_cycle(name):
-    TRANSFORMS[name](torch.ones(4, 4))  # the first call creates objects that are created only once
+    TRANSFORMS[name](torch.ones(4, 4))  # the first call creates permanent objects
     gc.collect()
     x = torch.ones(4, 4)
     died = weakref.ref(x)
@@ -312,7 +312,7 @@ def saved_attributes_looked_at(x):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graph_dies_at_once_without_the_collector(name):
     make = GRAPHS[name]
-    make(torch.randn(4, 4, requires_grad=True))  # the first call creates objects that are created only once
+    make(torch.randn(4, 4, requires_grad=True))  # the first call creates permanent objects
     gc.collect()
 
     leaf = torch.randn(4, 4, requires_grad=True)

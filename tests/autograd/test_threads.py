@@ -1,4 +1,4 @@
-"""Threads: modes and hooks belong to one thread, and backward in many threads at once loses no gradient."""
+"""Threads: modes and hooks belong to one thread, and simultaneous backwards in many threads lose no gradient."""
 
 import sys
 import threading

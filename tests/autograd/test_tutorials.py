@@ -206,7 +206,7 @@ def test_higher_derivatives():
 
 
 def test_deep_graph_with_converging_branches():
-    """Each level uses the previous level twice, so there are 2**500 paths from the root.
+    """Each level uses the previous level twice, so the graph has 2**500 paths from the root.
 
     Nevertheless, each node runs only once.
     """

@@ -23,7 +23,10 @@ def univariate():
 
 
 def other(distribution):
-    """Return a distribution of the same class with other parameters, whose support contains the first one's."""
+    """Return a distribution of the same class with other parameters.
+
+    Its support contains the support of the given distribution.
+    """
     moved = {
         D.Binomial: lambda: D.Binomial(distribution.total_count, distribution.probs * 0.7),
         D.Categorical: lambda: D.Categorical(distribution.probs.flip(0)),

@@ -1,7 +1,7 @@
 """Describe sample inputs of operators, and create them for a dtype.
 
-A sample holds the arguments of one call, with tensors as descriptions. Real numbers keep a distance from the multiples
-of 0.5, where many functions have kinks, so that finite differences are smooth.
+A sample holds the arguments of one call, with tensors as descriptions. Many functions have kinks at multiples of 0.5. Samples of
+real numbers keep a distance from them, so finite differences are precise.
 """
 
 import zlib

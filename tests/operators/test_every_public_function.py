@@ -37,7 +37,7 @@ def function(name):
 
 
 def is_declared(function):
-    """Return whether a public function is a declared operator itself."""
+    """Return whether a public function is a declared operator."""
     names = getattr(function, "__globals__", {})
     return "OP" in names and "otherwise" not in names
 

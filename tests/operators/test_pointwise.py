@@ -64,7 +64,7 @@ def test_second_derivatives(name, points):
     try:
         second = gradient(function, points, 2)
     except RuntimeError:
-        second = numpy.zeros(len(points))  # the derivative is constant, so there is no second derivative to test
+        second = numpy.zeros(len(points))  # the derivative is constant, so skip the second derivative
     assert second == pytest.approx(numeric_gradient(slope, points), rel=1e-5, abs=1e-7)
 
 

@@ -1,1 +1,1 @@
-"""Comparison with PyTorch itself. All tests here call PyTorch. They are skipped if PyTorch is not installed."""
+"""Comparisons with PyTorch. All tests here call PyTorch. They are skipped if PyTorch is not installed."""

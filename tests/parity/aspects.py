@@ -28,7 +28,8 @@ from .comparison import (
 from .conversion import from_array, to_array
 from .samples import Sample
 
-# A sample that takes longer counts as a difference. After several such samples, the operator is skipped.
+# The time limit of a sample. A sample that takes longer counts as a difference. After several such samples, the operator is
+# skipped.
 SECONDS = 20
 IDLE = 10
 # The number of samples is multiplied by this factor. An everyday run has the factor 1.

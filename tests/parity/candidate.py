@@ -1,6 +1,7 @@
 """The library that is compared with PyTorch.
 
-`ADJOINT_PARITY_CANDIDATE` may name another module. The value `torch` compares PyTorch with itself, which tests the comparison.
+`ADJOINT_PARITY_CANDIDATE` may name another module. The value `torch` tests the comparison, because it compares PyTorch with
+PyTorch.
 """
 
 import importlib

@@ -153,7 +153,7 @@ class Session:
         self._add(record(list(values)))
 
     def raises(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Show the exception that a call raises, or "nothing" without exception."""
+        """Show the exception that a call raises, or "nothing" if it raises none."""
         try:
             function(*args, **kwargs)
         except Exception as error:  # the comparison covers errors too
@@ -191,7 +191,8 @@ def _is_tensors(value: Any) -> bool:
     return isinstance(value, tuple | list) and any(is_tensor(item) for item in value)
 
 
-# PyTorch saves these attributes of a tensor to create a gradient with the same memory layout. They follow from the tensor itself.
+# PyTorch saves these attributes of a tensor to create a gradient with the same memory layout. They can be computed from the
+# tensor.
 _LAYOUT = ("_sizes", "_strides", "_numel", "_layout", "_options", "_device")
 
 

@@ -130,7 +130,7 @@ _CALLS: dict[str, Callable[[Any], Callable[..., Any]]] = {
 
 
 def _max_pool_backward(module: Any, input: Any, *, return_indices: bool, **options: Any) -> Any:
-    """Return the gradient of ones through a pooling with these options."""
+    """Return the gradient of a pooling with these options for an output gradient of ones."""
     sizes = [options[name] for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode")]
     sizes[1] = sizes[0] if sizes[1] is None else sizes[1]
     kernel, stride, padding, dilation = ([each] * 2 if isinstance(each, int) else list(each) for each in sizes[:4])
@@ -193,7 +193,7 @@ def operators() -> dict[str, Any]:
     """Return the operators to compare: the operators named above, and all others that PyTorch lists and the candidate has."""
     named = frozenset(NAMES)
     skipped = (
-        "polygamma",  # PyTorch takes minutes over large negative arguments
+        "polygamma",  # PyTorch takes minutes for large negative arguments
         "nn.functional.triplet_margin_with_distance_loss",  # the samples contain modules of PyTorch
         "jiterator",
         "to_sparse",  # tests/parity/operators/test_sparse.py

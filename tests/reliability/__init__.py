@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 @dataclass
 class Outcome:
     """The counts of an experiment. `failures`: the descriptions of failures, with their counts. `known`: the counts of listed
-    differences from PyTorch, by reason. These tries count neither as survivals nor as failures. `remarks`: other measurements.
+    differences from PyTorch, by reason. Tries with listed differences do not count as survivals or failures. `remarks`: other
+    measurements.
     """
 
     tried: int = 0

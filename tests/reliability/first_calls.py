@@ -179,7 +179,7 @@ def in_fresh_process(kind: str, count: int) -> Outcome:
 
 @experiment("first calls", tries=400, short=2)
 def first_calls(count: int) -> Outcome:
-    """Eight threads call operators for the first time at once, in fresh processes, at two switch intervals."""
+    """Eight threads simultaneously call operators for the first time, in new processes, at two switch intervals."""
     return in_fresh_process("races", -(-count // 2))
 
 

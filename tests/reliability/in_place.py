@@ -1,4 +1,4 @@
-"""In-place operations that fail change nothing, and do not increment the version.
+"""In-place operations that fail do not change the tensor or increment its version.
 
 Every in-place method and every `out=` receives random arguments of all kinds. Most of these arguments are wrong.
 """
@@ -170,7 +170,7 @@ def _shares(one: Any, two: Any) -> bool:
 
 @experiment("in-place", tries=60_000, short=800)
 def in_place(count: int) -> Outcome:
-    """In-place methods and `out=` with arguments of all kinds: failing calls change nothing, and do not increment the version."""
+    """In-place methods and `out=` with arguments of all kinds: failing calls do not change tensors or increment versions."""
     outcome = Outcome()
     while outcome.tried < count:
         found, end = in_child(lambda: _tries(count, outcome.tried), patience=120)

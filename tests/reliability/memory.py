@@ -1,7 +1,7 @@
 """Wrong sizes, strides and offsets: no tensor reads or writes outside its memory.
 
-Random calls of functions that set sizes on a storage run on memory with canaries before and after the storage. A refused
-call changes nothing. All elements of a created tensor are within its storage, and writing to all of them leaves the
+Random calls of functions that set sizes on a storage run on memory with canaries before and after the storage. A refused call
+does not change the memory. All elements of a created tensor are within its storage, and writing to all of them leaves the
 canaries unchanged.
 """
 
@@ -80,8 +80,8 @@ class Memory:
         return torch.from_numpy(array)
 
     def check(self, tensor: Any) -> None:
-        """Fail unless the elements lie in the storage, the storage lies between the canaries or in new memory, and the canaries
-        are unchanged.
+        """Assert that the elements lie in the storage, that the storage lies between the canaries or in new memory, and that the
+        canaries are unchanged.
         """
         array = tensor._array
         storage = tensor.untyped_storage()

@@ -164,7 +164,7 @@ def _beside(seed: int, chance: random.Random, found: dict[int, list[float]], err
 
 
 def _round(number: int, alone: list[list[float]], outcome: Outcome) -> None:
-    """Train in eight threads at once, and compare the losses of each with the losses of a single thread."""
+    """Train in eight threads simultaneously, and compare the losses of each thread with the losses of a single thread."""
     found: dict[int, list[float]] = {}
     errors: list[str] = []
     chances = [random.Random(f"{number} {seed}") for seed in range(THREADS)]

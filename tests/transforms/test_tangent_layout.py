@@ -1,4 +1,4 @@
-"""Tangents have the same layout in memory as their primals, for views that read the storage itself."""
+"""For views that read storages directly, tangents have the same memory layout as their primals."""
 
 import pytest
 

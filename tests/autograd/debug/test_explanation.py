@@ -204,7 +204,7 @@ def test_more_ways_to_cut_a_path(noted: None) -> None:
     with torch.no_grad():
         torch.mul(w, 2, out=torch.empty(2))  # into another
         torch.zeros(2).copy_(w)  # copied in place
-        w.add_(1)  # which cuts nothing
+        w.add_(1)  # does not cut a path
     w.to(torch.int32)  # in integers
     found = explain(w)
     assert "no_grad)" in found

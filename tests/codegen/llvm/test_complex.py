@@ -41,7 +41,7 @@ def test_complex_functions(name, dtype, monkeypatch):
         other = numpy.random.default_rng(1).permutation(array.reshape(-1)).reshape(array.shape)
         operands = (array, other) if name in ("add", "subtract", "multiply", "divide") else (array,)
         found, expected = _both(getattr(torch, name), *operands, monkeypatch=monkeypatch)
-        if name == "square":  # NumPy's `square` rounds once less, so results differ near overflow
+        if name == "square":  # NumPy's `square` rounds less often, so results differ near overflow
             with numpy.errstate(all="ignore"):
                 expected.real = array.real * array.real - array.imag * array.imag
                 expected.imag = 2 * (array.real * array.imag)

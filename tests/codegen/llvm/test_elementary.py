@@ -54,7 +54,7 @@ def computed(name, *arrays):
 
 
 def ulps(found, exact):
-    """Return errors in units of the last place, or inf where only one of two values is NaN or infinite."""
+    """Return errors in units of the last place, or inf if only one of two values is NaN or infinite."""
     info = numpy.finfo(found.dtype)
     rounded = exact.astype(found.dtype)
     exponent = numpy.frexp(numpy.abs(exact))[1]

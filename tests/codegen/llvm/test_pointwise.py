@@ -214,7 +214,7 @@ def test_complex_numbers_without_compiled_functions_stay_with_numpy(at_every_siz
 
 @pytest.mark.parametrize("name", ["digamma", "erf", "erfinv", "zeta"])
 def test_few_elements_are_compiled_after_many_calls(name, monkeypatch):
-    """For functions that NumPy computes in many calls, one element takes as long as a hundred elements."""
+    """If NumPy needs many calls to compute a function, one element takes as long as a hundred elements."""
     if LOOPS.every_size:
         pytest.skip("everything is compiled")
     monkeypatch.setattr("adjoint.codegen.compiled_pointwise.CALLS", 3 * PIECEWISE_OPERATIONS[name])

@@ -1,4 +1,4 @@
-"""`SyncBatchNorm` gives the results that one process gives for the batches of all processes."""
+"""`SyncBatchNorm` in several processes gives the same results as one process with the batches of all processes."""
 
 import copy
 

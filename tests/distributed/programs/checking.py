@@ -1,4 +1,4 @@
-"""Run the functions `check_...` of a program one by one in all ranks, and print the names of those that pass."""
+"""Run the functions `check_...` of a program one by one in all ranks, and print the names of the passed functions."""
 
 import sys
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Tests of compiled code are skipped where it is off."""
+"""Skip tests of compiled code if compilation is disabled."""
 
 import pytest
 

@@ -64,7 +64,7 @@ def test_products_of_matrices_in_all_layouts(size, kind, threads, monkeypatch):
     rows, depth, columns = size
     generator = numpy.random.default_rng(rows + depth)
     a, b, added = (generator.standard_normal(n).astype(kind) for n in ((rows, depth), (depth, columns), columns))
-    exact = a.astype(numpy.longdouble) @ b.astype(numpy.longdouble)  # takes longer than all products below
+    exact = a.astype(numpy.longdouble) @ b.astype(numpy.longdouble)  # this product takes longer than all products below
     for left in LAYOUTS:
         for right in LAYOUTS:
             a, b = _laid_out(a, left), _laid_out(b, right)

@@ -20,24 +20,24 @@ CALLS = {
 }
 
 REASONS = {
-    "PyTorch names another function, mostly a private one, and not the one that was called": """
+    "PyTorch names another function, mostly a private function, instead of the called function": """
         lu unique unique_consecutive dsmm hsmm saddmm spmm to_dlpack nn.functional.logsigmoid
         nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d
         nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d nn.functional.max_pool1d
         nn.functional.max_pool2d nn.functional.max_pool3d nn.functional.has_torch_function
         nn.functional.has_torch_function_unary nn.functional.has_torch_function_variadic""",
-    "Python counts the arguments of an alias, and says the name of what it stands for": """
+    "Python itself raises the error for an alias, and names the aliased function": """
         clip concatenate divide moveaxis ger row_stack classproperty""",
-    "composed of another function, which names itself": """
+    "the function calls another function, which the error names": """
         allclose nn.functional.upsample nn.functional.upsample_bilinear nn.functional.upsample_nearest""",
-    "PyTorch takes the first argument for `repeats`, or calls the parameter `x`": """
+    "PyTorch treats the first argument as `repeats`, or names the parameter `x`": """
         repeat_interleave special.scaled_modified_bessel_k0 special.scaled_modified_bessel_k1""",
-    "a number of samples is required, which is noticed first": "multinomial",
-    "NumPy and Python say what is no number or no size": "broadcast_shapes scalar_tensor linalg.multi_dot",
-    "an argument that is not read is not looked at": """
+    "the error for the missing number of samples comes first": "multinomial",
+    "NumPy and Python raise the errors for wrong numbers and sizes": "broadcast_shapes scalar_tensor linalg.multi_dot",
+    "the function does not check unused arguments": """
         is_distributed nn.functional.alpha_dropout nn.functional.feature_alpha_dropout""",
     "a size without elements is an invalid argument": "sparse_coo_tensor",
-    "there is no such kernel for processors": "nn.functional.scaled_grouped_mm",
+    "CPUs have no such kernel": "nn.functional.scaled_grouped_mm",
 }
 LISTED = {name for names in REASONS.values() for name in names.split()}
 

@@ -30,17 +30,17 @@ MISTAKEN = {
         (
             "LKJCholesky",
             aspect,
-        ): "of more than two dimensions, correlations have another distribution than the density says"
+        ): "in more than two dimensions, the distribution of correlations does not agree with the density"
         for aspect in ("samples", "expanded", "single")
     },
-    ("VonMises", "moments"): "the variance is of Bessel functions of 7 digits",
-    ("Wishart", "log_prob_gradients"): "the triangle of `scale_tril` that is not read has a gradient",
-    ("Weibull", "moments"): "the mode of a falling density is not its beginning",
+    ("VonMises", "moments"): "the Bessel functions in the variance have 7 digits",
+    ("Wishart", "log_prob_gradients"): "the unused triangle of `scale_tril` has a gradient",
+    ("Weibull", "moments"): "the mode of a decreasing density is wrong",
     ("Weibull", "moments_gradients"): "all moments share a reciprocal, whose graph the first gradient frees",
-    ("Wishart", "samples"): "every sample is found singular, warned of and drawn anew",
-    ("Wishart", "moving_samples"): "every sample is found singular, warned of and drawn anew",
-    ("Wishart", "expanded"): "every sample is found singular, warned of and drawn anew",
-    ("Wishart", "single"): "every sample is found singular, warned of and drawn anew",
+    ("Wishart", "samples"): "every sample counts as singular, causes a warning, and is drawn again",
+    ("Wishart", "moving_samples"): "every sample counts as singular, causes a warning, and is drawn again",
+    ("Wishart", "expanded"): "every sample counts as singular, causes a warning, and is drawn again",
+    ("Wishart", "single"): "every sample counts as singular, causes a warning, and is drawn again",
 }
 
 ASPECTS = {

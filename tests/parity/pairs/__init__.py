@@ -10,11 +10,11 @@ vmap of exp`. `cells.py` runs a cell's function on leaves and backward from its 
 gradients and errors.
 
 If PyTorch refuses a cell and adjoint does not, the definition of the composition is the standard: each feature has a `meaning`,
-the same function in simpler terms (a loop for `vmap`, nothing for `checkpoint`). The cell must agree with PyTorch's result for
-the cell in which meanings replace one or both features. If PyTorch refuses the meanings too, adjoint must agree with its own
-result for the meanings. `excuses.py` lists the intended differences, each with a cell that shows it: a test fails if this cell
-does not need the excuse.
+which is the same function in simpler terms (a loop for `vmap`, no change for `checkpoint`). The cell must agree with PyTorch's
+result for the cell in which meanings replace one or both features. If PyTorch refuses the meanings too, adjoint must agree with
+its own result for the meanings. `excuses.py` lists the intended differences, each with a cell that shows it: a test fails if this
+cell does not need the excuse.
 
-A new operator is one line in `operators.py`, a new feature one function in `features.py`: it takes the library, a
+To add an operator, add a line to `operators.py`. To add a feature, add a function to `features.py`. It takes the library, a
 function and its tensors, and returns a tensor or a tuple of tensors. Run the new cells alone first, and then `--all`.
 """

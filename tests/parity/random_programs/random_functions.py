@@ -289,7 +289,7 @@ def drawn_program(choose: Choose) -> list[str]:
 
 
 def difference_of(seed: Choose) -> tuple[Program, str, list[Explained]] | None:
-    """Return a program, the first difference, and its explanations, or None if nothing differs."""
+    """Return a program, the first difference, and its explanations, or None if no difference exists."""
     program = Program(seed)
     try:
         for line in drawn_program(seed):

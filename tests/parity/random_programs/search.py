@@ -2,7 +2,7 @@
 
 `python -m tests.parity.random_programs.search [--seconds 60] [--seed 20260131]` runs them. The programs are drawn as in
 `test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and its seed. A seed gives
-the same programs as long as `lines.py` does not change. The exit status is 1 if there is a difference.
+the same programs as long as `lines.py` does not change. The exit status is 1 if the search finds a difference.
 """
 
 import argparse

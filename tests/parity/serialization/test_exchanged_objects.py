@@ -1,4 +1,4 @@
-"""Whole objects: each library reads and uses objects that the other library has saved or pickled, with the same result."""
+"""Each library reads objects that the other library has saved or pickled. Their use has the same results."""
 
 from __future__ import annotations
 

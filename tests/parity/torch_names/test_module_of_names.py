@@ -127,7 +127,7 @@ def test_all_paths_lead_to_ours_but_those_listed():
 
 
 def pairs():
-    """Return the classes and functions that both libraries have, as `(path, theirs, ours)`."""
+    """Return the classes and functions of both libraries as `(path, PyTorch's object, adjoint's object)`."""
     for name in modules():
         module = ours(name)
         for each, value in names_in(sys.modules[name]) if module is not None else ():

@@ -28,25 +28,23 @@ FORWARD = {module: importlib.import_module(f"{module.__name__}.autograd.forward_
 DTYPES = (torch.float64, torch.complex128)
 MOST = 12
 
-ONE_TRIANGLE = (
-    "only one triangle is read: of tangents in the other one PyTorch uses some, and finite differences do not"
-)
-NOTHING = "of no elements: 0 where PyTorch has nan, or the other way round"
+ONE_TRIANGLE = "the function reads one triangle, but PyTorch also uses some tangents of the other triangle"
+NOTHING = "for empty tensors, one library gives 0 and the other gives nan"
 
 DIFFERENT = {
-    "cholesky_inverse": "PyTorch's tangents are not those of finite differences; ours are",
-    "cholesky_solve": "PyTorch gives tangents to the triangle that is not read",
+    "cholesky_inverse": "only adjoint's tangents agree with finite differences",
+    "cholesky_solve": "PyTorch uses tangents of the triangle that the function does not read",
     "triangular_solve": ONE_TRIANGLE,
     "linalg.cholesky": ONE_TRIANGLE,
     "linalg.cholesky_ex": ONE_TRIANGLE,
     "linalg.eigh": ONE_TRIANGLE,
-    "cov": "weights of float32, which PyTorch rounds elsewhere",
-    "logcumsumexp": "PyTorch's tangents are exact to a millionth, ours to the last digits; of complex numbers PyTorch has nan",
+    "cov": "PyTorch rounds float32 weights at another step",
+    "logcumsumexp": "PyTorch's tangents have six correct digits, and are nan for complex numbers",
     "var.unbiased": NOTHING,
     "var_mean.unbiased": NOTHING,
     "std_mean.unbiased": NOTHING,
 }
-"""Operators whose tangents differ for some of the samples, and why."""
+"""Operators whose tangents differ for some samples, with the reasons."""
 
 
 def cases() -> list[tuple[str, Any]]:

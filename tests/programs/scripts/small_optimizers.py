@@ -1,4 +1,4 @@
-"""Lion, AdamP, Prodigy and schedule-free optimizers, each from a package of its own."""
+"""Lion, AdamP, Prodigy and schedule-free optimizers, each from a separate package."""
 # kind: training
 # requires: lion-pytorch adamp prodigyopt schedulefree
 
