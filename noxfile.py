@@ -206,7 +206,7 @@ def parity(session: nox.Session) -> None:
 
 @nox.session
 def kernels(session: nox.Session) -> None:
-    """Test compiled kernels and the operators that use them, with arrays of every size compiled."""
+    """Test compiled kernels and the operators that use them, with compiled kernels for arrays of every size."""
     session.install("-e", ".[parity,fast]")
     folder = ["--kernels", str(Path(session.create_tmp()) / "kernels")]
     pytest(session, *folder, "--share", "16", "tests/codegen/llvm", "tests/kernels/compiled")

@@ -46,7 +46,7 @@ def load_libraries() -> tuple[ModuleType, ModuleType]:
 
 
 def load_library(name: str) -> ModuleType:
-    """Import `adjoint` or `torch`, and let it use two threads.
+    """Import `adjoint` or `torch`, and let the library use two threads.
 
     BLAS reads the environment only once, so the function sets variables before it imports NumPy. It removes variables
     that select OpenBLAS's kernels for another processor, because the ratios would otherwise differ from the ratios on users'

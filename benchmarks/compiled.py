@@ -19,7 +19,7 @@ IN_JAX: dict[str, Callable[[], Timed]] = {}
 
 
 def case(name: str) -> Callable[[Case], Case]:
-    """Register a case, which is a function of the library and of its compiling function."""
+    """Register a case: a function that takes the library and the library's compiling function."""
 
     def register(prepare: Case) -> Case:
         CASES[name] = prepare

@@ -78,7 +78,7 @@ def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, 
 
 
 class Measured:
-    """The cases in one process, for the library that the process has imported as torch."""
+    """The cases of one process, which run with the library that the process has imported as torch."""
 
     def __init__(self, library: str, only: str) -> None:
         if library == "adjoint":
@@ -107,7 +107,7 @@ class Measured:
         return self.times[name]
 
     def time_alternately(self, calls: dict[str, Any], rounds: int) -> None:
-        """Return the medians of functions that run alternately, so that other programs affect all equally."""
+        """Return the medians of functions that run alternately, so that other programs affect all functions equally."""
         seconds: dict[str, list[float]] = {name: [] for name in calls if self.only.search(name)}
         for number in range(rounds + 2):
             for name, found in seconds.items():

@@ -48,7 +48,7 @@ def operands(torch: ModuleType) -> dict[str, Any]:
         "attention": torch.nn.MultiheadAttention(8, 2),
         "lstm": torch.nn.LSTM(8, 8),
         "torch": torch,
-        "__package__": None,  # as in a script: the search for the user's line reads it
+        "__package__": None,  # as in a script, because the library searches for the user's file
         "F": torch.nn.functional,
         "random": torch.distributions,
     }

@@ -44,7 +44,7 @@ def resident(field: str) -> int:
 
 
 def _measure(module: str, name: str) -> Peak:
-    """Measure the peaks of this process, for `peak`."""
+    """Measure the peaks of this process for the function `peak`."""
     from benchmarks.__main__ import load_library
     from benchmarks.models import GROUP
 

@@ -1,4 +1,4 @@
-"""The growth of the peak resident memory in single operators, in addition to their operands, each in a new process (Linux)."""
+"""The growth of the peak resident memory in single operators, without operands. Each operator runs in a new process (Linux)."""
 
 import ctypes
 import gc

@@ -1,9 +1,9 @@
 """A model of how the time of a data-parallel step grows with the number of processes, compared with measurements.
 
-`python -m benchmarks.scaling` prints the tables of docs/understand/distributed.md. In the model, gradients become ready bucket by
-bucket, as measured. The network sends one bucket at a time. An all_reduce of n bytes over p ranks takes
-2 ceil(log2 p) alpha + 2 (p - 1) / p n beta (R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication
-operations in MPICH", 2005).
+`python -m benchmarks.scaling` prints the tables of docs/understand/distributed.md. In the model, the buckets of gradients become
+ready at the measured times. The network sends one bucket at a time. An all_reduce of n bytes over p ranks takes 2 ceil(log2 p)
+alpha + 2 (p - 1) / p n beta (R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication operations in
+MPICH", 2005).
 """
 
 import json

@@ -39,7 +39,7 @@ def operands(torch: ModuleType, times: int = 1) -> dict[str, Any]:
         "d": torch.randn(2 * times, 8, 16, 16, 16),
         "g": torch.rand(4 * times, 32, 32, 2) * 2 - 1,
         "torch": torch,
-        "__package__": None,  # as in a script: the search for the user's line reads it
+        "__package__": None,  # as in a script, because the library searches for the user's file
         "F": torch.nn.functional,
     }
 

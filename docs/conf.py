@@ -74,8 +74,8 @@ nb_merge_streams = True
 suppress_warnings = [
     "toc.excluded",  # the page of the lessons
     "mystnb.unknown_mime_type",
-    "misc.highlighting_failure",  # tracebacks that quote backticks
-    "ref.python",  # short names of types in signatures, such as Node, that two modules have
+    "misc.highlighting_failure",  # tracebacks that contain backticks
+    "ref.python",  # short names of types, such as Node, that two modules define
 ]
 
 html_baseurl = ogp_site_url = f"https://{OWNER}.github.io/{NAME}/" if OWNER else "http://localhost:8000/"

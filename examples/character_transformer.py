@@ -7,7 +7,7 @@ Writes character_transformer.png: the loss, and the attention of the last layer'
 
 from pathlib import Path
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 import random
 
 from style import BLUE, GREY, arguments, open_axes, plt, save
@@ -42,7 +42,7 @@ def is_right(text: str) -> bool:
 
 
 class Block(nn.Module):
-    """Attention to earlier characters, and then two linear layers. Each result is added to the unnormalized input."""
+    """A block of attention to earlier characters and of two linear layers. Each result is added to the unnormalized input."""
 
     def __init__(self) -> None:
         super().__init__()

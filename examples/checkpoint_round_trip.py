@@ -6,7 +6,7 @@ If PyTorch is installed, it also reads and writes the file, and the example comp
 round_trip.pt and checkpoint_round_trip.png: the contents of the file, and the accuracy before and after the transfer.
 """
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 import importlib.util
 import zipfile
 from pathlib import Path

@@ -7,7 +7,7 @@ Writes diffusion.png: the points while noise is removed, and the directions in w
 
 from pathlib import Path
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 from style import BLUE, arguments, plt, save
 from tqdm import tqdm
 

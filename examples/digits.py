@@ -9,7 +9,7 @@ Writes digits.pt (the trained weights), learning_curve.png and predictions.png.
 import argparse
 from pathlib import Path
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split

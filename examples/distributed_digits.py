@@ -9,7 +9,7 @@ Rank 0 prints the accuracy and writes distributed_digits.pt.
 import argparse
 from pathlib import Path
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 from digits import BATCH, LEARNING_RATE, DigitNet, accuracy, load_data, shift
 
 import adjoint.distributed as dist
@@ -30,7 +30,7 @@ def main() -> None:
     rank, size = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(options.seed + rank)  # each rank moves its images and drops units differently
     train_data, test_data = load_data(options.seed)
-    model = DistributedDataParallel(DigitNet())  # begins with the parameters of rank 0
+    model = DistributedDataParallel(DigitNet())  # all ranks begin with the parameters of rank 0
     sampler = DistributedSampler(train_data, num_replicas=size, rank=rank, seed=options.seed)
     loader = DataLoader(train_data, batch_size=max(1, BATCH // size), sampler=sampler)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)

@@ -8,7 +8,7 @@ graph_attention.png.
 
 from pathlib import Path
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 from style import GREY, arguments, open_axes, plt, save
 from tqdm import tqdm
 

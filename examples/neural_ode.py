@@ -8,7 +8,7 @@ neural_ode.png.
 
 from pathlib import Path
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 from collections.abc import Callable
 
 from style import BLUE, GREY, ORANGE, arguments, open_axes, plt, save

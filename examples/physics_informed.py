@@ -9,7 +9,7 @@ differences.
 
 from pathlib import Path
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 import numpy
 from style import BLUE, GREY, ORANGE, arguments, open_axes, plt, save
 from tqdm import tqdm

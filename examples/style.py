@@ -28,7 +28,7 @@ def arguments(description: str, **numbers: int) -> argparse.Namespace:
 
 
 def open_axes(*many: Axes) -> None:
-    """Return axes with a faint grid, without the upper and right lines."""
+    """Return axes with a faint grid and without the upper and right frame lines."""
     for axes in many:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)

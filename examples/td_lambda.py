@@ -3,12 +3,12 @@
     python examples/td_lambda.py                          some seconds
 
 Sarsa(λ) with one-hot features: the gradient of each value comes from backward, and the trace sums the gradients. Writes
-td_lambda.png: how fast the agent learns for several λ, and its final path.
+td_lambda.png: learning curves for several λ, and the agent's final path.
 """
 
 from pathlib import Path
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 from style import BLUE, GREEN, GREY, ORANGE, arguments, open_axes, plt, save
 from tqdm import tqdm
 

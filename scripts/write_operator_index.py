@@ -19,7 +19,7 @@ ROOT = Path(str(find_spec("adjoint").origin)).parent  # type: ignore[union-attr]
 
 
 def declared() -> dict[tuple[str, str], Any]:
-    """Return all declarations so far, by part of the index and name."""
+    """Return the existing declarations, by part of the index and by name."""
     build = sys.modules.get(f"{DISPATCH}.decorators")
     if not hasattr(build, "operator"):
         return {}
@@ -43,7 +43,7 @@ def declared() -> dict[tuple[str, str], Any]:
 
 
 class Watch:
-    """Records the names that each module declares while it runs, without the names that imported modules declare."""
+    """A recorder of the names that each module declares while it runs, without the names that imported modules declare."""
 
     def __init__(self) -> None:
         self.found: dict[str, dict[tuple[str, str], Any]] = defaultdict(dict)
@@ -66,7 +66,10 @@ class Watch:
 
 
 def index() -> dict[str, dict[str, set[str]]]:
-    """Return the parts of the index by family and name. The part of operators contains only names that no other part has."""
+    """Return the parts of the index by family and name.
+
+    The part for operators contains only names that no other part contains.
+    """
     sys.modules[f"{DISPATCH}.operator_index"] = nothing = ModuleType(
         "index"
     )  # the result must not depend on the existing index

@@ -198,7 +198,7 @@ class Pairs:
         return found
 
     def exists(self, module: str) -> bool:
-        """Return whether this module exists without the table, or contains only built-in functions in PyTorch."""
+        """Return whether this module exists without the table, or PyTorch's module contains only built-in functions."""
         return self.module_at(module) is not None or f"torch.{module}" in PRIVATE
 
     def at(self, module: str, name: str) -> Any:

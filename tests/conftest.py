@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if sys.platform == "wasi":
-        os.getuid = lambda: 0  # WebAssembly has no user ids, but pytest requests the owner of its temporary folders
+        os.getuid = lambda: 0  # WebAssembly has no user ids, but pytest requests the owner of temporary folders
     tiers.choose_share(config)
     if folder := shared_kernels.folder_of(config):
         shared_kernels.share(folder)
@@ -71,7 +71,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @cache
 def lacking() -> set[str]:
-    """Return the modules that this platform lacks. Most systems lack none of them."""
+    """Return the modules that this platform lacks. On most systems, the list is empty."""
     from adjoint._runtime import platform
 
     return {name for name in platform.PARTS if not getattr(platform, name)}

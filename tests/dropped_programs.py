@@ -2,7 +2,7 @@
 
 `PROGRAMS` contains the programs by name. `WITH_CYCLES` contains programs that define functions or classes. Functions and classes
 form reference cycles with the program's globals, so only the garbage collector frees these objects. Reference counting frees the
-objects of the other programs. `PERMANENT` lists, by program, the objects that registrations keep forever, as in PyTorch.
+objects of the other programs. `PERMANENT` lists, for each program, the objects that registrations keep forever, as in PyTorch.
 """
 
 from __future__ import annotations

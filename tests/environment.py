@@ -4,7 +4,7 @@
 
 Python must write bytecode. Otherwise every process, and every program that a test starts, would compile the package. Threads of
 OpenBLAS and PyTorch use a processor even while they wait. If every test process had one thread for each processor, the tests
-would take up to three times as long. The number of adjoint's threads is not changed.
+would take up to three times as long. This module does not change the number of adjoint's threads.
 """
 
 import os

@@ -1,5 +1,4 @@
-"""NumPy arrays whose memory ends or begins at a protected page, so that a signal ends a process that accesses memory outside
-an array.
+"""NumPy arrays whose memory ends or begins at a protected page. A signal ends a process that accesses memory outside an array.
 
 NumPy allocates arrays through a handler that a program can replace (NEP 49).
 """

@@ -55,7 +55,8 @@ LAYERS = [
     {"adjoint._runtime"},
 ]
 
-# These modules use the public API like a user's program: `import adjoint as torch`. Of private modules, they use only `_runtime`.
+# These modules use the public API like a user's program: `import adjoint as torch`. `_runtime` is the only private module that
+# they import.
 ON_THE_PUBLIC_API = {
     f"adjoint.{name}" for name in ("distributions", "func", "masked", "nn", "optim", "signal", "testing", "utils")
 }
@@ -108,7 +109,7 @@ def package_of(module: str) -> str:
 
 
 def is_for_types(node: ast.If) -> bool:
-    """Return whether a condition holds for type checkers only."""
+    """Return whether a condition is true for type checkers only."""
     names = isinstance(node.test, ast.Name | ast.Attribute)  # no other conditions need `ast.unparse`
     return names and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
 
@@ -204,9 +205,10 @@ def is_allowed(found: Import) -> bool:
 CLOSING = {
     # If an operator has no tangent rule, forward mode transposes reverse mode.
     ("adjoint.transforms.forward_mode", "adjoint.transforms.reverse"),
-    # Another `Function`, which uses the batching interpreter, maps a custom `Function` that generates its batching rule.
+    # If a custom `Function` generates its batching rule, `vmap` maps it by another `Function`, which uses the batching
+    # interpreter.
     ("adjoint.transforms.vmap_interpreter", "adjoint.transforms.mapped_function"),
-    # `gradcheck` declares the error that the checks raise, and calls the checks.
+    # `gradcheck` declares the error that these checks raise, and it imports the checks.
     ("adjoint.autograd.check.gradcheck", "adjoint.autograd.check.derivative_checks"),
     ("adjoint.autograd.check.jacobians", "adjoint.autograd.check.gradcheck"),
 }

@@ -1,4 +1,4 @@
-"""Printed tensors: the expected texts are PyTorch's."""
+"""Printed tensors. The expected texts are PyTorch's."""
 
 from types import SimpleNamespace
 

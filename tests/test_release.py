@@ -1,4 +1,4 @@
-"""The files that contain the version, its date and the tools agree."""
+"""All files agree in the version, the date of the version, and the versions of tools."""
 
 import re
 import tomllib

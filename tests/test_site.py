@@ -38,7 +38,7 @@ def title(path: Path) -> str:
 
 
 def cells(path: Path) -> str:
-    """Return the code of a page as one program, which asserts that each cell marked as failing fails."""
+    """Return the code of a page as one program. The program asserts that cells that are marked as failing raise errors."""
     blocks = []
     for block in CELL.findall(path.read_text(encoding="utf-8")):
         options = [line for line in block.splitlines() if line.startswith(":")]

@@ -1,4 +1,4 @@
-"""`import adjoint` is fast, and imports no packages besides its dependencies."""
+"""`import adjoint` is fast, and imports only the standard library, NumPy and ml_dtypes."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Typical mistakes, one per line, each with the code before it. `torch` is the library under test."""
+"""Typical mistakes, one per line, each with the code that runs before the mistake. `torch` is the library under test."""
 
 import traceback
 from typing import Any

@@ -1,4 +1,4 @@
-"""The lessons as notebooks that run in a reader's browser, and the wheel of the library that they install."""
+"""The lessons as notebooks that run in a reader's browser, and the wheel that the notebooks install."""
 
 from __future__ import annotations
 

@@ -54,7 +54,10 @@ def declared() -> dict[str, str]:
 
 
 def can_run(public: PublicName) -> bool:
-    """Return whether the package that the module's examples need is installed. `# needs NAME` in their file names it."""
+    """Return whether the package that the module's examples need is installed.
+
+    The line `# needs NAME` in the file of examples names the package.
+    """
     path = FOLDER / f"{public.module}.txt"
     needed = re.match(r"# needs (\w+)", path.read_text(encoding="utf-8")) if path.exists() else None
     return needed is None or find_spec(needed[1]) is not None

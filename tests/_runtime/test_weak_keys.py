@@ -46,7 +46,7 @@ def test_cleared_entries_are_not_forgotten_twice():
 
 
 def test_dictionaries_by_identity():
-    """`torch.utils.weak` compares keys by identity, also tensors and other keys whose `==` compares values."""
+    """`torch.utils.weak` compares keys by identity, even if `==` compares the values of the keys."""
     weak = torch.utils.weak
     x, y = torch.ones(2), torch.ones(2)
     names = weak.WeakIdKeyDictionary({x: "x"})

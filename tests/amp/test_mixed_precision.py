@@ -1,4 +1,4 @@
-"""Mixed precision: which types functions compute in, and scaled losses."""
+"""Mixed precision: the dtypes in which functions compute, and scaled losses."""
 
 import pytest
 

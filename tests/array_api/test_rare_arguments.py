@@ -142,7 +142,7 @@ BINARY = """
 
 @pytest.mark.parametrize("name", UNARY + BINARY)
 def test_special_values(name):
-    """NumPy follows the special cases of the standard for these functions."""
+    """For these functions, NumPy follows the special cases of the standard."""
     operands = [SPECIAL] if name in UNARY else [each.copy() for each in numpy.meshgrid(SPECIAL, SPECIAL)]
     with numpy.errstate(all="ignore"):
         expected = getattr(numpy, name)(*operands)

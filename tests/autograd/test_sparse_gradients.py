@@ -18,7 +18,7 @@ def leaf(**options):
 
 
 def taken(x, rows=(0, 2, 0)):
-    """Return rows of a table, whose gradient is sparse."""
+    """Return rows of a table by a lookup. The gradient of the table is sparse."""
     return functional.embedding(torch.tensor(rows), x, sparse=True)
 
 

@@ -71,7 +71,7 @@ def test_everything_at_once() -> None:
         except BaseException as error:  # the waiting thread reports the error
             errors.append(error)
 
-    gate = dict(modes.FLAGS.no_grad), dict(modes.FLAGS.special)  # they differ later if a mode is not left
+    gate = dict(modes.FLAGS.no_grad), dict(modes.FLAGS.special)  # these change if a thread does not leave a mode
     threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
     for thread in threads:
         thread.start()

@@ -54,7 +54,7 @@ def written(x, y):
 
 
 def computed(steps, values):
-    """Run steps of the form (name, positions of operands, whether to change the result in place afterwards)."""
+    """Run steps. Each step is a tuple: name, positions of operands, and whether to change the result in place afterwards."""
     values = list(values)
     for name, first, second in steps:
         values.append(OPERATIONS[name](values[first], values[second]))

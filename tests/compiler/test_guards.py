@@ -313,7 +313,7 @@ CASES |= {
         ("None", "len(torch.get_float32_matmul_precision())", "torch.set_float32_matmul_precision('medium')"),
     )
 }
-CASES |= {  # elements of a tensor determine a shape, a position or a number
+CASES |= {  # values of elements determine a shape, a position or a number
     f"elements in {body}": (f"def f(x):\n    x = x.detach()\n    {body}", "x = -x", "x = x.flip(0) * 3")
     for body in (
         "y = torch.zeros(4); y[x.argmax()] = 7.0; return y",
@@ -417,7 +417,7 @@ CASES |= {
     )
 }
 
-CASES |= {  # values whose use raises an error
+CASES |= {  # values whose access raises an error
     f"{read} within try": (
         f"import math, types\nclass O: pass\no = O(); g = []; d = {{}}; t = types.ModuleType('t'); m = nn.Tanh()\ndef f(x, a=0):\n    try: k = {read}\n    except ({error}): k = 7.0\n    return x * k",
         *(line for each in changes for line in (each, back)),

@@ -1,4 +1,7 @@
-"""Every function that reads elements of tensors as Python numbers is known. A capture would store the numbers as constants."""
+"""A list contains all functions that read elements of tensors as Python numbers.
+
+A capture would store the numbers as constants.
+"""
 
 import ast
 from pathlib import Path

@@ -177,8 +177,8 @@ for (
 
 NOT_CAPTURED = {
     *("Flatten", "Unflatten"),  # the result is a view of the argument
-    *("GaussianNLLLoss", "AdaptiveLogSoftmaxWithLoss", "BatchNorm2d cumulative"),  # they read elements
-    *("FractionalMaxPool2d", "RReLU"),  # they draw random numbers outside of operators
+    *("GaussianNLLLoss", "AdaptiveLogSoftmaxWithLoss", "BatchNorm2d cumulative"),  # these modules read elements
+    *("FractionalMaxPool2d", "RReLU"),  # these modules draw random numbers outside of operators
     *("weight_norm", "spectral_norm"),
 }
 """Modules that run without compilation."""

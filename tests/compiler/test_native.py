@@ -21,7 +21,7 @@ pytestmark = [
 
 
 def is_native(compiled):
-    """Return whether the last program of a compiled function has native runs."""
+    """Return whether the last program of a compiled function contains native runs."""
     (variant,) = compiled.compiled.variants[-1:]
     return bool(variant.program.natives)
 

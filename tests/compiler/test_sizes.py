@@ -21,9 +21,15 @@ SIZES = [6, 3, 3, 3, 7, 7, 2, 8, 8, 5, 4, 9, 12, 1, 3, 2, 2]
 """The sizes of calls, in order. Most sizes are new and were not captured, and some sizes occur until they are planned."""
 
 ONE_PROGRAM_EACH = {
-    *("Conv2d circular", "CircularPad2d", "EmbeddingBag", "ChannelShuffle", "Fold"),  # they compute indices of sizes
-    *("CrossMapLRN2d", "LSTM with projection"),  # they iterate over a dimension
-    *("Upsample", "GLU"),  # they compute multiples and halves of sizes
+    *(
+        "Conv2d circular",
+        "CircularPad2d",
+        "EmbeddingBag",
+        "ChannelShuffle",
+        "Fold",
+    ),  # these modules compute indices from sizes
+    *("CrossMapLRN2d", "LSTM with projection"),  # these modules iterate over a dimension
+    *("Upsample", "GLU"),  # these modules compute multiples and halves of sizes
 }
 """Modules whose programs are valid for one size only, with these dimensions."""
 
@@ -158,7 +164,7 @@ def test_code_that_depends_on_sizes(source, order, gradient, square):
 
 
 def training_step():
-    """Return a training step, and a function that makes its arguments for a batch."""
+    """Return a training step, and a function that creates the arguments for a batch size."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, 3)).double()
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)

@@ -1,4 +1,4 @@
-"""A function that cannot be captured runs in Python, and the modules, functions and steps that it calls are compiled."""
+"""A function that cannot be captured runs in Python. The modules, functions and steps that it calls are compiled."""
 
 import copy
 import warnings

@@ -1,4 +1,4 @@
-"""Errors about wrong arguments name the called function, and count the positions of that call."""
+"""Errors about wrong arguments name the called function, and count positions as in the call."""
 
 import re
 

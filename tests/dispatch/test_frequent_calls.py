@@ -52,7 +52,7 @@ def test_the_nearest_line_of_the_user_is_found(name, often, monkeypatch):
 
 
 def test_frequent_calls_pass_few_functions():
-    # In a new interpreter: earlier overrides of an operator leave wrappers around it.
+    # Run in a new interpreter, because earlier overrides of an operator leave wrappers around the operator.
     done = subprocess.run([sys.executable, "-c", COUNTING], capture_output=True, text=True, check=True, timeout=100)
     in_inference_mode, mixed, stepwise, changed, written = map(int, done.stdout.split())
     assert in_inference_mode <= 9 and mixed <= 8
@@ -230,7 +230,7 @@ def test_several_results_are_written_as_by_the_steps(name, monkeypatch):
     function(tuple(written))
     monkeypatch.setattr(
         "adjoint.dispatch.out.store", None
-    )  # the steps of the plan call `store`, generated code does not
+    )  # the steps of the plan call `store`, but generated code does not
     found = function(tuple(written))
     assert all(one is other for one, other in zip(found, written, strict=True))
     assert type(found).__name__ == f"{'linalg_' if name == 'qr' else ''}{name}_out"

@@ -1,4 +1,4 @@
-"""The programs on the pages about several processes run, on a real MPI."""
+"""The programs on the pages about several processes run on a real MPI."""
 
 import re
 

@@ -1,4 +1,7 @@
-"""Ranks that raise, exit, hang, disagree or are killed: all ranks end in time with a clear error. Ways to start ranks."""
+"""If a rank raises an error, exits, hangs, disagrees or is killed, all ranks end in time with a clear error.
+
+Ways to start ranks.
+"""
 
 import os
 import re

@@ -87,7 +87,7 @@ def test_the_density_is_the_derivative_of_the_distribution_function(name):
 def test_gradients_of_log_prob(name):
     table = CONTINUOUS if name in CONTINUOUS else DISCRETE
     if name in ("Categorical", "GeneralizedPareto of tail 0"):
-        return  # the parameters of the first are not independent; the second is not smooth in the tail
+        return  # the first has dependent parameters, and the second is not smooth in the tail
     distribution, parameters = made(table, name)
     torch.manual_seed(0)
     x = distribution.sample((3,))
@@ -123,7 +123,7 @@ def test_modes_at_the_edge():
 
 
 def test_multivariate_normal_densities_agree():
-    """Three ways to specify a covariance, and the class for covariances of low rank."""
+    """The three ways to specify a covariance agree, and so does the class for covariances of low rank."""
     factor, diagonal = torch.tensor([[1.0], [0.5], [2.0]]).double(), torch.tensor([0.3, 1.0, 0.5]).double()
     loc, x = torch.tensor([0.5, -1.0, 2.0]).double(), torch.tensor([[0.0, 0.3, 1.0], [2.0, 1.0, 0.0]]).double()
     covariance = factor @ factor.mT + diagonal.diag()

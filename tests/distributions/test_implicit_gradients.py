@@ -109,7 +109,7 @@ def test_dirichlet_gradients_of_expectations():
 
 
 def test_a_sample_of_the_simplex_stays_there():
-    """The sum of the coordinates has the derivative zero."""
+    """The derivative of the sum of the coordinates is zero."""
     torch.manual_seed(0)
     concentration = torch.tensor([0.5, 1.0, 4.0], dtype=torch.float64, requires_grad=True)
     torch.distributions.Dirichlet(concentration).rsample((5,)).sum().backward()

@@ -1,4 +1,4 @@
-"""Drive a headless Chromium through the DevTools protocol over a pipe, with the standard library only."""
+"""Control a headless Chromium by the DevTools protocol over a pipe, with the standard library only."""
 
 from __future__ import annotations
 

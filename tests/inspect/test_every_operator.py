@@ -14,7 +14,7 @@ NAMES = sorted({case.values[0] for case in DIFFERENTIABLE})
 
 
 def outcome(name, call):
-    """Return the inputs and the results of a call that require grad."""
+    """Return the inputs and results that require grad in a call."""
     args, kwargs, tensors = call.build(call.complex_numbers == "only")
     results = as_list(of_tensors(name, call, args, kwargs)(*tensors))
     return tensors, [each for each in results if isinstance(each, torch.Tensor) and each.requires_grad]

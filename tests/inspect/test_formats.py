@@ -1,4 +1,4 @@
-"""The plain formats, and saving by suffix."""
+"""The text formats, and the choice of a format by the file's suffix."""
 
 import io
 import re

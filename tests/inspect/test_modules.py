@@ -153,7 +153,7 @@ MODELS = {
 
 
 def calls_seen_by_hooks(model, inputs):
-    """Return the result, and the calls of modules that recorded nodes. Each call is the path of its enclosing calls."""
+    """Return the result, and the calls of modules that recorded nodes. The path of the enclosing calls describes each call."""
     paths = {}
     for path, module in model.named_modules(remove_duplicate=False):
         paths.setdefault(id(module), path)

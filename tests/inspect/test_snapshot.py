@@ -1,4 +1,4 @@
-"""A snapshot equals the live graph: edge by edge, and for every saved value."""
+"""A snapshot agrees with the live graph in every edge and every saved value."""
 
 import gc
 import weakref
@@ -29,7 +29,7 @@ def tensor_called(picture: Snapshot, name: str):
 
 @st.composite
 def programs(draw):
-    """Random computations of several results, with shared and unused inputs, constants, views, in-place changes, many outputs."""
+    """Random computations with several results, shared and unused inputs, constants, views, in-place changes, many outputs."""
     leaves = [torch.ones(4, requires_grad=draw(st.booleans()) or number == 0) for number in range(3)]
     pool = list(leaves)
     for _ in range(draw(st.integers(1, 14))):

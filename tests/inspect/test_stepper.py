@@ -1,4 +1,4 @@
-"""Stepping through a backward with commands from a text, as in a terminal."""
+"""The stepper for a backward, with commands from a string instead of a terminal."""
 
 import builtins
 import io

@@ -238,7 +238,7 @@ def test_a_large_graph_is_drawn_with_groups_folded(transformer):
 
 
 def inside(picture, group):
-    """Return the ids of all nodes and groups in a group."""
+    """Return the ids of all nodes and subgroups of a group."""
     groups = {group}
     for each in picture.groups:
         if each.parent in groups:

@@ -110,7 +110,7 @@ def test_gradients_plotted():
 
 @pytest.fixture(autouse=True)
 def without_collector():
-    """Collect the cycles that other tests have left, and disable the collector, which could change the result."""
+    """Collect the cycles that other tests have left, and disable the garbage collector, because it could change the result."""
     gc.collect()
     gc.disable()
     yield
@@ -135,7 +135,7 @@ class Trainer:
 
 @pytest.fixture
 def training(monkeypatch):
-    """Create a module, because the collector does not see this test module, which is frozen (see conftest.py)."""
+    """Create a module. The garbage collector does not visit the test module, because conftest.py freezes it."""
     module = types.ModuleType("training")
     exec(TRAINING, vars(module))
     monkeypatch.setitem(sys.modules, "training", module)

@@ -1,4 +1,4 @@
-"""A traced backward gives the same gradients as an untraced one, records every step, and leaves no state behind."""
+"""A traced backward gives the same gradients as an untraced backward, records every step, and leaves no state behind."""
 
 import gc
 import sys

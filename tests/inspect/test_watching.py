@@ -1,4 +1,4 @@
-"""`watch`: norms over a training, as numbers, a table and a page."""
+"""`watch`: norms during training, as numbers, as a table and as a page."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Calls of modules with other parameters, by the older names of these functions."""
+"""Calls of modules with other parameters, by the older names in `torch.nn.utils.stateless`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Samples of operators that draw random numbers. Their derivatives are constant, and mostly zero."""
+"""Samples of operators that draw random numbers. The derivatives of these operators are constant, and mostly zero."""
 
 import numpy
 

@@ -89,7 +89,9 @@ SAMPLES = {
             both(real(2, 3), 1),
             both(real(2, 3), (0, 1), correction=0, keepdim=True),
             both(real(2, 3), 0, correction=1.5),
-            sample(real(), correction=0, second="std" not in name),  # the deviation of one number has no derivative
+            sample(
+                real(), correction=0, second="std" not in name
+            ),  # the standard deviation of one number has no derivative
             sample(real(0, 3), 1),
         ]
         for name in _MOMENTS

@@ -45,9 +45,9 @@ class Sample:
 
     `complex_numbers`: whether the call is differentiable for complex numbers too, or "only" for complex numbers. `second`:
     whether to test the second derivative by finite differences. `seeded`: whether the call draws random numbers. `dims`: the
-    number of dimensions from which negative dimensions are counted, by default the first tensor's. `before`: a function applied
-    to the tensors before the call, so that changed tensors stay symmetric, for instance. `after`: a function applied to the
-    result, to remove undetermined signs, for instance.
+    number of dimensions from which negative dimensions are counted, by default the number of the first tensor. `before`: a
+    function applied to the tensors before the call, so that changed tensors stay symmetric, for instance. `after`: a function
+    applied to the result, to remove undetermined signs, for instance.
     """
 
     args: tuple[Any, ...]
@@ -106,7 +106,7 @@ def both(*args, **options):
 
 
 def real(*shape, low=-2.0, high=2.0):
-    """Describe numbers between the multiples of 0.5 `low` and `high`, at least 0.05 away from every multiple."""
+    """Describe numbers between `low` and `high`. Their distance from multiples of 0.5 is at least 0.05."""
 
     def make(generator, shape):
         cells = generator.randint(round(2 * low), round(2 * high), shape)

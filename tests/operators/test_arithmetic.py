@@ -20,7 +20,7 @@ def tensor(values, **options):
 
 
 def gradients(function, *points):
-    """Return the gradient of the sum by each argument."""
+    """Return the gradient of the sum with respect to each argument."""
     arguments = [tensor(point, requires_grad=True) for point in points]
     return [grad.tolist() for grad in torch.autograd.grad(function(*arguments).sum(), arguments)]
 

@@ -19,7 +19,7 @@ numbers = st.one_of(st.booleans(), st.integers(-(2**40), 2**40), st.floats(width
 
 @st.composite
 def nested(draw, depth=3):
-    """Draw nested lists of one shape, and that shape."""
+    """Draw a shape and nested lists of this shape."""
     shape = draw(st.lists(st.integers(1, 3), max_size=depth).map(tuple))
 
     def build(rest):

@@ -1,4 +1,4 @@
-"""The first three derivatives at points at which a formula divides zero by zero."""
+"""The first three derivatives at points where a formula divides zero by zero."""
 
 import math
 
@@ -42,7 +42,7 @@ def test_sinc_near_zero(dtype):
         value, exact = torch.sinc(x), None
         for order in (1, 2, 3, 4, 5):
             (value,) = torch.autograd.grad(value.real, x, create_graph=True)
-            # The mean over t from -1/2 to 1/2 of the derivatives of cos(2 pi x t), by Simpson's rule.
+            # Reference values by Simpson's rule: the mean of the derivatives of cos(2 pi x t) over t from -1/2 to 1/2.
             t = torch.linspace(-0.5, 0.5, 20001, dtype=torch.float64)
             integrand = (2 * math.pi * t) ** order * torch.cos(2 * math.pi * t * point + order * math.pi / 2)
             weights = torch.ones_like(t) * 2
@@ -83,7 +83,10 @@ def test_norms_with_an_element_that_is_zero(name, order):
 @pytest.mark.parametrize("order", [1.25, 1.5, 1.9])
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_of_low_order_with_an_element_that_is_zero(name, order):
-    """The second derivative is infinite at zero. At the other elements it agrees with the second derivative near zero."""
+    """The second derivative is infinite at zero.
+
+    At the other elements, the second derivative agrees with its values near zero.
+    """
     at, near = (derivatives(lambda x: NORMS[name](x, order), [1.0, zero, -2.0], 2) for zero in (0.0, 1e-20))
     assert not math.isfinite(at[1][1])
     for found, expected in zip(at, near, strict=True):

@@ -114,7 +114,7 @@ def check_derivatives(name, call, complex_numbers):
 
 
 def same(actual, expected):
-    """Return whether two results are equal; nan equals nan."""
+    """Return whether two results are equal. Two nan elements are equal."""
     assert type(actual) is type(expected)
     for one, other in zip(as_list(actual), as_list(expected), strict=True):
         assert one.dtype == other.dtype
@@ -263,7 +263,7 @@ def test_layouts(name, call):
         for one, other in zip(as_list(result), as_list(expected), strict=True):
             assert one.shape == other.shape
             assert one.dtype == other.dtype
-            if not call.seeded:  # the order of random numbers follows the memory
+            if not call.seeded:  # the order of random numbers follows the memory layout
                 numpy.testing.assert_allclose(one.numpy(force=True), other.numpy(force=True), rtol=1e-12, atol=1e-14)
 
 

@@ -1,4 +1,4 @@
-"""Stacking tensors along a new dimension, and reading and repeating numbers."""
+"""Stacks of tensors along a new dimension, and reads and repetitions of numbers."""
 
 import pytest
 

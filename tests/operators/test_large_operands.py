@@ -1,7 +1,7 @@
 """Samples of all operators give the same results on operands that are large enough for tiles, compiled loops and threads.
 
-The test compares the values, dtypes and gradients of a large call with NumPy's, on one thread and on plain copies of the
-operands. It compares the other properties of the results with the small call.
+The test compares the values, dtypes and gradients of a large call with the results of NumPy on one thread and on plain copies of
+the operands. It compares the other properties of the results with the small call.
 """
 
 import itertools
@@ -142,7 +142,7 @@ DTYPES = {
 def built(call, kind, dtypes=(torch.float64,), *, shared=False, number=False):
     """Create the arguments.
 
-    Differentiable tensors have these dtypes in turn. `shared`: equal descriptions become one tensor. `number`: the
+    The dtypes are assigned to differentiable tensors in turn. `shared`: equal descriptions become one tensor. `number`: the
     second tensor has no dimensions.
     """
     args, kwargs, tensors = call.build(call.complex_numbers == "only", requires_grad=False)
@@ -166,7 +166,7 @@ def built(call, kind, dtypes=(torch.float64,), *, shared=False, number=False):
 
 
 def mapped(function, args, kwargs):
-    """Return the arguments with their tensors replaced."""
+    """Return the arguments with replaced tensors."""
 
     def replaced(value):
         if isinstance(value, list):

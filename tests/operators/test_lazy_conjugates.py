@@ -1,4 +1,4 @@
-"""Every operator and public function on lazy conjugates and negatives, and in-place changes of these views."""
+"""All operators and public functions on lazy conjugates and negatives, and in-place changes of these views."""
 
 import numpy
 import pytest

@@ -1,4 +1,7 @@
-"""Products of matrices, factorizations and their derivatives of both orders, against NumPy and finite differences."""
+"""Products of matrices and factorizations, compared with NumPy.
+
+First and second derivatives, compared with finite differences.
+"""
 
 import math
 import random

@@ -13,11 +13,11 @@ import adjoint as torch
 
 @pytest.mark.thorough
 def test_only_the_storage_looks_where_numpy_does_not_check():
-    """No module calls `numpy.lib.stride_tricks.as_strided`, which creates arrays on any memory.
+    """Only two modules call `numpy.lib.stride_tricks.as_strided`, which can create arrays outside of any buffer.
 
     `numpy.ndarray` creates arrays only within a buffer.
     """
-    package = Path(torch.__file__).parent  # `codegen` calls it to repeat operands, never with sizes from users
+    package = Path(torch.__file__).parent  # `codegen` repeats operands, but never with sizes from users
     unchecked = {
         str(path.relative_to(package))
         for path in package.rglob("*.py")

@@ -65,7 +65,7 @@ def look(tensor):
 
 
 def function(name, target):
-    """Return the function of this name, bound to its target."""
+    """Return the function of this name, bound to its module or tensor."""
     if name in NEW:
         return getattr(torch, name)
     if name == "normal_of_means":

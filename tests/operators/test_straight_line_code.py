@@ -81,7 +81,7 @@ LAYOUTS = {
 
 
 def built(call, kinds, layout):
-    """Create the arguments of a sample. Differentiable tensors have the dtypes in turn."""
+    """Create the arguments of a sample. The dtypes are assigned to differentiable tensors in turn."""
     args, kwargs, _ = call.build(requires_grad=False)
     dtypes = itertools.cycle([getattr(torch, kind) for kind in kinds])
 

@@ -1,4 +1,4 @@
-"""Updates with `differentiable=True`: their derivatives, with respect to parameters, gradients, options and state."""
+"""Updates with `differentiable=True`: derivatives with respect to parameters, gradients, options and state."""
 
 import itertools
 

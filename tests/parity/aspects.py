@@ -32,7 +32,7 @@ from .samples import Sample
 # skipped.
 SECONDS = 20
 IDLE = 10
-# The number of samples is multiplied by this factor. An everyday run has the factor 1.
+# A factor for the number of samples, which is 1 in an ordinary run.
 THOROUGH = float(os.environ.get("ADJOINT_PARITY_THOROUGH", "1"))
 ALL = slice(None)
 
@@ -60,7 +60,7 @@ class Call:
 
 
 def call(module: Any, run: Callable[..., Any], sample: Sample, *, requires_grad: bool | None = None) -> Call:
-    """Build the arguments for `module` and call `run` with the generator seeded."""
+    """Build the arguments for `module`, seed the generator, and call `run`."""
     args, kwargs, tensors = sample.build(module, requires_grad=requires_grad)
     made = Call(tensors, args)
     seed(module, 0)
@@ -322,7 +322,7 @@ def grad(op: Any, sample: Sample) -> str | None:
 
 
 def gradgrad(op: Any, sample: Sample) -> str | None:
-    """Compare second derivatives: the derivatives of the first vector-Jacobian product by the arguments and by the cotangent."""
+    """Compare second derivatives: derivatives of the first vector-Jacobian product, by the arguments and the cotangent."""
     return _gradients(op, sample, order=2)
 
 

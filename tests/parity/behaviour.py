@@ -62,7 +62,10 @@ def plain(text: str) -> str:
 
 
 def as_value(result: Any) -> Any:
-    """Convert a result for comparison. Results other than tensors, numbers and collections of these are compared as text."""
+    """Convert a result for comparison.
+
+    The comparison uses the text of results that are not tensors, numbers or collections of these.
+    """
     if is_tensor(result) and type(result).__name__ != "Parameter":
         return result
     if isinstance(result, (list, tuple)) and not hasattr(result, "_fields"):
@@ -89,7 +92,7 @@ def observe(line: str, library: Any, **names: Any) -> Outcome:
 
 
 def assert_same(line: str, **names: Any) -> None:
-    """Fail unless both libraries do the same."""
+    """Assert that both libraries have the same outcome."""
     actual, expected = observe(line, candidate, **names), observe(line, torch, **names)
     if actual.error != expected.error:
         pytest.fail(f"raised {actual.error}\nexpected {expected.error}", pytrace=False)

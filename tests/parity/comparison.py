@@ -56,8 +56,8 @@ def dtype_name(dtype: Any) -> str:
 
 def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact | None = None) -> str | None:
     """Compare two arrays within the tolerance of the dtype. If a less precise dtype exceeds the tolerance, compare errors, which
-    are the distances from the `exact` result. Both libraries have rounding errors if their sums have different orders or they
-    round different intermediate results.
+    are the distances from the `exact` result. The results of both libraries contain rounding errors, because the order of sums
+    and the rounding of intermediate results differ.
     """
     rtol, atol = TOLERANCES.get(actual.dtype.name, (0, 0))
     if actual.dtype.kind == "W" and expected.dtype == actual.dtype:
@@ -92,8 +92,8 @@ def _close(actual: numpy.ndarray, expected: numpy.ndarray, rtol: float, atol: fl
 def _errors_allow(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact) -> numpy.ndarray:
     """Return which elements are as precise as PyTorch's elements. The error of such an element is at most twice the error of
     PyTorch's element, four times the effect of changes in the last digits of arguments, or eight units in the last place of the
-    largest element. PyTorch's error is used only if half of the digits of PyTorch's result are correct. They are not if the
-    numbers depend on the dtype, as random numbers do.
+    largest element. PyTorch's error is used only if half of the digits of PyTorch's result are correct. Its digits are wrong if
+    the numbers depend on the dtype, as random numbers do.
     """
     kind = exact.true.dtype if exact.true.dtype.kind in "fc" else numpy.dtype(numpy.float64)
     one, two, true = actual.astype(kind), expected.astype(kind), exact.true.astype(kind)
@@ -210,7 +210,7 @@ def graphs_differ(actual: Any, expected: Any) -> str | None:
 
 
 def errors_differ(actual: BaseException | None, expected: BaseException, *, messages: bool = False) -> str | None:
-    """Compare the types of exceptions and, with `messages`, their messages up to PyTorch's advice to its own developers."""
+    """Compare the types of exceptions and, with `messages`, the messages without PyTorch's advice to its developers."""
     if actual is None:
         return f"raised nothing, expected {type(expected).__name__}: {expected}"
     if type(actual).__name__ != type(expected).__name__:

@@ -1,5 +1,5 @@
-"""The compared operators, and PyTorch's sample inputs for them: arguments that cover an operator's broadcasting, options and
-corner cases. Each sample is built for each library from plain arrays, so both libraries start from the same values, strides and
+"""The compared operators, and PyTorch's sample inputs, which cover the broadcasting, the options and the corner cases of
+operators. Each sample is built for each library from plain arrays, so both libraries start from the same values, strides and
 aliasing.
 """
 
@@ -209,7 +209,7 @@ def operators() -> dict[str, Any]:
 
 
 def dtypes(op: Any) -> list[torch.dtype]:
-    """Return the dtypes that an operator accepts, the most informative first."""
+    """Return the dtypes that an operator accepts. The most informative dtypes are first."""
     return [dtype for dtype in DTYPES if dtype in op.dtypes]
 
 

@@ -243,7 +243,7 @@ def test_memory_of_gradients_is_that_of_the_nodes_that_made_them() -> None:
         y = x.exp().sum()
         y.backward()
     event = next(event for event in prof.function_events if event.name == "ExpBackward0")
-    assert event.self_cpu_memory_usage == 0  # the gradient is as large as the freed result
+    assert event.self_cpu_memory_usage == 0  # the allocated gradient is as large as the freed result
 
 
 def test_functions_of_ones_own_and_optimizers_are_events() -> None:

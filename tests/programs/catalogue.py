@@ -1,4 +1,4 @@
-"""The programs in `scripts/`, with the descriptions that they contain."""
+"""The programs in `scripts/`, with the descriptions in their comments."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def run(program: Program, runner: list[str], limit: float) -> tuple[int | None, 
 
 
 def last_error(errors: str) -> str:
-    """Return the last line that names an error, or else the last line."""
+    """Return the last line that names an error or, if there is none, the last line."""
     lines = [line for line in errors.splitlines() if line.strip()]
     named = [line for line in lines if line[0].isalpha() and "Error" in line.partition(":")[0]]
     return (named or lines or [""])[-1][:300]

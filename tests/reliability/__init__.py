@@ -1,8 +1,8 @@
 """Experiments that try to break the library: interrupts, races, faults, hostile input.
 
-Each experiment counts tries and survivals. `python -m tests.reliability` lists the experiments; `python -m tests.reliability
-NAME` runs one in full. The ordinary tests run a short form of each experiment. Each module of this package contains experiments
-of one kind, and registers them with `experiment`.
+Each experiment counts tries and survivals. `python -m tests.reliability` lists the experiments. `python -m tests.reliability
+NAME` runs one experiment in full. The ordinary tests run a short form of each experiment. Each module of this package contains
+experiments of one kind, and registers them with `experiment`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Outcome:
     remarks: list[str] = field(default_factory=list)
 
     def note(self, failure: str | None) -> None:
-        """Count one try. `failure` describes the failure, or is None."""
+        """Count one try. `failure` is a description of the failure, or None."""
         self.tried += 1
         if failure is None:
             self.survived += 1

@@ -26,7 +26,7 @@ LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
 def health() -> Callable[[], str | None]:
-    """Return a function that returns the name of state that has changed since this call, or None."""
+    """Return a function that reports the changes of state since this call, or returns None."""
     state, flags, expected = thread_state(), flag_values(), training_step()
     model = shared_model()
     parameters = [id(each) for each in model.parameters()]

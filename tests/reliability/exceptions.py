@@ -151,7 +151,7 @@ def old_functions(fragile: Fragile, watched: Watched) -> None:
 
 @work
 def recomputed_functions(fragile: Fragile, watched: Watched) -> None:
-    """Checkpointed functions, in forward and when they are recomputed."""
+    """Checkpointed functions, in the first run and in the recomputation."""
     x, w = watched(leaf(3, 3)), watched(leaf(3, 3))
     function = fragile(lambda x: F.dropout(torch.tanh(x @ w), 0.5))
     for reentrant in (True, False):
@@ -279,7 +279,7 @@ def data(fragile: Fragile, watched: Watched) -> None:
 
 @work
 def checks(fragile: Fragile, watched: Watched) -> None:
-    """Functions whose gradients are checked, under anomaly detection."""
+    """Functions in gradient checks and under anomaly detection."""
     x = watched(torch.ones(2, dtype=torch.float64).requires_grad_())
     function = fragile(lambda x: watched(x.sin()))
     torch.autograd.gradcheck(function, (x,))

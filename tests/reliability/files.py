@@ -112,11 +112,11 @@ def in_children(tries: Callable[[int, int], Iterator[str | None]], count: int) -
 
 @experiment("killed-saves", tries=1000, short=20)
 def killed_saves(count: int) -> Outcome:
-    """Kill processes that save over a checkpoint, at random moments: a complete checkpoint remains, and no other file."""
+    """Kill processes that replace a checkpoint, at random moments: only a complete checkpoint remains."""
     return in_children(killed_while_saving, count)
 
 
 @experiment("full-disks", tries=1000, short=20)
 def full_disks(count: int) -> Outcome:
-    """Save over a checkpoint on a disk that becomes full: a clear error, the old checkpoint, and no other file."""
+    """Replace a checkpoint on a full disk: `save` raises a clear error, and only the old checkpoint remains."""
     return in_children(full_while_saving, count)

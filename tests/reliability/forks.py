@@ -52,7 +52,7 @@ def child(generator: Any) -> Iterator[str | None]:
 
 
 def forks(name: str, count: int) -> Outcome:
-    """Fork this many times while two threads do the work of this name."""
+    """Fork repeatedly while two threads do the work of this name."""
 
     def parent() -> Iterator[str | None]:
         generator, stop, chance = torch.Generator(), [], random.Random(0)

@@ -105,7 +105,7 @@ def data() -> None:
 
 @work
 def modes() -> None:
-    """Modes that are entered, left and nested, also modes whose constructors switch them."""
+    """Modes that are entered, left and nested, also modes that take effect in their constructors."""
 
     @torch.no_grad()
     def decorated(x: Any) -> Any:

@@ -1,8 +1,8 @@
 """Wrong sizes, strides and offsets: no tensor reads or writes outside its memory.
 
 Random calls of functions that set sizes on a storage run on memory with canaries before and after the storage. A refused call
-does not change the memory. All elements of a created tensor are within its storage, and writing to all of them leaves the
-canaries unchanged.
+does not change the memory. All elements of a created tensor lie within its storage, and writes to all elements leave the canaries
+unchanged.
 """
 
 from __future__ import annotations

@@ -192,7 +192,10 @@ def _asked_to_end() -> Iterator[threading.Event]:
 
 
 class _Allocated(ctypes.Structure):
-    """The result of `mallinfo2` of the C library. `uordblks` bytes are in use in its arenas, `hblkhd` in separate mappings."""
+    """The result of `mallinfo2` of the C library.
+
+    `uordblks` is the number of used bytes in arenas, and `hblkhd` the number of bytes in separate mappings.
+    """
 
     _fields_ = [(name, ctypes.c_size_t) for name in (
         "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",

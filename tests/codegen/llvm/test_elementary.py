@@ -205,7 +205,8 @@ def test_powers_are_exact_to_a_unit(dtype, bound):
 
 
 def test_the_sine_of_large_numbers_is_reduced_with_all_bits_that_it_needs():
-    # The values were computed with 1300 bits of pi. The first argument is the float64 that is nearest to a multiple of pi/2.
+    # Reference values that were computed with 1300 bits of pi. The first argument is the float64 that is nearest to a multiple of
+    # pi/2.
     x = numpy.resize(
         numpy.array([6381956970095103.0 * 2.0**797, 1e22, 1e300, -1e15, 2.0**1023, 355.0, 1e5, 12345678.9]), 64
     )

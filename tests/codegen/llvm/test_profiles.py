@@ -31,7 +31,7 @@ def kernels(prof):
 
 def test_kernels_are_events_inside_those_of_operators():
     x = torch.randn(600, 600, requires_grad=True)
-    for _ in range(2):  # a kernel that is compiled during a profile, and a kernel that is compiled before
+    for _ in range(2):  # kernels that are compiled during and before a profile
         with profile() as prof:
             torch.nn.functional.gelu(x).sum().backward()
         found = kernels(prof)

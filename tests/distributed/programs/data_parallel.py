@@ -1,4 +1,4 @@
-"""`DistributedDataParallel` compared with one process and the whole batch, and its special cases."""
+"""`DistributedDataParallel` compared with one process on the whole batch, and special cases."""
 
 import contextlib
 import copy
@@ -62,7 +62,7 @@ def same_on_all_ranks(model):
 
 
 def trained(rank, size, kind, accumulate=1, **options):
-    """Return a model trained by all ranks together, and a model that each rank trained alone with all batches."""
+    """Return a model that all ranks have trained together, and a model that each rank has trained alone with all batches."""
     torch.manual_seed(rank)
     model = DistributedDataParallel(kind().double(), bucket_cap_mb=0.001, **options)
     alone = copy.deepcopy(model.module)

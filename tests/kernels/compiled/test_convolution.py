@@ -1,4 +1,4 @@
-"""Compiled convolutions compute the same as NumPy's forms."""
+"""Compiled convolutions give the results of NumPy's forms."""
 
 from __future__ import annotations
 

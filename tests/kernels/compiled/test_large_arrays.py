@@ -1,4 +1,4 @@
-"""Operators with special compiled loops for large arrays give the same as NumPy's form."""
+"""Operators with special compiled loops for large arrays give the results of NumPy's form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = functional
 
 @pytest.fixture
 def both(monkeypatch):
-    """Return results and gradients of a function by compiled loops, for any size, and by NumPy."""
+    """Return the results and gradients of a function, computed by compiled loops (for any size) and by NumPy."""
 
     def compute(function, *arrays, **options):
         tensors = [torch.tensor(array) for array in arrays]

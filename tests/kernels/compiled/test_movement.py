@@ -216,7 +216,7 @@ def test_nothing_is_written_where_an_index_is_out_of_range(wrong):
 @pytest.mark.parametrize("shape", [(40, 7), (9, 70), (500, 33)])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_rows_are_added_in_the_order_of_their_indices(shape, threads):
-    """For any indices and any number of threads, the bits are the same as in a sequential loop of additions."""
+    """For any indices and any number of threads, the sums have the same bits as in a sequential loop of additions."""
     before = adjoint.get_num_threads()
     adjoint.set_num_threads(threads)
     try:

@@ -1,4 +1,4 @@
-"""Compiled padding computes the same as NumPy's forms."""
+"""Compiled padding gives the results of NumPy's forms."""
 
 from __future__ import annotations
 

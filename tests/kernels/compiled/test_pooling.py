@@ -1,4 +1,4 @@
-"""Compiled pooling computes the same as NumPy's forms."""
+"""Compiled pooling gives the results of NumPy's forms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sample(shape, dtype, seed=0):
 
 
 def compiled(kernel, *arguments):
-    """Return the compiled form of a kernel; its result is NotImplemented if it leaves the case to NumPy."""
+    """Return the compiled form of a kernel. The result of this form is NotImplemented if NumPy must compute the case."""
     form = kernel.__wrapped__
     given = form(*arguments).compiled
     made = LOOPS.run(kernel.path, *(arguments if given is None else given))

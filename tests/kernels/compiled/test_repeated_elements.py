@@ -1,4 +1,4 @@
-"""Compiled code computes arrays that repeat elements in memory, such as gradients of sums, from copies."""
+"""Compiled code copies arrays that repeat elements in memory, such as gradients of sums, before it computes with them."""
 
 import numpy
 import pytest

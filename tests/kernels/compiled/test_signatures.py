@@ -1,4 +1,4 @@
-"""The compiled form of a kernel has the parameters of the NumPy form, unless its plan selects them."""
+"""The compiled form of a kernel has the parameters of the NumPy form, unless the plan of the kernel selects the parameters."""
 
 from __future__ import annotations
 

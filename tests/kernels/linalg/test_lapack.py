@@ -1,4 +1,4 @@
-"""LAPACK's results in the dtype of large matrices agree with NumPy's in double precision."""
+"""LAPACK's results in the dtype of large matrices agree with NumPy's results in double precision."""
 
 import numpy
 import pytest

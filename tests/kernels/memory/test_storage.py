@@ -31,7 +31,7 @@ def test_a_larger_storage_keeps_the_elements():
 
 
 def test_a_repeated_number_may_be_repeated_again():
-    number = numpy.float64(2.0)  # NumPy's type of results for zero-dimensional arrays
+    number = numpy.float64(2.0)  # the type of NumPy's results for zero-dimensional arrays
     once = view_kernels.expand(number, (3,))
     assert view_kernels.expand(once.reshape(3, 1), (3, 2)).tolist() == [[2.0, 2.0]] * 3
 

@@ -93,7 +93,7 @@ def test_transposed_adds_its_bias():
     x, weight, bias = sample((2, 4, 5, 5)), sample((4, 3, 3, 3), seed=1), sample((3,), seed=2)
     expected = conv_input_grad(x, weight, (2, 3, 10, 10), stride, padding, dilation, 1) + bias.reshape(-1, 1, 1)
     result = transposed(x, weight, bias, (2, 3, 10, 10), stride, padding, dilation, 1)
-    # The processor's instructions determine which of the two sums begins with the bias.
+    # The instruction set of the processor determines which of the two sums begins with the bias.
     numpy.testing.assert_allclose(result, expected, rtol=0, atol=1e-14)
 
 

@@ -131,7 +131,7 @@ def test_histograms():
     expected, _ = numpy.histogram(x, 7, (-1.5, 2))
     assert counting.histc(x, 7, -1.5, 2).tolist() == expected.tolist()
     assert counting.histc(numpy.array([1.0, math.nan, 2.0, 7.0]), 4, 0, 4).tolist() == [0, 1, 1, 0]
-    for number in (2.0, 1e8, 3e38):  # the range of equal numbers is extended by 1, but rounding removes this
+    for number in (2.0, 1e8, 3e38):  # the range of equal numbers is extended by 1, but rounding removes the extension
         assert counting.histc(numpy.full(3, number, numpy.float32), 4).tolist() == [0, 0, 3, 0]
     assert counting.bincount(numpy.array([1, 2, 2]), minlength=5).tolist() == [0, 1, 2, 0, 0]
     weighted = counting.bincount(numpy.array([1, 2, 2]), numpy.array([1, 2, 3], "f4"))

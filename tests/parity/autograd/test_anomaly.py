@@ -1,4 +1,4 @@
-"""Anomaly detection: errors, and the warnings that trace them, in PyTorch's words."""
+"""Anomaly detection: errors, and the warnings that locate the errors, with PyTorch's messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Hooks: when they run, in which order, with which arguments and permitted results."""
+"""Hooks: the times, the order, the arguments and the permitted results of their calls."""
 
 import pytest
 

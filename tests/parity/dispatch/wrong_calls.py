@@ -1,4 +1,4 @@
-"""Wrong calls of operators, one per line, by family of operators."""
+"""Wrong calls of operators, one per line, grouped by family of operators."""
 
 LINEAR_ALGEBRA = """
 torch.linalg.lu(torch.ones(3, dtype=torch.int))

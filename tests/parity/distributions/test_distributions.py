@@ -1,4 +1,4 @@
-"""Distributions, their transforms, constraints and divergences behave as PyTorch's."""
+"""Distributions, transforms, constraints and divergences behave as in PyTorch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Attributes, names, state dicts, hooks and containers of modules behave as PyTorch's, word for word."""
+"""Attributes, names, state dicts, hooks and containers of modules behave as in PyTorch, with the same messages."""
 
 import pytest
 

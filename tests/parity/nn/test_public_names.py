@@ -1,4 +1,4 @@
-"""The lists `__all__` of modules, from which PyTorch's helpers of tests take the names of classes."""
+"""The lists `__all__` of modules, from which PyTorch's test helpers read the names of classes."""
 
 from importlib import import_module
 

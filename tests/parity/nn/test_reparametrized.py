@@ -1,4 +1,4 @@
-"""Lazy modules, transformers, parametrizations, normalized weights, pruning and fusion, word for word as PyTorch's."""
+"""Lazy modules, transformers, parametrizations, normalized weights, pruning and fusion, with PyTorch's results and messages."""
 
 import pytest
 

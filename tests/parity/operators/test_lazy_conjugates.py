@@ -402,7 +402,10 @@ PROGRAMS = [
 
 
 def shown(library, program):
-    """Run a program, and return the values that it shows. Tensors become dtypes, nodes and elements, which need only be close."""
+    """Run a program, and return the values that it shows.
+
+    Tensors become dtypes, nodes and elements. The elements need only be close.
+    """
     found = []
 
     def plain(value):

@@ -366,7 +366,7 @@ w.grad
 
 
 def _line_search_trials(module: Any, seed: int) -> list[float]:
-    """Return the losses that LBFGS evaluates for a random problem; some have noise."""
+    """Return the losses that LBFGS evaluates for a random problem. The losses of some problems contain noise."""
     draw = random.Random(seed)
     kind, lr = draw.choice(["noise", "quadratic"]), draw.choice([0.1, 0.5, 1, 3])
     start = module.tensor([draw.uniform(-2, 2)], dtype=module.float64, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Pairs of features around one operator: a program for each, run by both libraries, and compared.
+"""Pairs of features around one operator. Both libraries run a program for each pair, and the results are compared.
 
     python -m tests.parity.pairs --all                                   # every cell
     python -m tests.parity.pairs --seconds 20 [--seed 20260131]          # different cells each day
@@ -12,8 +12,8 @@ gradients and errors.
 If PyTorch refuses a cell and adjoint does not, the definition of the composition is the standard: each feature has a `meaning`,
 which is the same function in simpler terms (a loop for `vmap`, no change for `checkpoint`). The cell must agree with PyTorch's
 result for the cell in which meanings replace one or both features. If PyTorch refuses the meanings too, adjoint must agree with
-its own result for the meanings. `excuses.py` lists the intended differences, each with a cell that shows it: a test fails if this
-cell does not need the excuse.
+its own result for the meanings. `excuses.py` lists the intended differences, each with an example cell. A test fails if this cell
+does not need the excuse.
 
 To add an operator, add a line to `operators.py`. To add a feature, add a function to `features.py`. It takes the library, a
 function and its tensors, and returns a tensor or a tuple of tensors. Run the new cells alone first, and then `--all`.

@@ -182,7 +182,7 @@ def answers_differ(actual: Answer, expected: Answer, tolerance: float, *, by_mea
 
 
 def recording_differs(name: str, actual: Seen | None, expected: Seen | None) -> str | None:
-    """Return a difference in `requires_grad`, which is checked last, if all values are equal."""
+    """Return a difference in `requires_grad`. It is checked last, after all values are equal."""
     if actual is None or expected is None or actual.requires_grad == expected.requires_grad:
         return None
     return f"{name}: requires_grad {actual.requires_grad}, expected {expected.requires_grad}"
@@ -219,7 +219,7 @@ def judge(cell: Cell) -> tuple[str, str | None]:
 
 
 def differences_from_meanings(cell: Cell, actual: Answer, library: Any) -> list[str | None]:
-    """Return the difference of adjoint's result from a library's result with features replaced by their meanings."""
+    """Return the difference between adjoint's result and a library's result with features replaced by their meanings."""
     meant = [one for one in (answer(library, cell, plain) for plain in meanings(cell)) if one.error is None]
     return [answers_differ(actual, one, tolerance_of(cell), by_meaning=True) for one in meant]
 

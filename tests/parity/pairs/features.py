@@ -165,7 +165,7 @@ def _tangents(torch: Any, x: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _result_and_tangent(torch, f, *x):
-    """Return the derivative of a vector-Jacobian product by its vector."""
+    """Return the derivative of a vector-Jacobian product with respect to the vector."""
     options = {"create_graph": True, "materialize_grads": True}
     with torch.enable_grad():
         x = [one if one.requires_grad else one.detach().requires_grad_() for one in x]
@@ -289,7 +289,7 @@ def _half_of_it(torch: Any, tensor: Any) -> Any:
 
 
 def _change(tensor: Any) -> Any:
-    """Double the elements whose last index is 0, in place on a view."""
+    """Double the elements whose last index is 0, by an in-place change of a view."""
     if tensor.dim():
         tensor.select(-1, 0).mul_(2)
     return tensor

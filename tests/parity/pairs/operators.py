@@ -1,6 +1,6 @@
 """Operators as functions of tensors. Each operator is an example of its family.
 
-In shapes, `n` is 3, or some thousands in a large cell. Inputs are float64 leaves with different elements between 0.3
+In shapes, `n` stands for 3, or for some thousands in a large cell. Inputs are float64 leaves with different elements between 0.3
 and 1.7.
 """
 

@@ -592,7 +592,10 @@ class Program:
         return text
 
     def is_tame(self, name: str) -> bool:
-        """Return whether rounding errors stay small, unlike for sines of huge numbers, signs of tiny numbers, or NaN."""
+        """Return whether rounding errors stay small.
+
+        They are large for sines of huge numbers and signs of tiny numbers, for instance.
+        """
         for run in (self.actual, self.expected):
             values = run.values.get(name)
             if values is not None and values.size:

@@ -2,7 +2,7 @@
 
 In a line, `{x}`, `{y}` and `{z}` are tensors, `{r}` is the name of the result, and each name of `CHOICES` stands for one of its
 values. `{d}` is a dimension and `{i}` an index of `x`. Each group of lines has a condition on `x`, `y` and `z` that most random
-tensors satisfy, so that most programs compute results, and some raise errors.
+tensors satisfy. Therefore most programs compute results, and some raise errors.
 """
 
 from typing import NamedTuple

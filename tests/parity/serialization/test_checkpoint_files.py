@@ -367,7 +367,7 @@ def outcome(function, *args):
 
 
 def about_places(module):
-    """Tests `map_location`, the meta device, and checkpoints without elements."""
+    """Test `map_location`, the meta device, and checkpoints without elements."""
     places, x = module.serialization, module.arange(3.0)
     seen = [places.location_tag(x.untyped_storage()), outcome(places.location_tag, 3)]
     seen.append(outcome(places.default_restore_location, x.untyped_storage(), "nowhere"))

@@ -1,4 +1,4 @@
-"""Each library reads objects that the other library has saved or pickled. Their use has the same results."""
+"""Each library reads objects that the other library has saved or pickled. The objects give the same results."""
 
 from __future__ import annotations
 

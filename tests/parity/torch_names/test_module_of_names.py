@@ -61,7 +61,7 @@ def modules():
 
 
 def is_pytorchs(value):
-    """Return whether a class, a function or a module is PyTorch's, and not imported from another library."""
+    """Return whether a class, a function or a module belongs to PyTorch, and not to another library."""
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] == "torch"
     if value is torch.hub.tqdm:  # PyTorch defines a class if the library is not installed
@@ -119,7 +119,7 @@ def lines():
 
 @pytest.mark.thorough
 def test_all_paths_lead_to_ours_but_those_listed():
-    # In a new process: imports of other tests give PyTorch's modules more names.
+    # Run in a new process, because imports of other tests add names to PyTorch's modules.
     program = "from tests.parity.torch_names.test_module_of_names import lines; print(*lines(), sep='\\n')"
     command = [sys.executable, "-W", "ignore", "-c", program]
     found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=LIST.parents[2]).stdout

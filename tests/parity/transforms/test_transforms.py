@@ -1,4 +1,4 @@
-"""`torch.func`, `torch.vmap` and `torch.autograd.forward_ad`: results, errors and messages, alone and composed."""
+"""`torch.func`, `torch.vmap` and `torch.autograd.forward_ad`: results, errors and messages, for single and composed transforms."""
 # ruff: noqa: E501
 
 import pytest

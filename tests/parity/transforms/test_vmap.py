@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:torch.qr is deprecated:UserWarni
 MOST = 6
 EXAMPLES = 3
 
-# These cannot be compared: random numbers, uninitialised memory, results that are not tensors or whose size depends on values,
+# The test cannot compare: random numbers, uninitialised memory, results that are not tensors or whose size depends on values,
 # offsets into the memory of all examples, functions that read values, sparse tensors, statistics without elements.
 LEFT_OUT = frozenset(
     """
@@ -54,7 +54,7 @@ def examples_of(tensor: Any) -> Any:
 
 
 def gradients_of(run: Any, chosen: list[int]) -> Any:
-    """Return a function that computes the gradients of all results of `run` by the arguments `chosen`."""
+    """Return a function that computes the gradients of all results of `run` with respect to the arguments `chosen`."""
 
     def total(*args: Any, **kwargs: Any) -> Any:
         results = [part for part in flatten(run(*args, **kwargs))[0] if part.is_floating_point()]

@@ -112,7 +112,7 @@ def test_formulas_of_users():
 
 
 def test_groups_count_their_own_operations():
-    """PyTorch's count for the gradient of the weight is too large by the number of groups."""
+    """PyTorch counts too many operations for the gradient of the weight, by a factor of the number of groups."""
     with FlopCounterMode(display=False) as counter:
         adjoint.nn.functional.conv1d(
             random(adjoint, 2, 4, 9), random(adjoint, 6, 2, 3), None, 2, 1, 1, 2

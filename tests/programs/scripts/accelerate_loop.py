@@ -1,4 +1,4 @@
-"""A training loop by accelerate: gradients of several batches accumulated, and clipped."""
+"""A training loop by accelerate, with accumulated and clipped gradients."""
 # kind: training
 # requires: accelerate
 

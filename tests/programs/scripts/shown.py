@@ -20,7 +20,10 @@ def shown(value):
 
 
 def train(parameters, loss, steps=20, optimizer=None, lr=0.01):
-    """Train by `loss()`, which computes a scalar. Print every fourth loss, and the lengths of the first and last gradients."""
+    """Train with the scalar loss that `loss()` computes.
+
+    Print every fourth loss, and the lengths of the first and last gradients.
+    """
     parameters = list(parameters)
     optimizer = optimizer or torch.optim.SGD(parameters, lr=lr, momentum=0.9)
     losses, norms = [], []

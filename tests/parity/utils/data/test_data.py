@@ -1,4 +1,4 @@
-"""Datasets, samplers and loaders return the same samples in the same order as PyTorch's, and have the same errors."""
+"""Datasets, samplers and loaders return the same samples as PyTorch's, in the same order, and raise the same errors."""
 
 import warnings
 from collections import OrderedDict, UserDict, deque, namedtuple
@@ -226,7 +226,7 @@ LOADERS = [
 def test_loaders(make, options):
     def use(module):
         loader = module.utils.data.DataLoader(make(module, 5), **options)
-        batches = [batch for batch in loader]  # noqa: C416  list() would ask for the length
+        batches = [batch for batch in loader]  # noqa: C416  list() would request the length
         return [batches, loader.batch_size, loader.drop_last, loader.prefetch_factor]
 
     assert_same_outcome(use)
