@@ -67,7 +67,7 @@ def style(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Run the type checkers: mypy on the package and its stubs, and mypy and Pyright on programs."""
+    """Run mypy on the package and its stubs, and run mypy and Pyright on programs."""
     session.install("-e", ".[test,lint,examples]")
     session.run("mypy")
     session.run("python", "scripts/check_stubs.py")
@@ -95,7 +95,7 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site, which runs the code of its pages, and test it in a browser."""
+    """Build the site, which runs the code of the pages, and test the site in a browser."""
     session.install("-e", ".[docs,test]")
     session.run("python", "-m", "sphinx", "-W", "--keep-going", "-j", "auto", "docs", "site/html")
     pytest(session, "tests/test_site.py", "tests/test_site_in_chromium.py")

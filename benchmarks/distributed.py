@@ -1,4 +1,4 @@
-"""Two processes of one thread: all_reduce and DistributedDataParallel on MPI, compared with PyTorch on gloo.
+"""all_reduce and DistributedDataParallel on MPI, compared with PyTorch on gloo, in two processes of one thread each.
 
 The processes of the two libraries are started alternately. `python -m benchmarks.distributed adjoint` starts one
 process.
@@ -78,7 +78,7 @@ def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, 
 
 
 class Measured:
-    """The cases of one process, which run with the library that the process has imported as torch."""
+    """The cases in one process, which has imported one of the libraries as torch."""
 
     def __init__(self, library: str, only: str) -> None:
         if library == "adjoint":

@@ -11,7 +11,7 @@ _PROGRAM = "import time; start = time.perf_counter(); import {}; print(time.perf
 
 
 def import_time(module: str) -> float:
-    """Return the seconds of `import module` in a new interpreter, which may store bytecode, as it does for installed packages."""
+    """Return the seconds of `import module` in a new interpreter, which may store bytecode as for installed packages."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     finished = subprocess.run(
         [sys.executable, "-c", _PROGRAM.format(module)], capture_output=True, text=True, check=True, env=environment

@@ -2,7 +2,7 @@
 
     python examples/checkpoint_round_trip.py              some seconds
 
-If PyTorch is installed, it also reads and writes the file, and the example compares the outputs of both libraries. Writes
+If PyTorch is installed, PyTorch also reads and writes the file, and the example compares the outputs of both libraries. Writes
 round_trip.pt and checkpoint_round_trip.png: the contents of the file, and the accuracy before and after the transfer.
 """
 

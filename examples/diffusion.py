@@ -51,7 +51,7 @@ class Denoiser(nn.Module):
 
 @torch.no_grad()
 def drawn(model: Denoiser, count: int, keep: list[int]) -> dict[int, torch.Tensor]:
-    """Draw points from noise. Return their positions at the times `keep`."""
+    """Draw points from noise. Return the positions of the points at the times `keep`."""
     points, kept = torch.randn(count, 2), {}
     for time in reversed(range(TIMES)):
         if time + 1 in keep:

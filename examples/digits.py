@@ -118,7 +118,7 @@ def accuracy(model: nn.Module, data: TensorDataset) -> float:
 def draw_learning_curve(history: dict[str, list[float]], path: Path) -> None:
     """Draw the loss on the left, and the share of wrong digits on the right, on a logarithmic axis.
 
-    During training the network makes more errors than afterwards: dropout hides a quarter of its units, the images are
+    During training, the network makes more errors than afterwards: dropout hides a quarter of its units, the images are
     shifted, and the mean of an epoch includes its first steps. Another curve shows the errors on the training digits
     after each epoch, without these conditions. Compare this curve with the curve of the test digits.
     """

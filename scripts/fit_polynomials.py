@@ -20,7 +20,7 @@ mp.dps = 50
 
 
 def _series(function: Callable[[Any], Any], at_zero: Any, limit: float = 1e-12) -> Callable[[Any], Any]:
-    """Return the quotient. At 0, where it is 0 / 0, return its limit."""
+    """Return the quotient, or the limit of the quotient at 0."""
     return lambda x: at_zero if abs(x) < limit else function(x)
 
 

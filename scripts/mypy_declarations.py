@@ -1,8 +1,8 @@
-"""A mypy plugin for declarations, which replaces a declared class by the function that it declares.
+"""A mypy plugin that replaces a declared class by the function that the class declares.
 
 mypy treats a decorated class as a class, even if the decorator returns another object. This plugin lets the constructor of such a
-class accept any arguments. It also makes instances of the class compatible with any type, because mypy gives the type of the
-class to results of the function and to the first parameters of formulas.
+class accept any arguments. It also makes instances of the class compatible with any type. The reason is that mypy gives the type
+of the class to results of the function and to the first parameters of formulas.
 """
 
 from collections.abc import Callable

@@ -77,7 +77,7 @@ Where = tuple[str, str]
 
 
 def wanted_modules() -> dict[str, ModuleType]:
-    """Return the compared modules of PyTorch, by their names without the package."""
+    """Return the compared modules of PyTorch. Their keys are the names without the package."""
     for name in MORE:
         import_module(name)
     names = [name for name in sys.modules if name == "torch" or name.startswith("torch.")]
@@ -87,7 +87,7 @@ def wanted_modules() -> dict[str, ModuleType]:
 
 
 def own_modules() -> dict[str, ModuleType]:
-    """Return the modules of this package, by the names of their files without the package."""
+    """Return the modules of this package. Their keys are the names of the files, without the package."""
     skipped = ("__main__", "as_torch", "distributed.runner", "torch_names", *places.ONE_FILE.values())
     found = {"": adjoint, **{name: import_module(f"adjoint.{name}") for name in places.ONE_FILE}}
     for each in walk_packages(adjoint.__path__, "adjoint."):

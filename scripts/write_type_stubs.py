@@ -125,7 +125,7 @@ def takes_list_as_arguments(function: Any) -> bool:
 
 
 def lines_of(namespace: str, name: str, function: Any) -> list[str]:
-    """Return the types of a function of a namespace or of a method of `Tensor`: one line, or two lines for each overload."""
+    """Return the types of a function in a namespace or of a method of `Tensor`: one line, or two lines for each overload."""
     if (lines := HANDWRITTEN.get(namespace, {}).get(name)) is not None:
         return lines
     packet = PREFIXES.get(namespace, "") + name

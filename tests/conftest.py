@@ -121,7 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_old_for_the_collector():
-    """Freeze all existing objects, so that the garbage collector does not visit them in tests that run it."""
+    """Freeze all existing objects, so that the garbage collector does not visit these objects during tests."""
     gc.collect()
     gc.freeze()
     gc.collect()  # the collector then counts few objects, and runs as often as in a small process

@@ -205,10 +205,10 @@ def is_allowed(found: Import) -> bool:
 CLOSING = {
     # If an operator has no tangent rule, forward mode transposes reverse mode.
     ("adjoint.transforms.forward_mode", "adjoint.transforms.reverse"),
-    # If a custom `Function` generates its batching rule, `vmap` maps it by another `Function`, which uses the batching
+    # If a custom `Function` generates its batching rule, `vmap` maps the function by another `Function`, which uses the batching
     # interpreter.
     ("adjoint.transforms.vmap_interpreter", "adjoint.transforms.mapped_function"),
-    # `gradcheck` declares the error that these checks raise, and it imports the checks.
+    # `gradcheck` declares the error that these checks raise, and imports the checks.
     ("adjoint.autograd.check.gradcheck", "adjoint.autograd.check.derivative_checks"),
     ("adjoint.autograd.check.jacobians", "adjoint.autograd.check.gradcheck"),
 }

@@ -1,4 +1,4 @@
-"""The pages of the documentation: their code runs, their links have targets, and each public name has an example that runs."""
+"""The pages of the documentation: the code runs, links have targets, and each public name has an example that runs."""
 
 import inspect
 import os

@@ -4,9 +4,9 @@ The *quick tier*, `pytest -m "not thorough"`, is the same in each run. It omits 
 of a second or more. Of tests marked `one_each("name")`, it runs the first case for each value of that parameter. Of test
 functions with many cases it runs a part of the cases, and of tests marked `long_cases` two cases. The *whole* suite, `pytest`
 without arguments, runs the quick tier and an eighth of the thorough tests, with a different eighth each day. `--share DAYS` sets
-another fraction, and `--day NUMBER` another day. `--share 1` is the *nightly* tier, which runs all tests. Named files, tests
-(`-k`), marks (`-m`) and families run all of their tests. `pytest --family reduce` (or `--family sorting`, a module of that
-folder) runs tests that are parametrized by the `name` of an operator, or of a public function, of that family, and the test
+another fraction, and `--day NUMBER` another day. `--share 1` is the *nightly* tier, which runs all tests. If files, tests (`-k`),
+marks (`-m`) or families are named, all of their tests run. `pytest --family reduce` (or `--family sorting`, a module of that
+folder) runs the tests of one family: tests whose parameter `name` is an operator or a public function of the family, and test
 modules with `pytestmark = pytest.mark.family("reduce")`.
 """
 
@@ -113,7 +113,7 @@ def name_of(definition: pytest.Item, case: Any) -> str:
 
 
 def number(name: str) -> int:
-    """Return a number that depends only on the name of a test, so that all processes agree on it."""
+    """Return a number that depends only on the name of a test, so it is the same in all processes."""
     return zlib.crc32(name.encode())
 
 

@@ -3,7 +3,7 @@
 A declared example is a line `names: statements` in a file of `docs/reference/examples`, followed by lines that are indented by
 four spaces. `{}` stands for the name. The output is computed when the site is built and when the tests run, so it is
 always correct. If an example ends in `# raises KIND`, its last statement raises an error of this class, and the error
-is shown. If it ends in `# warns`, its last statement warns, and the warning is shown.
+is shown. If an example ends in `# warns`, its last statement warns, and the warning is shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The package works without the modules that WebAssembly lacks: it trains, saves, and reports missing modules."""
+"""The package works without the modules that WebAssembly lacks: it trains and saves models, and reports missing modules."""
 
 import json
 import re

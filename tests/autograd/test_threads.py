@@ -182,7 +182,7 @@ def test_an_error_in_one_thread_leaves_the_others_alone(eager_switching):
 
 
 class Meeting(torch.autograd.Function):
-    """The identity. Its `jvp` lets another thread run, and waits for this thread."""
+    """The identity. The `jvp` of the function lets another thread run, and waits for this thread."""
 
     @staticmethod
     def forward(x, other):

@@ -1,4 +1,4 @@
-"""A plan predicts the results of a kernel before it runs, and writes the same results into given memory."""
+"""A plan predicts the form of a kernel's results before the kernel runs, and writes the same results into given memory."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SHAPES = [
 
 @row_program(_refusing("standard"))
 def standardized(x: Array, y: Array):
-    """Return `x` scaled to the extremes of the row of `x`, plus the distance of `y` from the mean of its row."""
+    """Return `x`, scaled to the extremes of each row, plus the distances of `y` from the means of its rows."""
     low, high = row.min(x), row.max(x)
     return (x - low) / (high - low + 1) + y * row.sum(y * y)
 

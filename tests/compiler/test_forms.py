@@ -1,5 +1,5 @@
 # ruff: noqa: PT012, PT031, RUF043, B023
-"""`torch.compile` of functions, methods, modules, and modules in place; its options, errors and settings."""
+"""`torch.compile` of functions, methods and modules, also in place, and the options, errors and settings of `torch.compile`."""
 
 import collections
 import copy

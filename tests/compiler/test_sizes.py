@@ -294,7 +294,8 @@ INSIDE = {
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("name", INSIDE)
 def test_sizes_that_are_computed_inside_give_no_other_values(name, grad, monkeypatch):
-    # Without the lists of functions that compute with sizes, two captures may agree by chance. The third size reveals the error.
+    # Without the lists of functions that compute with sizes, two captures of a function may agree by chance. The third size
+    # reveals the error.
     monkeypatch.setattr("adjoint.compiler.guards.OF_ONE_SIZE", frozenset())
     monkeypatch.setattr("adjoint.compiler.guards.ALONG_ONE", {})
     function = INSIDE[name]

@@ -22,7 +22,7 @@ class Block(nn.Module):
 
 
 class Counting(nn.Module):
-    """A module that cannot be captured, because it counts its calls and tests an element."""
+    """A module that cannot be captured, because it counts calls and tests the value of an element."""
 
     def __init__(self):
         super().__init__()

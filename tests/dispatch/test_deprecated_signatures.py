@@ -1,4 +1,4 @@
-"""Calls in deprecated forms, and their warnings."""
+"""Calls with deprecated signatures, and the warnings about them."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Checkpoint folders in one process, and in PyTorch's format."""
+"""Checkpoint folders that one process writes, and checkpoint folders in PyTorch's format."""
 
 import os
 import pickle

@@ -14,7 +14,7 @@ LIMITS = {"Laplace": 1e-4, "StudentT": 1e-6}
 
 
 def weighed(name):
-    """Return the distribution, values, and their probabilities."""
+    """Return the distribution, some values, and the probabilities of the values."""
     if name in DISCRETE:
         distribution, _ = made(DISCRETE, name)
         values = values_of(distribution)

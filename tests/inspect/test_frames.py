@@ -1,4 +1,4 @@
-"""Frames fit their contents. If all groups are unfolded, no frame has more than one unused line."""
+"""Frames fit their contents. If all groups are unfolded, no frame has more than one empty line."""
 
 import pytest
 

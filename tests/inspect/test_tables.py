@@ -110,7 +110,7 @@ def test_gradients_plotted():
 
 @pytest.fixture(autouse=True)
 def without_collector():
-    """Collect the cycles that other tests have left, and disable the garbage collector, because it could change the result."""
+    """Collect the cycles of other tests, and disable the garbage collector, because a collection could change the result."""
     gc.collect()
     gc.disable()
     yield

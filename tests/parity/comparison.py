@@ -22,8 +22,8 @@ TOLERANCES = {
 
 
 class Exact(NamedTuple):
-    """PyTorch's results in double precision: `true` for the given arguments, `nearby` for several changes of their last digits.
-    The distances of `nearby` from `true` show how precisely the arguments determine the result.
+    """PyTorch's results in double precision: `true` for the given arguments, and `nearby` for several changes of the arguments in
+    their last digits. The distances of `nearby` from `true` show how precisely the arguments determine the result.
     """
 
     true: Any
@@ -90,10 +90,10 @@ def _close(actual: numpy.ndarray, expected: numpy.ndarray, rtol: float, atol: fl
 
 
 def _errors_allow(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact) -> numpy.ndarray:
-    """Return which elements are as precise as PyTorch's elements. The error of such an element is at most twice the error of
-    PyTorch's element, four times the effect of changes in the last digits of arguments, or eight units in the last place of the
-    largest element. PyTorch's error is used only if half of the digits of PyTorch's result are correct. Its digits are wrong if
-    the numbers depend on the dtype, as random numbers do.
+    """Return which elements are as precise as PyTorch's elements. The error of such an element has one of three limits: twice the
+    error of PyTorch's element, four times the effect of changes in the last digits of arguments, or eight units in the last place
+    of the largest element. PyTorch's error is used only if half of the digits of PyTorch's result are correct. Its digits are
+    wrong if the numbers depend on the dtype, as random numbers do.
     """
     kind = exact.true.dtype if exact.true.dtype.kind in "fc" else numpy.dtype(numpy.float64)
     one, two, true = actual.astype(kind), expected.astype(kind), exact.true.astype(kind)

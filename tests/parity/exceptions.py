@@ -55,7 +55,7 @@ KNOWN: dict[str, Difference] = {
     },
     **{
         f"linalg.norm.subgradients_at_zero gradgrad[{dtype}]": Difference(
-            "The norm of order -1 of zeros: PyTorch's first derivative is 0, but its second is nan",
+            "for the norm of order -1 of zeros, PyTorch's first derivative is 0, but the second derivative is nan",
             f"expected np.{nan}",
         )
         for dtype, nan in (("float64", "float64(nan)"), ("complex128", "complex128(nan+nanj)"))

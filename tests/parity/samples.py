@@ -22,7 +22,7 @@ from torch.testing._internal.opinfo import core
 from .candidate import candidate, lookup
 from .conversion import Converter, to_array
 
-# At each sample, PyTorch searches the whole stack for one of its test methods, which does not exist here.
+# At each sample, PyTorch searches the whole stack for one of its test methods. The stack contains no such method here.
 common_utils.extract_test_fn = core.extract_test_fn = lambda: None
 
 NAMES = """

@@ -1,7 +1,7 @@
 """`python -m tests.programs [NAME...]`: run programs with `adjoint run`, without PyTorch, and print the results.
 
-`--library torch` runs them with PyTorch in a separate environment, and stores their output as the expected output. `--record`
-writes the results to results.txt and to the table of docs/howto/run-a-pytorch-script.md.
+`--library torch` runs the programs with PyTorch in a separate environment, and stores the output as the expected output.
+`--record` writes the results to results.txt and to the table of docs/howto/run-a-pytorch-script.md.
 """
 
 from __future__ import annotations

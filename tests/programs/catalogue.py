@@ -16,7 +16,7 @@ SHARED = "shown"
 
 @dataclass(frozen=True)
 class Program:
-    """A program with one of its arguments, or without arguments."""
+    """A program with one argument, or without arguments."""
 
     script: Path
     case: str

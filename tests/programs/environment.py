@@ -1,4 +1,4 @@
-"""A virtual environment for the programs: without PyTorch, or with it."""
+"""A virtual environment for the programs, with or without PyTorch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PYTORCH = "torch==2.13.0"
 class Environment:
     """A virtual environment in `folder`, which is created on first use.
 
-    The libraries of a program are installed before it runs. Without PyTorch, `adjoint run` runs pip. Then pip finds the
+    The libraries of a program are installed before the program runs. Without PyTorch, `adjoint run` runs pip. Then pip finds the
     distribution `torch` that other libraries require, and installs only the other distributions.
     """
 

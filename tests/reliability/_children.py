@@ -31,7 +31,7 @@ def in_child(function: Callable[[], Iterator[Any]], patience: float) -> tuple[li
             silent += 0.1  # time in which the machine also stops this process does not count
             if silent < patience:
                 continue
-            os.kill(child, signal.SIGABRT)  # if `faulthandler` is enabled, it prints the position in the code
+            os.kill(child, signal.SIGABRT)  # if enabled, `faulthandler` prints the position in the code
             end = f"silent for {patience:.0f} seconds"
             break
         silent, data = 0.0, os.read(reading, 1 << 16)

@@ -1,6 +1,6 @@
 """Known differences from PyTorch at extreme values: operators, dtypes, kinds of arguments, kinds of differences, and reasons.
 
-An entry covers one kind of difference of the operators that it names, for arguments of one kind (see `described` and `kinds` in
+An entry names operators. For these, it covers one kind of difference, for one kind of arguments (see `described` and `kinds` in
 `extremes`). A difference without an entry is a failure.
 """
 
@@ -378,8 +378,7 @@ DIFFERENCES: list[Known] = [
         "A addmv 21",
     ),
     Known(
-        "PyTorch has several ways of attention: some multiply values that a mask leaves out by 0, which is nan "
-        "where these are nan or infinite, some take rows of nan for rows that attend to nothing",
+        "some forms of PyTorch's attention multiply masked nan and infinities by 0, or return nan for fully masked rows",
         "nn.functional.scaled_dot_product_attention",
         FLOATS,
         NONFINITE,

@@ -16,7 +16,7 @@ STEPS = 40
 
 
 class Late(RuntimeError):
-    """The error that the handler raises. Kernels also raise errors of its base type."""
+    """The error that the handler raises. Kernels also raise errors of the base type of `Late`."""
 
 
 class _Changes:

@@ -318,7 +318,7 @@ class Calls:
         self.references: list[weakref.ref[Any]] = []
 
     def fragile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a function so that it raises in the fatal call."""
+        """Wrap a function. The wrapper raises an error in the fatal call."""
 
         def wrapper(*args: Any, **names: Any) -> Any:
             self.count += 1

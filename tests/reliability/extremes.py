@@ -1,6 +1,6 @@
 """Extreme values against PyTorch: infinities, nan, -0, subnormals, the limits of each type, empty and zero-dimensional tensors.
 
-Each try takes an operator and one of the sample inputs that the parity tests use, puts extreme values into the tensors, and
+Each try uses an operator and one of its sample inputs from the parity tests. It puts extreme values into the tensors, and
 compares the results or errors of the two libraries.
 """
 

@@ -39,7 +39,7 @@ def flaw(path: Path, versions: range) -> str | None:
 
 
 def place(folder: str, chance: random.Random) -> tuple[Path, Path]:
-    """Save version 0. Return the path for the next version, which is the path of the file or of a link to it."""
+    """Save version 0. Return the path for the next version, which is the path of the file or of a link to the file."""
     path, link = Path(folder, "checkpoint.pt"), Path(folder, "link.pt")
     torch.save(checkpoint(0, 100), path)
     if chance.random() < 0.3:

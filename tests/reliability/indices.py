@@ -56,8 +56,8 @@ class Target:
 
 
 class Way(NamedTuple):
-    """One case. `run(x, index, other)` calls the function; `negative`: whether -1 is the last element; `along`: whether indices
-    count along dimension 0 of `x`, not through all elements; `dtypes`: the dtypes of indices; `floating`: whether `x` must have a
+    """One case. `run(x, index, other)` calls the function. `negative`: whether -1 is the last element. `along`: whether indices
+    count along dimension 0 of `x`, not through all elements. `dtypes`: the dtypes of indices. `floating`: whether `x` must have a
     floating dtype.
     """
 

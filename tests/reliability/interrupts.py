@@ -156,7 +156,7 @@ def devices() -> None:
 
 @work
 def hooks() -> None:
-    """Hooks of tensors, nodes, modules, leaves, and of saved tensors."""
+    """Hooks of tensors, nodes, modules, leaves and saved tensors."""
     x, module = leaf(4, 3), nn.Linear(3, 3)
     handles = [
         module.register_forward_hook(lambda *_: None),

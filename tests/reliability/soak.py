@@ -180,7 +180,7 @@ def _round(number: int, alone: list[list[float]], outcome: Outcome) -> None:
 
 @contextlib.contextmanager
 def _asked_to_end() -> Iterator[threading.Event]:
-    """Return an event that SIGINT and SIGTERM set. After it is set, the round finishes and reports its counts."""
+    """Return an event that SIGINT and SIGTERM set. After one of these signals, the round finishes and reports its counts."""
     asked = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     before = [signal.signal(number, lambda *_: asked.set()) for number in signals]

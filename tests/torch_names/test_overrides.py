@@ -26,7 +26,7 @@ class Slotted(torch.Tensor):
 
 
 class Logging(torch.Tensor):
-    """A class that records the functions that are called on its instances."""
+    """A class whose instances record the functions that are called with them."""
 
     log: list = []
 

@@ -1,4 +1,4 @@
-"""Transforms of functions that write into their own buffers, and into memory that several elements share."""
+"""Transforms of functions that write into buffers that they create, and into memory that several elements share."""
 
 import itertools
 

@@ -1,6 +1,6 @@
 """A recomputation runs in the context of the first run, so gradients with and without checkpoints agree.
 
-Only the first run is within the context; backward runs after it.
+Only the first run is within the context. Backward runs after the context.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The description of the system for bug reports has PyTorch's form. The commands of both names print it."""
+"""The description of the system for bug reports has PyTorch's form. The commands `adjoint` and `torch` print the description."""
 
 import subprocess
 import sys

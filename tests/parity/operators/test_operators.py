@@ -31,7 +31,7 @@ WHOLE = set(KNOWN) | {listed.partition("[")[2].removesuffix("]").replace("-", " 
 
 @cache
 def cases() -> list[Any]:
-    """Return operators, their aspects, and the part of the samples. The quick tier tests two dtypes in each aspect: the first
+    """Return operators, aspects, and the part of the samples to test. The quick tier tests two dtypes in each aspect: the first
     dtype, and another dtype that depends on the operator.
     """
     found = []

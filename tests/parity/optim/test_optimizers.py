@@ -109,7 +109,7 @@ def assert_equal(actual, expected):
     assert difference is None, difference
 
 
-# After a few steps, the path of L-BFGS depends on rounding errors, unless they are very small.
+# After a few steps, the path of L-BFGS depends on rounding errors, unless the errors are very small.
 TRAJECTORIES = [
     (line, dtype) for line in OPTIMIZERS for dtype in DTYPES if dtype == "float64" or not line.startswith("LBFGS")
 ]

@@ -9,12 +9,12 @@ function, so any two features can be combined, in either order: `vmap of checkpo
 vmap of exp`. `cells.py` runs a cell's function on leaves and backward from its results, and compares values, dtypes, shapes,
 gradients and errors.
 
-If PyTorch refuses a cell and adjoint does not, the definition of the composition is the standard: each feature has a `meaning`,
+If PyTorch refuses a cell and adjoint does not, the definition of the composition is the standard. Each feature has a `meaning`,
 which is the same function in simpler terms (a loop for `vmap`, no change for `checkpoint`). The cell must agree with PyTorch's
 result for the cell in which meanings replace one or both features. If PyTorch refuses the meanings too, adjoint must agree with
 its own result for the meanings. `excuses.py` lists the intended differences, each with an example cell. A test fails if this cell
 does not need the excuse.
 
-To add an operator, add a line to `operators.py`. To add a feature, add a function to `features.py`. It takes the library, a
-function and its tensors, and returns a tensor or a tuple of tensors. Run the new cells alone first, and then `--all`.
+To add an operator, add a line to `operators.py`. To add a feature, add a function to `features.py`. A feature takes the library,
+a function and its tensors, and returns a tensor or a tuple of tensors. Run the new cells alone first, and then `--all`.
 """

@@ -219,13 +219,13 @@ def judge(cell: Cell) -> tuple[str, str | None]:
 
 
 def differences_from_meanings(cell: Cell, actual: Answer, library: Any) -> list[str | None]:
-    """Return the difference between adjoint's result and a library's result with features replaced by their meanings."""
+    """Return the difference between adjoint's result and a library's result for the cell with meanings in place of features."""
     meant = [one for one in (answer(library, cell, plain) for plain in meanings(cell)) if one.error is None]
     return [answers_differ(actual, one, tolerance_of(cell), by_meaning=True) for one in meant]
 
 
 def is_as_meant(cell: Cell) -> bool:
-    """Return whether adjoint agrees with PyTorch's result for a meaning of the cell or, without such a result, with its own."""
+    """Return whether adjoint agrees with PyTorch's result for a meaning of the cell or, without such a result, with adjoint's."""
     actual = answer(candidate, cell)
     return None in (
         differences_from_meanings(cell, actual, torch) or differences_from_meanings(cell, actual, candidate)

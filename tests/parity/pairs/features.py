@@ -1,7 +1,7 @@
 """Features of the library. Each feature turns a function of tensors into another function.
 
-A feature is `feature(torch, function, *inputs)`: it applies `function` to the inputs, or to tensors that it creates from the
-inputs, and returns a tensor or a tuple of tensors. Its `meaning` is the same function in simpler terms, for combinations that
+A feature is `feature(torch, function, *inputs)`. It applies `function` to the inputs, or to tensors that it creates from the
+inputs. It returns a tensor or a tuple of tensors. Its `meaning` is the same function in simpler terms, for combinations that
 PyTorch refuses.
 """
 
@@ -344,7 +344,7 @@ def mixed_dtypes(torch, f, *x):
 
 @feature(same)
 def subclass(torch, f, *x):
-    name = f"Tagged_{torch.__name__}"  # pickles refer to the class by its name
+    name = f"Tagged_{torch.__name__}"  # pickles refer to the class by name
     tagged = globals().setdefault(name, type(name, (torch.Tensor,), {"__module__": __name__}))
     return f(*(one.as_subclass(tagged) for one in x))
 

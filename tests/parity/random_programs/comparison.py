@@ -19,16 +19,16 @@ Choose = Callable[[Sequence[Any]], Any]
 
 _PRELUDE = compile(PRELUDE, "<prelude>", "exec")
 
-# The libraries round differently, and many lines amplify the differences. Single precision anywhere in a program determines its
-# tolerance, because results may have become double since.
+# The libraries round differently, and many lines amplify the differences. Single precision anywhere in a program determines the
+# tolerance, because later lines may convert results to double precision.
 _DOUBLE, _SINGLE = 1e-8, 1e-4
 
 
 class Explained(NamedTuple):
     """An accepted difference, which ends the program. It is intended, or PyTorch does not define the case.
 
-    Patterns: `line` for the text of the program, with NAME for the tensor that differs; `difference` for the description of the
-    difference; `error` for the errors that PyTorch has raised so far.
+    Patterns: `line` matches the text of the program, with NAME for the tensor that differs. `difference` matches the description
+    of the difference. `error` matches the errors that PyTorch has raised so far.
     """
 
     reason: str
@@ -79,7 +79,7 @@ EXPLAINED = [
         "^raised nothing, expected RuntimeError: Inference tensors cannot be saved",
     ),
     Explained(
-        "a node whose hook has failed has released its saved tensors",
+        "after the error of a hook, a node has released its saved tensors",
         "register_hook\\(failing",
         "^raised RuntimeError: Trying to backward through the graph a second time.*, expected KeyError",
     ),
@@ -225,7 +225,7 @@ EXPLAINED = [
         "derivative for aten::floor_divide",
     ),
     Explained(
-        "PyTorch uses the given gradient without a copy, and then adds to its memory, which the leaf shares",
+        "PyTorch uses the given gradient without a copy, although the gradient shares memory with the leaf",
         r"\.backward\([a-dt]\d*\)",
         r"^[a-d](\.grad)? \(float\d+\): \[",
     ),
@@ -297,7 +297,7 @@ EXPLAINED = [
         "",
         r"expected RuntimeError: Expected isFloatingType\(grad.scalar_type",
     ),
-    Explained("PyTorch's node has no class of its own", "unpack_dual", "grad_fn Identity, expected CppFunction"),
+    Explained("PyTorch's node has no specific class", "unpack_dual", "grad_fn Identity, expected CppFunction"),
     Explained(
         "PyTorch has no derivative of the in-place form",
         "a(sin|cos)h_",
@@ -316,7 +316,7 @@ EXPLAINED = [
         "grad_fn (Conj|NegView|AsStrided)Backward0, expected (Conj|NegView|AsStrided)Backward0",
     ),
     Explained(
-        "if the base gets a history later, PyTorch treats its view as a leaf until the program reads `grad_fn`",
+        "if a base gets a history later, PyTorch treats the view as a leaf until the program reads `grad_fn`",
         r"^(t\d+) = \w+[.[][^Z]*\n(with [^\n]*: )?\1\b[^\n]*\Z",
         "^raised nothing, expected RuntimeError: a leaf Variable that requires grad is being used in an in-place operation",
     ),
@@ -327,12 +327,12 @@ EXPLAINED = [
         r"^raised KeyError: 't\d+', expected nothing",
     ),
     Explained(
-        "PyTorch sums gradients to the leaf's shape at the creation of its node; here, to the shape at its use",
+        "PyTorch sums gradients to the shape that the leaf had at the creation of the node; here, at the use of the leaf",
         r"\bNAME\.data = ",
         r"\.grad \(\w+\): \[",
     ),
     Explained(
-        "the error has NumPy's words if the shape of a leaf has changed since its use",
+        "the error has NumPy's words if the shape of a leaf has changed since its last use",
         r"\.data = ",
         "^raised ValueError: operands could not be broadcast together .*, expected RuntimeError: The size of tensor a",
     ),
@@ -780,7 +780,7 @@ def _same(tensors: dict[str, Any], name: str) -> str:
 def _layout(tensors: dict[str, Any], name: str) -> Any:
     """Return the strides and offset of a view.
 
-    For new memory, the order of dimensions is not compared if no operand determines it.
+    For new memory, do not compare the order of dimensions if no operand determines the order.
     """
     tensor = tensors[name]
     if not tensor._is_view() or tensor.numel() < 2:
@@ -804,7 +804,7 @@ def _tangent(tensors: dict[str, Any], name: str) -> Any:
 
 
 class Values:
-    """Values that are equal if they are close."""
+    """Values that count as equal if they are close."""
 
     def __init__(self, array: numpy.ndarray) -> None:
         self.array = array
@@ -891,7 +891,7 @@ def _explains(each: Explained, program: Program, difference: str, name: str) -> 
 
 
 def differences(choose: Choose, steps: int) -> Iterator[tuple[Program, str]]:
-    """Draw a program, run it, and yield the first difference, if there is one."""
+    """Draw a program, run it, and yield the first difference, if any."""
     program = Program(choose)
     try:
         difference = program.start()

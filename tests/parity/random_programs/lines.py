@@ -7,8 +7,9 @@ tensors satisfy. Therefore most programs compute results, and some raise errors.
 
 from typing import NamedTuple
 
-# Both libraries execute this before the program. `log` records the arguments and the order of calls of user functions. `second`
-# and `quiet` exclude undefined properties: the values that formulas of second derivatives save, and the layout of the results.
+# Both libraries execute this code before the program. `log` records the arguments and the order of calls of user functions.
+# `second` and `quiet` exclude undefined properties: the values that formulas of second derivatives save, and the layout of the
+# results.
 PRELUDE = """
 log, handles, quiet = [], [], []
 
@@ -298,7 +299,7 @@ class Once(torch.autograd.Function):
         return grad * 2
 """
 
-# Each program begins with some of these.
+# Each program begins with some of these lines.
 STARTS = """
 torch.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]], dtype=torch.float64, requires_grad=True)
 torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64, requires_grad=True)
@@ -322,7 +323,7 @@ torch.nn.Parameter(torch.tensor([[0.5, -0.25, 1.0]], dtype=torch.float64))
 CHOICES = {
     "n": "0.5 2 -1.5 3 1 True".split(),
     "d": [],  # a dimension of x
-    "i": [],  # an index into the first dimension of x, or close to it
+    "i": [],  # an index of the first dimension of x, or an index that is slightly out of bounds
     "unary": (
         "abs atan asinh cos cosh erf exp expm1 log1p neg reciprocal relu round rsqrt sigmoid sin sinh sqrt square tan tanh "
         "trunc log sign floor ceil frac angle sgn conj exp2 log2 sinc lgamma digamma nan_to_num deg2rad acos asin"

@@ -1,9 +1,9 @@
 """Draw the text of random custom functions and of programs that apply them.
 
-Run the programs with both libraries, and compare all visible state. A function may change its inputs, return them, views of them
-or new tensors, mark outputs in any combination, and save inputs and outputs. Its derivative may be correct, missing or refused. A
-program applies the function to leaves, results and views in several modes. It changes tensors in place before and after, and runs
-backward.
+Run the programs with both libraries, and compare all visible state. A function may change its inputs, and save inputs and
+outputs. It may return inputs, views of inputs or new tensors, and mark outputs in any combination. Its derivative may be correct,
+missing or refused. A program applies the function to leaves, results and views in several modes. It changes tensors in place
+before and after, and runs backward.
 """
 
 import re

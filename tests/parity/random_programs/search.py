@@ -1,6 +1,6 @@
 """Run random programs for a given time, with different programs each day.
 
-`python -m tests.parity.random_programs.search [--seconds 60] [--seed 20260131]` runs them. The programs are drawn as in
+`python -m tests.parity.random_programs.search [--seconds 60] [--seed 20260131]` runs the search. The programs are drawn as in
 `test_random_programs.py`. For each difference, the search prints the smallest program that shows it, and its seed. A seed gives
 the same programs as long as `lines.py` does not change. The exit status is 1 if the search finds a difference.
 """
@@ -24,7 +24,7 @@ MOST_STEPS = 20
 
 class TimeIsUp(BaseException):
     """An error that ends a search at any point. It does not derive from `Exception`, because Hypothesis would report it as a
-    failure. If it ends a repetition of an earlier run, Hypothesis calls the run flaky.
+    failure. If the error ends a repetition of an earlier run, Hypothesis reports a flaky run.
     """
 
 

@@ -1,7 +1,7 @@
 """Random programs of operators, views, in-place changes, hooks, modes and backwards, run line by line by both libraries.
 
-`ADJOINT_FUZZ_EXAMPLES` sets the number of programs. With it, each run draws different programs. `comparison.py` defines the
-compared properties and the explained differences.
+`ADJOINT_FUZZ_EXAMPLES` sets the number of programs. With this variable, each run draws different programs. `comparison.py`
+defines the compared properties and the explained differences.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Classes and functions have PyTorch's modules, and every public path to an object of PyTorch leads to an object of adjoint.
 
 `missing_places.txt` lists the missing places, with the reasons. `python -m tests.parity.torch_names.test_module_of_names`
-writes it again.
+writes the list again.
 """
 
 from __future__ import annotations
