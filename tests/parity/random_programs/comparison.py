@@ -111,11 +111,6 @@ EXPLAINED = [
         "^raised nothing, expected RuntimeError: (Negation|Subtraction), the `-` operator",
     ),
     Explained(
-        "the examples of a batch have another memory layout",
-        r"vmap.*view\(-1\)",
-        "^raised nothing, expected RuntimeError: view size is not compatible",
-    ),
-    Explained(
         "a missing derivative raises an error only if it is needed",
         "//[^Z]*inputs=",
         "^raised nothing, expected RuntimeError: derivative for aten::floor_divide",
