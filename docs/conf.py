@@ -53,7 +53,7 @@ omit the links.
 """
 intersphinx_timeout = 10
 exclude_patterns = ["building", "reference/examples", "_build", "**.ipynb_checkpoints"]
-if find_spec("jupyterlite_sphinx"):  # lessons that run in the reader's browser
+if find_spec("jupyterlite_sphinx"):  # the lessons that run in the reader's browser
     extensions.append("jupyterlite_sphinx")
     jupyterlite_dir, jupyterlite_content_dir = str(HERE / "_build" / "lite"), str(HERE / "_build" / "lessons")
     jupyterlite_bind_ipynb_suffix = False

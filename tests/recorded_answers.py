@@ -1,6 +1,8 @@
-"""Lines of code with PyTorch's answers, recorded in `tests/data/recorded`, so that tests do not need PyTorch. A record looks like
-an interactive session. Statements and a final expression follow `>>>`. The value of the expression, or `ExceptionType: message`,
-is on the next line. A line `! WarningCategory: message` before the value is a warning. The random seed of each record is 0.
+"""Lines of code with PyTorch's answers, recorded in `tests/data/recorded`, so that tests do not need PyTorch.
+
+A record looks like an interactive session. Statements and a final expression follow `>>>`. The value of the expression,
+or `ExceptionType: message`, is on the next line. A line `! WarningCategory: message` before the value is a warning. The
+random seed of each record is 0.
 """
 
 import math

@@ -1,6 +1,8 @@
-"""The tests compile each kernel once. Other processes and later runs load the kernel from a folder. The folder holds LLVM's
-object code. The name of a file depends on all inputs of the compilation. The folder is in pytest's cache, unless `--kernels
-FOLDER` sets another folder. Kernels that no test has loaded for a week are deleted.
+"""The tests compile each kernel once.
+
+Other processes and later runs load the kernel from a folder. The folder holds LLVM's object code. The name of a file
+depends on all inputs of the compilation. The folder is in pytest's cache, unless `--kernels FOLDER` sets another
+folder. Kernels that no test has loaded for a week are deleted.
 """
 
 import hashlib

@@ -1,5 +1,6 @@
-"""Short forms of the experiments on memory, and the errors that they have found. `python -m tests.reliability` runs the
-experiments in full.
+"""Short forms of the experiments on memory, and the errors that they have found.
+
+`python -m tests.reliability` runs the experiments in full.
 """
 
 import sys

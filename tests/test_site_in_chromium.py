@@ -158,7 +158,7 @@ def test_links_and_anchors_lead_somewhere():
             continue
         target, _, anchor = link.partition("#")
         target = target.partition("?")[0]
-        base = SITE if target.startswith("/") else path.parent  # the server shows the page 404 at any address
+        base = SITE if target.startswith("/") else path.parent  # the server may show the page 404 at any address
         where = (base / target.lstrip("/")).resolve() if target else path.resolve()
         if where.is_dir():
             where /= "index.html"

@@ -74,7 +74,7 @@ WITHOUT = {
     "_on_diagonals",
     "_sparse_log_softmax_backward",
     "_sparse_softmax_backward",
-    "_sparse_sum_backward",  # tested with the operator to which it belongs
+    "_sparse_sum_backward",  # the operator of this helper has its own tests
 }
 TWICE = set(DERIVATIVES) - {"_sparse_log_softmax", "_sparse_softmax", "_sparse_sparse_matmul", "_sparse_sum"}
 

@@ -81,8 +81,9 @@ def choose_cases(function: pytest.Metafunc) -> None:
 
 
 def mark_thorough(definition: pytest.Item, cases: list[Any]) -> set[int]:
-    """Mark the cases of a function that the quick tier omits, according to `one_each` and to the names of the tests. Return the
-    identities of all thorough cases.
+    """Mark the cases of a function that the quick tier omits, according to `one_each` and to the names of the tests.
+
+    Return the identities of all thorough cases.
     """
     thorough = {id(case) for case in cases if any(mark.name == "thorough" for mark in case.marks)}
     chosen = set()
@@ -135,8 +136,9 @@ def declaring() -> dict[str, set[str]]:
 
 @cache
 def families_of(name: str) -> frozenset[str]:
-    """Return the folders and modules that declare the operator or public function of this name (`sum_dim`,
-    `nn.functional.softmax.with_dtype`), and the module of a handwritten function.
+    """Return the folders and modules that declare the operator or public function of this name, or its handwritten module.
+
+    Examples of names are `sum_dim` and `nn.functional.softmax.with_dtype`.
     """
     modules = set()
     parts = name.removeprefix("Tensor.").split(".")

@@ -1,4 +1,4 @@
-"""Players in pages: a frame that shows the separate page of a picture or a trace."""
+"""Frames in pages that show the separate pages of pictures and traces."""
 
 from __future__ import annotations
 

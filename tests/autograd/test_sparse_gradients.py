@@ -23,7 +23,10 @@ def taken(x, rows=(0, 2, 0)):
 
 
 class Doubled(torch.autograd.Function):
-    """Twice the input. Its backward records the layout of the incoming gradient, and returns a sparse gradient."""
+    """Twice the input.
+
+    The backward of this function records the layout of the incoming gradient, and returns a sparse gradient.
+    """
 
     seen = []
 

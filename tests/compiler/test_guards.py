@@ -384,7 +384,7 @@ CASES |= {
     )
     for kind, classes in CLASSES.items()
     for read, need in EXPRESSIONS_OF_OBJECTS.items()
-    if not (read in PRINTED and kind in ("a plain object", "an object that compares"))  # their text contains an address
+    if not (read in PRINTED and kind in ("a plain object", "an object that compares"))  # the text contains an address
 }
 CASES |= {
     f"{read} of a list": (

@@ -87,7 +87,7 @@ def test_the_density_is_the_derivative_of_the_distribution_function(name):
 def test_gradients_of_log_prob(name):
     table = CONTINUOUS if name in CONTINUOUS else DISCRETE
     if name in ("Categorical", "GeneralizedPareto of tail 0"):
-        return  # the first has dependent parameters, and the second is not smooth in the tail
+        return  # dependent parameters, or a density that is not smooth in the tail
     distribution, parameters = made(table, name)
     torch.manual_seed(0)
     x = distribution.sample((3,))

@@ -49,7 +49,7 @@ class GPT(nn.Module):
 
 
 def gpt_loss(layers):
-    """Return the loss of a small transformer, and the transformer."""
+    """Return a small transformer's loss, and the transformer."""
     torch.manual_seed(0)
     model = GPT(layers)
     indices, targets = torch.randint(0, 97, (2, 16)), torch.randint(0, 97, (2, 16))

@@ -73,8 +73,9 @@ def test_gradients_are_those_of_an_untraced_backward(program):
 
 
 def check_flows(trace):
-    """A node with a single incoming edge receives the gradient that was sent along this edge. Every node that runs sends a
-    gradient along each of its outgoing edges.
+    """A node with a single incoming edge receives the gradient that was sent along this edge.
+
+    Every node that runs sends a gradient along each of its outgoing edges.
     """
     nodes = {node.id: node for node in trace.snapshot.nodes}
     sent = {}

@@ -1,5 +1,7 @@
-"""One function checks every size, stride and offset against the existing memory. `tests/reliability/memory.py` makes random calls
-of all functions that accept sizes, strides or offsets. The tests here check the error messages.
+"""One function checks every size, stride and offset against the existing memory.
+
+`tests/reliability/memory.py` makes random calls of all functions that accept sizes, strides or offsets. The tests here
+check the error messages.
 """
 
 import ast

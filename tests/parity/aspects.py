@@ -154,8 +154,9 @@ _NEARBY = 16
 
 
 class _Widened:
-    """Convert arguments to double precision. Given a seed, change every element of a less precise tensor by one unit in its last
-    digit, up or down at random.
+    """Convert arguments to double precision.
+
+    Given a seed, change every element of a less precise tensor by one unit in its last digit, up or down at random.
     """
 
     def __init__(self, seed: int | None = None) -> None:

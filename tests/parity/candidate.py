@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-# For each kind of accelerator that may be initialised later, PyTorch's `manual_seed` also records its call stack. PyTorch's
+# PyTorch's `manual_seed` also records the call stack for each kind of accelerator that may be initialised later. PyTorch's
 # tables call `manual_seed` for each sample, and this takes longer than most samples.
 for accelerator in (torch.cuda, torch.xpu, torch.mtia):
     if not accelerator.is_available():

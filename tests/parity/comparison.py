@@ -55,9 +55,11 @@ def dtype_name(dtype: Any) -> str:
 
 
 def arrays_differ(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact | None = None) -> str | None:
-    """Compare two arrays within the tolerance of the dtype. If a less precise dtype exceeds the tolerance, compare errors, which
-    are the distances from the `exact` result. The results of both libraries contain rounding errors, because the order of sums
-    and the rounding of intermediate results differ.
+    """Compare two arrays within the tolerance of the dtype.
+
+    If a less precise dtype exceeds the tolerance, compare errors, which are the distances from the `exact` result. The
+    results of both libraries contain rounding errors, because the order of sums and the rounding of intermediate
+    results differ.
     """
     rtol, atol = TOLERANCES.get(actual.dtype.name, (0, 0))
     if actual.dtype.kind == "W" and expected.dtype == actual.dtype:
@@ -90,10 +92,12 @@ def _close(actual: numpy.ndarray, expected: numpy.ndarray, rtol: float, atol: fl
 
 
 def _errors_allow(actual: numpy.ndarray, expected: numpy.ndarray, exact: Exact) -> numpy.ndarray:
-    """Return which elements are as precise as PyTorch's elements. The error of such an element has one of three limits: twice the
-    error of PyTorch's element, four times the effect of changes in the last digits of arguments, or eight units in the last place
-    of the largest element. PyTorch's error is used only if half of the digits of PyTorch's result are correct. Its digits are
-    wrong if the numbers depend on the dtype, as random numbers do.
+    """Return which elements are as precise as PyTorch's elements.
+
+    The error of such an element has one of three limits: twice the error of PyTorch's element, four times the effect of
+    changes in the last digits of arguments, or eight units in the last place of the largest element. PyTorch's error is
+    used only if half of the digits of PyTorch's result are correct. This condition fails for numbers that depend on the
+    dtype, such as random numbers.
     """
     kind = exact.true.dtype if exact.true.dtype.kind in "fc" else numpy.dtype(numpy.float64)
     one, two, true = actual.astype(kind), expected.astype(kind), exact.true.astype(kind)

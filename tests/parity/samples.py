@@ -1,5 +1,6 @@
-"""The compared operators, and PyTorch's sample inputs, which cover the broadcasting, the options and the corner cases of
-operators. Each sample is built for each library from plain arrays, so both libraries start from the same values, strides and
+"""The compared operators, and PyTorch's sample inputs, which cover broadcasting, options and corner cases.
+
+Each sample is built for each library from plain arrays, so both libraries start from the same values, strides and
 aliasing.
 """
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Outcome:
-    """The counts of an experiment. `failures`: the descriptions of failures, with their counts. `known`: the counts of listed
-    differences from PyTorch, by reason. Tries with listed differences do not count as survivals or failures. `remarks`: other
-    measurements.
+    """The counts of an experiment.
+
+    `failures`: the descriptions of failures, with their counts. `known`: the counts of listed differences from PyTorch,
+    by reason. Tries with listed differences do not count as survivals or failures. `remarks`: other measurements.
     """
 
     tried: int = 0

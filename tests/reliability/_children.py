@@ -15,8 +15,9 @@ from typing import Any
 
 
 def in_child(function: Callable[[], Iterator[Any]], patience: float) -> tuple[list[Any], str | None]:
-    """Return the values that `function()` yields in a forked child, and the cause of the child's end, or None if the function has
-    returned. `patience`: the number of seconds that the child may be silent.
+    """Return the values that `function()` yields in a forked child, and the reason why the child ended too early, or None.
+
+    `patience`: the number of seconds that the child may be silent.
     """
     reading, writing = os.pipe()
     sys.stdout.flush()

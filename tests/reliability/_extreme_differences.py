@@ -1,6 +1,6 @@
 """Known differences from PyTorch at extreme values: operators, dtypes, kinds of arguments, kinds of differences, and reasons.
 
-An entry names operators. For these, it covers one kind of difference, for one kind of arguments (see `described` and `kinds` in
+An entry covers one kind of difference, for the named operators and one kind of arguments (see `described` and `kinds` in
 `extremes`). A difference without an entry is a failure.
 """
 

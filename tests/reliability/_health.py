@@ -139,8 +139,9 @@ def locks(modules: int) -> list[tuple[Any, str]]:
 
 
 def watched_function() -> str | None:
-    """Return a function whose calls are still reported to a profiler although no profile runs, or None. After the definition of a
-    class with `__torch_dispatch__`, functions that create tensors are always reported.
+    """Return a function whose calls are still reported to a profiler although no profile runs, or None.
+
+    After the definition of a class with `__torch_dispatch__`, functions that create tensors are always reported.
     """
     torch.zeros(1)  # an interrupt may have hidden the end of a mode, which the next call detects
     leaves = () if profiled_functions._takers and not DISPATCHING else profiled_functions.leaves()

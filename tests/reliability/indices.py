@@ -1,6 +1,8 @@
-"""Indices out of bounds, for every function that accepts indices. The function raises an error before it writes elements. The
-target of a write lies between canaries. Half of the tries use the compiled loops for arrays of any size. Some tries change saved
-indices through `numpy()`, which does not increment the version.
+"""Indices out of bounds, for every function that accepts indices.
+
+The function raises an error before it writes elements. The target of a write lies between canaries. Half of the tries
+use the compiled loops for arrays of any size. Some tries change saved indices through `numpy()`, which does not
+increment the version.
 """
 
 from __future__ import annotations
@@ -56,9 +58,11 @@ class Target:
 
 
 class Way(NamedTuple):
-    """One case. `run(x, index, other)` calls the function. `negative`: whether -1 is the last element. `along`: whether indices
-    count along dimension 0 of `x`, not through all elements. `dtypes`: the dtypes of indices. `floating`: whether `x` must have a
-    floating dtype.
+    """One case.
+
+    `run(x, index, other)` calls the function. `negative`: whether -1 is the last element. `along`: whether indices
+    count along dimension 0 of `x`, not through all elements. `dtypes`: the dtypes of indices. `floating`: whether `x`
+    must have a floating dtype.
     """
 
     run: Callable[[Any, Any, Any], Any]

@@ -80,8 +80,9 @@ class Memory:
         return torch.from_numpy(array)
 
     def check(self, tensor: Any) -> None:
-        """Assert that the elements lie in the storage, that the storage lies between the canaries or in new memory, and that the
-        canaries are unchanged.
+        """Assert that elements lie in the storage, and the storage between the canaries or in new memory.
+
+        Assert that the canaries are unchanged.
         """
         array = tensor._array
         storage = tensor.untyped_storage()

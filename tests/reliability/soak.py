@@ -242,8 +242,9 @@ def _quarters(values: list[int]) -> str:
 
 @experiment("soak", tries=3600, short=1)
 def soak(seconds: int) -> Outcome:
-    """Eight threads train with random faults for this number of seconds: each has the losses of a single thread, and memory does
-    not grow. Progress is reported each minute. After SIGINT or SIGTERM, the experiment ends with the current round.
+    """Eight threads train with random faults: each thread has the losses of a single thread, and memory does not grow.
+
+    Progress is reported each minute. After SIGINT or SIGTERM, the experiment ends with the current round.
     """
     outcome = Outcome()
     alone = [Trainee(seed, lambda probability: False).run(STEPS) for seed in range(THREADS)]

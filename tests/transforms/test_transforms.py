@@ -181,9 +181,7 @@ def test_third_derivative():
 
 
 def test_a_perturbation_is_not_confused_with_another():
-    """The inner derivative of `x * y` by `y` is `x`, even if an outer transform differentiates by `x` (Siskind and Pearlmutter,
-    2005).
-    """
+    """The inner derivative of `x * y` by `y` is `x`, even within a derivative by `x` (Siskind and Pearlmutter, 2005)."""
     one = torch.tensor(1.0)
 
     def outer(x):

@@ -1,4 +1,7 @@
-"""The description of the system for bug reports has PyTorch's form. The commands `adjoint` and `torch` print the description."""
+"""The description of the system for bug reports has PyTorch's form.
+
+`adjoint.utils.collect_env` prints it, also under PyTorch's name.
+"""
 
 import subprocess
 import sys

@@ -89,7 +89,7 @@ def scanned(dtype):
 
 
 def rounded_at_each_step(dtype):
-    """Expressions without elementary functions, which round each operation as NumPy does."""
+    """Expressions without elementary functions. Compiled loops round each operation of these expressions as NumPy does."""
     x = torch.tensor([[0.0, -0.0, torch.inf, -torch.inf, torch.nan], [0.7, -0.5, 3.25, -4, 1e-30]], dtype=torch.float64)
     x = (x.nan_to_num() if dtype is torch.int64 else x).to(dtype)
     y = x.flip(1)

@@ -129,8 +129,9 @@ def movement(dtype: torch.dtype, n: int) -> Iterator[torch.Tensor]:
 
 
 def run_guarded() -> None:
-    """Compute all cases on two threads, with new scratch memory: first with arrays that end at a protected page, and then with
-    arrays that begin at such a page.
+    """Compute all cases on two threads, with new scratch memory.
+
+    Arrays first end at a protected page, and then begin at a protected page.
     """
     for folder in sys.argv[1:]:
         shared_kernels.share(Path(folder))

@@ -1,4 +1,4 @@
-"""Hooks after accumulation that change a parameter, as optimizers within backward do: the gradients agree with PyTorch."""
+"""Hooks after accumulation may change a parameter, as optimizers within backward do. The gradients agree with PyTorch."""
 
 import pytest
 

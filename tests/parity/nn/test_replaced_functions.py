@@ -1,4 +1,7 @@
-"""Modules and functions call the replacement of a function of `nn.functional`. Libraries that count operations depend on this."""
+"""Modules and functions call the replacement of a function of `nn.functional`.
+
+Libraries that count operations depend on these replacements.
+"""
 
 import inspect
 import itertools

@@ -31,8 +31,9 @@ WHOLE = set(KNOWN) | {listed.partition("[")[2].removesuffix("]").replace("-", " 
 
 @cache
 def cases() -> list[Any]:
-    """Return operators, aspects, and the part of the samples to test. The quick tier tests two dtypes in each aspect: the first
-    dtype, and another dtype that depends on the operator.
+    """Return operators, aspects, and the part of the samples to test.
+
+    The quick tier tests two dtypes in each aspect: the first dtype, and another dtype that depends on the operator.
     """
     found = []
     for number, name in enumerate(samples.operators()):

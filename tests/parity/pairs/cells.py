@@ -17,7 +17,7 @@ from tests.parity.conversion import to_array
 from .features import FEATURES, flat, loss, numbers
 from .operators import OPERATORS
 
-# Tolerances relative to the largest number of a tensor, by the number of digits that the features preserve.
+# The tolerance, relative to the largest number of a tensor, for each number of digits that the features preserve.
 TOLERANCES = {2: 3e-2, 4: 2e-5, 7: 1e-7}
 
 LARGE = 36_000

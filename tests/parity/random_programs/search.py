@@ -23,8 +23,10 @@ MOST_STEPS = 20
 
 
 class TimeIsUp(BaseException):
-    """An error that ends a search at any point. It does not derive from `Exception`, because Hypothesis would report it as a
-    failure. If the error ends a repetition of an earlier run, Hypothesis reports a flaky run.
+    """An error that ends a search at any point.
+
+    It does not derive from `Exception`, because Hypothesis would report it as a failure. If the error ends a repetition
+    of an earlier run, Hypothesis reports a flaky run.
     """
 
 

@@ -1,5 +1,6 @@
-"""Random custom functions that both libraries apply, change in place and differentiate. `random_functions.py` draws and compares
-the functions. Each run draws the same functions.
+"""Random custom functions that both libraries apply, change in place and differentiate.
+
+`random_functions.py` draws and compares the functions. Each run draws the same functions.
 """
 
 import random
