@@ -112,7 +112,7 @@ def _narrows_a_local(statement: ast.Assert, parameters: set[str]) -> bool:
 
 
 def _checks(node: ast.AST, parameters: set[str]) -> list[int]:
-    """Return the lines of asserts below a node that have another purpose."""
+    """Return the lines of asserts below a node, except asserts that only declare types."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         given = node.args
         every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]

@@ -200,7 +200,7 @@ def test_numbers_drawn_as_a_list_are_those_drawn_one_by_one():
 
 
 def test_few_normals_are_the_first_of_many():
-    many = kernels.normal_(Stream(9), numpy.empty((40, 4))[:, ::2])  # not contiguous, so also drawn in pairs
+    many = kernels.normal_(Stream(9), numpy.empty((40, 4))[:, ::2])  # not contiguous, but also drawn in pairs
     assert numpy.array_equal(many.ravel()[:6], kernels.randn(Stream(9), (6,), FLOAT64))
 
 

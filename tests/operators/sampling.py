@@ -106,7 +106,7 @@ def both(*args, **options):
 
 
 def real(*shape, low=-2.0, high=2.0):
-    """Describe numbers between `low` and `high`. Their distance from multiples of 0.5 is at least 0.05."""
+    """Describe numbers between `low` and `high` whose distance from multiples of 0.5 is at least 0.05."""
 
     def make(generator, shape):
         cells = generator.randint(round(2 * low), round(2 * high), shape)

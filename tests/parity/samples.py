@@ -197,7 +197,7 @@ def operators() -> dict[str, Any]:
         "polygamma",  # PyTorch takes minutes for large negative arguments
         "nn.functional.triplet_margin_with_distance_loss",  # the samples contain modules of PyTorch
         "jiterator",
-        "to_sparse",  # tests/parity/operators/test_sparse.py
+        "to_sparse",  # tested in tests/parity/operators/test_sparse.py
         "special.",  # the samples of PyTorch's polynomials take minutes
         "signal.",
     )

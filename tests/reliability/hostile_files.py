@@ -470,7 +470,9 @@ def results(files: Callable[[], Iterator[bytes]], start: int) -> Iterator[str | 
     warnings.simplefilter("ignore")
     if NAME == "adjoint":
         importlib.import_module("adjoint.operators").load_all()
-        importlib.import_module("adjoint.serialization.options")  # for files that do not contain the byte order
+        importlib.import_module(
+            "adjoint.serialization.options"
+        )  # `load` needs the options for files without the byte order
     for content in good_files():  # import the modules that `load` imports
         with suppress(AttributeError):  # PyTorch cannot read its own older format with untyped storages
             touch(torch.load(io.BytesIO(content), pickle_module=pickle))

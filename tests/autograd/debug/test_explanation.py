@@ -114,7 +114,7 @@ def test_first_nan_of_a_backward_by_trying() -> None:
     loss = (y * 0).sum()
     assert explain(loss).startswith("The backward of SqrtBackward0 made a nan.")
     assert x.grad is None
-    loss.backward()  # `explain` has not freed this graph
+    loss.backward()  # the graph still exists
     assert "freed" in explain(loss)
     assert "without hooks, makes none" in explain((x * 2).sum())
 
@@ -146,7 +146,7 @@ def test_nan_of_a_backward_within_a_checkpoint() -> None:
     x = torch.tensor([0.0, 1.0], requires_grad=True)
     loss = checkpoint(region, x, use_reentrant=False).sum()
     assert "# the culprit" in explain(loss).line
-    loss.backward()  # `explain` has not freed this graph
+    loss.backward()  # the graph still exists
     assert x.grad.isnan().tolist() == [True, False]
     found = explain(checkpoint(region, x, use_reentrant=True).sum())
     assert found.startswith("Its backward cannot be tried: RuntimeError: When use_reentrant=True")
@@ -204,7 +204,7 @@ def test_more_ways_to_cut_a_path(noted: None) -> None:
     with torch.no_grad():
         torch.mul(w, 2, out=torch.empty(2))  # into another
         torch.zeros(2).copy_(w)  # copied in place
-        w.add_(1)  # does not cut a path
+        w.add_(1)  # cuts nothing
     w.to(torch.int32)  # in integers
     found = explain(w)
     assert "no_grad)" in found
@@ -312,7 +312,7 @@ WRONG_PROGRAMS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # that anomaly detection is slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # anomaly detection warns about its speed
 @pytest.mark.parametrize("kind", WRONG_PROGRAMS)
 def test_errors_go_to_files_and_processes(kind):
     with pytest.raises(RuntimeError) as caught:

@@ -27,7 +27,7 @@ EXAMPLES = settings(
     suppress_health_check=list(HealthCheck),
 )
 
-# Plain data, (kind, value), describes an index, from which each library's index is built.
+# Tuples (kind, value) describe indices. Each library's indices are built from these tuples.
 Part = tuple[str, Any]
 
 
@@ -168,7 +168,7 @@ def _attempt(run: Any, module: Any) -> tuple[Any, Exception | None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return run(module), None
-    except Exception as error:  # compared
+    except Exception as error:  # all exceptions are compared
         return None, error
 
 

@@ -159,7 +159,7 @@ def outcome(run: Any, module: Any) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return repr(run(module))
-    except Exception as error:  # compared
+    except Exception as error:  # all exceptions are compared
         text = str(error).split("\n")[0]
         return f"{type(error).__name__}: {text}" if " not implemented for " not in text else type(error).__name__
     finally:

@@ -66,7 +66,7 @@ def outcome(run: Callable[[], Any]) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = run()
-    except Exception as error:  # compared
+    except Exception as error:  # all exceptions are compared
         return type(error).__name__
     tensors = list(tensors_in(result))
     return " ".join(dtype_name(tensor.dtype) for tensor in tensors) if tensors else type(result).__name__
@@ -327,7 +327,7 @@ OF_HALVES = {
 @pytest.mark.parametrize("size", [600, 40000])
 @pytest.mark.parametrize("case", OF_HALVES)
 def test_numbers_with_half_types_to_the_last_bit(case: str, size: int, kind: str) -> None:
-    """Factors and divisors are not rounded to the half type. Summands and exponents are rounded to the half type."""
+    """Summands and exponents are rounded to the half type, but not factors and divisors."""
     results = []
     for library in (torch, candidate):
         x = (library.arange(size, dtype=library.float32) % 599 / 7).to(getattr(library, kind))

@@ -88,7 +88,7 @@ def answer(library: Any, cell: Cell, plain: tuple[bool, bool] = (False, False)) 
             if total is not None:
                 total.backward()
             parts += [(f"gradient {number}", seen(leaf.grad)) for number, leaf in enumerate(leaves)]
-        except Exception as error:  # compared
+        except Exception as error:  # all exceptions are compared
             return Answer(parts, error)
     return Answer(parts, None)
 

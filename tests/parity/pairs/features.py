@@ -1,8 +1,8 @@
 """Features of the library. Each feature turns a function of tensors into another function.
 
-A feature is `feature(torch, function, *inputs)`. It applies `function` to the inputs, or to tensors that it creates from the
-inputs. It returns a tensor or a tuple of tensors. Its `meaning` is the same function in simpler terms, for combinations that
-PyTorch refuses.
+A feature is a function `feature(torch, function, *inputs)`. It applies `function` to the inputs, or to tensors that it creates
+from the inputs, and returns a tensor or a tuple of tensors. Its `meaning` is the same function in simpler terms, for combinations
+that PyTorch refuses.
 """
 
 import copy

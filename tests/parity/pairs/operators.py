@@ -106,7 +106,7 @@ OPERATORS: dict[str, Operator] = {
     "transpose": Operator(lambda torch, a: a.transpose(0, 1), (("n", 4),)),
     "slice": Operator(lambda torch, a: a[1:, ::2], (("n", 4),)),
     "diagonal": Operator(lambda torch, a: a.diagonal(0, 1, 2), (_SQUARE,)),
-    # indexing and moving
+    # indexing and moving elements
     "index": Operator(lambda torch, a: a[_integers(torch, a, 0, 2, 0)], (("n", 4),)),
     "masked": Operator(lambda torch, a: a[a > 1], (("n", 4),)),
     "setitem": Operator(_set_items, (("n", 4), (4,))),

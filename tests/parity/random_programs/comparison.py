@@ -471,7 +471,7 @@ class Run:
     def step(self, code: Any) -> Exception | None:
         try:
             exec(code, self.names)
-        except Exception as error:  # compared
+        except Exception as error:  # all exceptions are compared
             return error
         return None
 
@@ -833,7 +833,7 @@ QUESTIONS: dict[str, Callable[[dict[str, Any], str], Any]] = {
 def _ask(question: str, tensors: dict[str, Any], name: str) -> Any:
     try:
         return QUESTIONS[question](tensors, name)
-    except Exception as error:  # compared
+    except Exception as error:  # all exceptions are compared
         return type(error).__name__
 
 
@@ -849,7 +849,7 @@ def values_differ(actual: numpy.ndarray, expected: numpy.ndarray, tolerance: flo
         tolerance = 0
     with numpy.errstate(all="ignore"):
         close = numpy.isclose(actual, expected, tolerance, tolerance, equal_nan=True)
-        if expected.dtype.kind == "c":  # infinite if one part is; the other part is then undefined (C99, annex G)
+        if expected.dtype.kind == "c":  # infinite if one part is infinite; the other part is undefined (C99, annex G)
             close |= ~numpy.isfinite(actual) & ~numpy.isfinite(expected)
     return None if close.all() else f"{actual.tolist()}, expected {expected.tolist()}"
 
