@@ -275,7 +275,7 @@ def check_memory(target: Tensor, others: list[Any], disjoint: bool = False) -> N
 def check_partial_overlap(array: Any, others: list[Any], disjoint: bool) -> None:
     """Raise an error if another operand overlaps a part of the written memory or, with `disjoint`, uses exactly this memory."""
     for other in others:
-        if not isinstance(other, numpy.ndarray) or not (disjoint if other is array else other.size):
+        if not isinstance(other, numpy.ndarray) or not other.size or (other is array and not disjoint):
             continue
         if other is not array and not may_share_memory(array, other):
             continue

@@ -33,7 +33,7 @@ REASONS = {
     "PyTorch treats the first argument as `repeats`, or names the parameter `x`": """
         repeat_interleave special.scaled_modified_bessel_k0 special.scaled_modified_bessel_k1""",
     "the error for the missing number of samples comes first": "multinomial",
-    "NumPy and Python raise the errors for wrong numbers and sizes": "broadcast_shapes scalar_tensor linalg.multi_dot",
+    "NumPy and Python raise the errors for wrong numbers and sizes": "scalar_tensor linalg.multi_dot",
     "the function does not check unused arguments": """
         is_distributed nn.functional.alpha_dropout nn.functional.feature_alpha_dropout""",
     "a size without elements is an invalid argument": "sparse_coo_tensor",

@@ -18,6 +18,13 @@ from tests.parity.distributions.lines import (
     VALUES,
 )
 
+
+@pytest.fixture(autouse=True)
+def validating():
+    """Let PyTorch check arguments, which its compiler turns off for the rest of the process."""
+    torch.distributions.Distribution.set_default_validate_args(__debug__)
+
+
 # For these distributions, PyTorch approximates the gradients of gamma samples with errors of about 1e-3.
 # tests/distributions/test_implicit_gradients.py compares adjoint's gradients with exact values.
 APPROXIMATE_GRADIENTS = {"Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT", "Wishart"}
