@@ -83,7 +83,7 @@ def assert_sound(picture):
         for target, _ in node.next:
             if target is not None:
                 for one, other in zip(chain(node.id), chain(target), strict=False):
-                    if one != other:  # where the two paths divide, their groups are siblings
+                    if one != other:  # the groups are siblings at the point at which the two paths divide
                         edges.setdefault(one, set()).add(other)
                         break
     assert_acyclic(edges)

@@ -1,4 +1,4 @@
-"""Tensors that sequences of every kind create or index: arrays of subclasses, buffers, deques, columns of data frames."""
+"""Tensors from sequences of every kind, and indexing by them: arrays of subclasses, buffers, deques, columns of data frames."""
 
 import pytest
 

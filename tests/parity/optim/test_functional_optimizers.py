@@ -1,4 +1,7 @@
-"""Functional optimizers have PyTorch's signatures. They change lists as PyTorch's functions and as the optimizer classes do."""
+"""Functional optimizers have PyTorch's signatures.
+
+They change lists in the same way as PyTorch's functions and the optimizer classes.
+"""
 
 from __future__ import annotations
 

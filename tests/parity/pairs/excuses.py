@@ -272,7 +272,7 @@ EXCUSES = [
         "second backward of subclass of LSTM",
     ),
     Excuse(
-        "changes of tensors from inference mode within a transform are treated as changes of captured tensors",
+        "tensors that inference mode creates within a transform count as captured, so changes of them are refused",
         f"{DIFFERENTIATED} of inference mode",
         "^raised RuntimeError: During a grad",
         "jvp of inference mode of filled buffer",

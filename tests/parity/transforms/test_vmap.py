@@ -105,7 +105,7 @@ def differs(op: Any, sample: samples.Sample, gradients: bool = False) -> str | N
             if any(
                 words in str(error) for words in ("Batch norm got a batched tensor as input", "called random operation")
             ):
-                return None  # PyTorch refuses this too
+                return None  # PyTorch refuses the same call
             return f"mapped over {mapped}: raised {type(error).__name__}: {str(error)[:200]}"
         columns = [flatten(each)[0] for each in expected]
         for place, result in enumerate(flatten(found)[0]):
