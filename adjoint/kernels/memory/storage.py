@@ -6,7 +6,6 @@ chain ends there and offsets count from the first element that was passed, as in
 
 from __future__ import annotations
 
-import mmap
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +14,7 @@ import numpy
 
 from ... import dtypes
 from ..._runtime.first_use import import_late
+from ..._runtime.platform import mmap
 from ...device import channels_last, channels_last_3d
 from ..runtime.addresses import address
 from ..runtime.lazy_conj import LazyConjNeg
@@ -253,8 +253,10 @@ def without_elements(
     return strided(memory, shape, steps, offset, kind)
 
 
-def _mapped(span: int) -> mmap.mmap:
-    """Return `span` bytes that can only be read. They are zeros, and reading them takes no memory."""
+def _mapped(span: int) -> bytes | mmap.mmap:
+    """Return `span` bytes that can only be read. They are zeros, and take no memory if the platform has `mmap`."""
+    if not mmap:
+        return bytes(span)
     if sys.platform == "win32":
         return mmap.mmap(-1, span, access=mmap.ACCESS_READ)
     return mmap.mmap(-1, span, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ)
