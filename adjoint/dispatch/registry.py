@@ -28,8 +28,8 @@ METHODS, OPERATORS = "Tensor", "operators"
 
 OTHER_METHODS = {
     "adjoint.autograd.methods": (
-        "_backward_hooks _post_accumulate_grad_hooks backward grad_dtype register_hook register_post_accumulate_grad_hook "
-        "requires_grad_ retain_grad retains_grad volatile"
+        "_backward_hooks _grad_fn _post_accumulate_grad_hooks _use_count backward grad_dtype register_hook "
+        "register_post_accumulate_grad_hook requires_grad_ retain_grad retains_grad volatile"
     ),
     "adjoint.tape.deep_copy": "__deepcopy__",
     "adjoint.tape.torch_dispatch": "__torch_dispatch__",

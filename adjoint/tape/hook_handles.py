@@ -8,6 +8,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Self
 
+from .._runtime.extra import Tangents
+
 _next_id = count().__next__
 
 
@@ -92,7 +94,7 @@ class NodeHooks:
         self.pre: HookDict | None = None
         self.post: list[HookDict] = []
         self.own_post: HookDict | None = None
-        self.tangents: dict[str, dict[Any, Any]] = {}
+        self.tangents: dict[str, Tangents] = {}
         self.of_view: weakref.ref[Any] | None = None
 
     def register(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:

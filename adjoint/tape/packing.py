@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from .._runtime.extra import Tangents
 from .._runtime.uninterrupted import uninterrupted
 from ..kernels.runtime.lazy_conj import materialize
 from ..tensor import LEAF, Tensor, ndarray, wrap
@@ -43,7 +44,7 @@ class Packed:
     packed: Any
     unpack_hook: Callable[[Any], Any]
     edge: Any
-    tangents: dict[Any, Any] | None
+    tangents: Tangents | None
 
     def tensor(self) -> Tensor:
         """Call the unpack hook. Return the result, if it has no history.

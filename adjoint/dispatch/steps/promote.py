@@ -53,7 +53,8 @@ class Check(Step):
         """
         if self.plan.kinds:
             given = ", ".join(map(public_name, self.op.names))
-            return [f"OP.check({given})"] if self.op.check is not None else []
+            checks = [f"OP.check({given})"] if self.op.check is not None else []
+            return [*guard(unusual_values(self.op), leave), *checks]
         op, numbers = self.op, number_lines(self.op)
         lines = guard(unusual_types(op), leave)
         if numbers:  # two `Tensor`s pass in one test

@@ -63,7 +63,7 @@ def index(x: ndarray, indices: Indices) -> ndarray:
             if found is not None:
                 return found
             result = x[tuple([_FULL if index is None else index for index in indices])]
-        except IndexError:
+        except (IndexError, ValueError):  # the wrong bounds or shapes of indices
             pass
         else:
             return result if result.ndim < 2 else _in_order(result, x, indices)

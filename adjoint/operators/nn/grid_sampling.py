@@ -215,9 +215,9 @@ def affine_grid(theta, size, align_corners=None):
     """The grid for `grid_sample` from affine maps `(N, 2, 3)` or `(N, 3, 4)`, for images or volumes of the given size.
 
     >>> import adjoint as torch
-    >>> torch.nn.functional.affine_grid(torch.eye(2, 3)[None], (1, 1, 1, 2), align_corners=True)
-    tensor([[[[-1.,  0.],
-              [ 1.,  0.]]]])
+    >>> torch.nn.functional.affine_grid(torch.eye(2, 3)[None], (1, 1, 1, 2), align_corners=False)
+    tensor([[[[-0.5000,  0.0000],
+              [ 0.5000,  0.0000]]]])
     """
     if align_corners is None:
         warn(

@@ -83,8 +83,14 @@ def _found(input, bins, range, weight, density):
     return wrap(counts), [each.clone() for each in bins] if given else [wrap(each) for each in edges]
 
 
-@public(namespace="torch", method=True)
 @sequential_fallback
+def _in_one_dimension(input, bins, range, weight, density):
+    counted = None if weight is None else weight.reshape(-1)
+    counts, edges = _found(input.reshape(-1, 1), [bins], range, counted, density)
+    return counts, edges[0]
+
+
+@public(namespace="torch", method=True)
 def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density=False, out=None):
     """The number of elements in each bin, and the edges of the bins.
 
@@ -100,18 +106,16 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
     >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist
     tensor([0., 2., 1., 0.])
     """
-    points = input.reshape(-1, 1)
-    counted = None if weight is None else weight.reshape(-1)
-    counts, edges = _found(points, [bins], range, counted, density)
+    found = _in_one_dimension(input, bins, range, weight, density)
     if out is None:
-        return _HISTOGRAM((counts, edges[0]))
-    for target, result in zip(out, (counts, edges[0]), strict=True):
+        return _HISTOGRAM(found)
+    for target, result in zip(out, found, strict=True):
         if target.dtype != result.dtype:
             raise RuntimeError(
                 "torch.histogramdd: input tensor and hist tensor should have the same dtype, but got input "
                 f"{_name(input)} and hist {_name(target)}"
             )
-    for target, result in zip(out, (counts, edges[0]), strict=True):
+    for target, result in zip(out, found, strict=True):
         store(result._array, target)
     return _HISTOGRAM.out(tuple(out))
 

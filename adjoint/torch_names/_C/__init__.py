@@ -1,6 +1,5 @@
 """`torch._C`: names that programs use to inspect the engine, overrides and transforms. This file contains names only."""
 
-import weakref
 from contextlib import nullcontext
 from enum import Enum
 from typing import Any
@@ -143,17 +142,6 @@ class _DisableFuncTorch(nullcontext[None]):
     """A context without effect. Code inside, such as code that sets generator state, runs unchanged under transforms."""
 
 
-class _WeakTensorRef:
-    """A reference that does not keep a tensor alive."""
-
-    def __init__(self, tensor: Any) -> None:
-        self._tensor = ref(tensor)
-
-    def expired(self) -> bool:
-        """Return whether the tensor has been freed."""
-        return self._tensor() is None
-
-
 class _TorchFunctionState(Enum):
     """The `__torch_function__` methods that are called: all, only the methods of modes, or none."""
 
@@ -197,7 +185,7 @@ class _WeakTensorRef:
     """A weak reference to a tensor."""
 
     def __init__(self, tensor: Any) -> None:
-        self._reference = weakref.ref(tensor)
+        self._reference = ref(tensor)
 
     def expired(self) -> bool:
         """Return whether the tensor has been freed."""
