@@ -123,6 +123,12 @@ def without_repetition(argument: Any) -> Any:
     return row_major(argument) if repeated else argument
 
 
+def with_copies(args: tuple[Any, ...]) -> list[Any] | None:
+    """Return the arguments with copies of arrays that repeat elements in memory, or None if there are no such arrays."""
+    copies = [*map(without_repetition, args)]
+    return None if all(map(operator.is_, copies, args)) else copies
+
+
 LOOPS = CompiledLoops()
 """The compiled forms of all kernels."""
 
@@ -151,8 +157,8 @@ class accelerated:
                 return form(first, *args, **options)
             result = LOOPS.run(self.path, first, *args, **options)
             if result is NotImplemented:
-                copies = [*map(without_repetition, args)]
-                if not all(map(operator.is_, copies, args)):
+                copies = with_copies(args)
+                if copies is not None:
                     result = LOOPS.run(self.path, first, *copies, **options)
             return form(first, *args, **options) if result is NotImplemented else result
 

@@ -12,7 +12,6 @@ compiled program calls `kernel.plan(...)`, plans its memory, and calls `plan.int
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +19,7 @@ import numpy
 from numpy import ndarray
 
 from .._runtime.forks import code_of
-from .acceleration import LOOPS, without_repetition
+from .acceleration import LOOPS, with_copies, without_repetition
 from .costs import CALLS
 
 Dtype = numpy.dtype[Any]
@@ -184,10 +183,8 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
             made = NotImplemented if given is NotImplemented else LOOPS.run(path, *given)
             if made is not NotImplemented:
                 plan = made if isinstance(made, Plan) else made.plan(names)
-            else:
-                copies = tuple(map(without_repetition, args))
-                if not all(map(operator.is_, copies, args)):
-                    plan = _of_copies(make((key, "copies"), *copies))
+            elif (copies := with_copies(args)) is not None:
+                plan = _of_copies(make((key, "copies"), *copies))
             return plans.keep(key, plan)
 
         parts = ["LOOPS._enabled", "LOOPS.every_size"]

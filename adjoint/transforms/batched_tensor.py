@@ -11,6 +11,7 @@ from .._runtime.extra import NOTING
 from .._runtime.late_bound import LATE
 from ..device import contiguous_format, device
 from ..kernels.runtime.meta_array import Unread
+from ..kernels.runtime.shapes import elements_spanned
 from ..tape.interpreters import lower
 from ..tape.torch_function import disabled_torch_function_impl
 from ..tape.versions import shared_counter
@@ -188,9 +189,6 @@ class BatchedTensor(Tensor, plain=False):
         with lower(self.level):
             if self.bdim is None:
                 return BatchedTensor(self.value.new_empty_strided(size, stride, **keywords), None, self.level)
-            span = (
-                1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True)) if 0 not in size else 0
-            )
             lead = self.value.shape[self.bdim]
-            made = self.value.new_empty_strided((lead, *size), (span, *stride), **keywords)
+            made = self.value.new_empty_strided((lead, *size), (elements_spanned(size, stride), *stride), **keywords)
         return BatchedTensor(made, 0, self.level)

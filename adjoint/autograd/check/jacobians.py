@@ -159,15 +159,27 @@ def numerical(mapping: Mapping, eps: float) -> list[list[Array]]:
     return [numerical_by(mapping, source, eps) for source in mapping.sources]
 
 
-def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
-    """Return the Jacobians of all outputs for one tensor. The Jacobians for elements that do not move are zero."""
-    inputs, elements, array = mapping.moving(source, every=not mapping.masked)
+def evaluation(
+    mapping: Mapping, source: Tensor, elements: Array, inputs: list[Any], eps: float
+) -> Callable[..., list[Array]]:
+    """Return a function that evaluates the mapping after a change of `elements` at an index by `eps`.
+
+    If `source` has a class with `__torch_dispatch__`, the class first receives the changed elements.
+    """
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
         if type(source) in DISPATCHING:
             source.detach().copy_(wrap(elements.copy()))
         return mapping.evaluate(eps, index, inputs)
 
+    return evaluate
+
+
+def numerical_by(mapping: Mapping, source: Tensor, eps: float) -> list[Array]:
+    """Return the Jacobians of all outputs for one tensor. The Jacobians for elements that do not move are zero."""
+    inputs, elements, array = mapping.moving(source, every=not mapping.masked)
+
+    evaluate = evaluation(mapping, source, elements, inputs, eps)
     found = finite_differences.jacobians(evaluate, elements, eps)
     if array is None:
         return found
@@ -181,10 +193,7 @@ def numerical_along(mapping: Mapping, source: Tensor, directions: Sequence[Array
     """Return the derivatives of all outputs for one tensor, along one direction or (for complex tensors: x, y) two directions."""
     inputs, elements, array = mapping.moving(source, every=False)
 
-    def evaluate(index: tuple[int, ...] | None) -> list[Array]:
-        if type(source) in DISPATCHING:
-            source.detach().copy_(wrap(elements.copy()))
-        return mapping.evaluate(eps, index, inputs)
+    evaluate = evaluation(mapping, source, elements, inputs, eps)
 
     def step(direction: Array) -> Array:
         taken = direction if array is None else direction[places_in_dense(array)]

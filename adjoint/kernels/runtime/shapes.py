@@ -31,6 +31,11 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return result
 
 
+def elements_spanned(shape: Sequence[int], steps: Sequence[int]) -> int:
+    """Return the number of elements between the first and the last element in memory, inclusive. `steps` count elements."""
+    return 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))
+
+
 def common_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the common shape. The RuntimeError of `torch.broadcast_shapes` names the first shape that does not match."""
     rank = max((len(shape) for shape in shapes), default=0)

@@ -13,6 +13,7 @@ from ...dtypes import from_numpy
 from ...kernels.memory import storage
 from ...kernels.reduce.reduction import sum_to_shape
 from ...kernels.runtime.lazy_conj import materialize, with_lazy_bits
+from ...kernels.runtime.shapes import elements_spanned
 from ...kernels.sparse.layouts import to_dense
 from ...tape import modes, views
 from ...tape.edges import edge_of
@@ -98,9 +99,9 @@ class CopySlices(Node):
     def _split(self, grad: Any) -> tuple[Any, Any]:
         """Return a copy of `grad` with the layout of the base, and the part of that copy at the view."""
         offset = self._offset()
-        end = offset + _span(self.view)
+        end = offset + elements_spanned(self.view.shape, self.view.steps)
         needed = 2 * end if self.other_kind == "c" else end if self.other_kind is None else -(-end // 2)
-        length = max(_span(self.base), needed)
+        length = max(elements_spanned(self.base.shape, self.base.steps), needed)
         flat = numpy.zeros(length + length % 2, numpy.asarray(grad).dtype)
         whole = with_lazy_bits(storage.strided(flat, self.base.shape, self.base.steps, 0), self.bits[0])
         whole[...] = grad
@@ -159,13 +160,6 @@ def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
 def _for_function(function: Node, grad: Any) -> Any:
     """Return the gradient of the view in the form that the node of the operation expects."""
     return [grad] if type(function._grad_shape) is list else grad
-
-
-def _span(geometry: views.Geometry) -> int:
-    """Return the number of elements between the first and the last element in memory, inclusive."""
-    if 0 in geometry.shape:
-        return 0
-    return 1 + sum((size - 1) * step for size, step in zip(geometry.shape, geometry.steps, strict=True))
 
 
 def _reduced(array: Any, shape: tuple[int, ...]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -15,6 +14,7 @@ from ...kernels.memory.bounds import whole
 from ...kernels.runtime.addresses import address
 from ...kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits, without_lazy_bits
 from ...kernels.runtime.meta_array import Unread
+from ...kernels.runtime.shapes import elements_spanned
 from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.shape import view as kernels
 from ...tape import modes, views
@@ -173,7 +173,8 @@ def _check_window(batch: Tensor, size: list[int], stride: list[int], offset: int
             "Tensor.as_strided(size, stride, ...): size and stride must have the same length! "
             f"Got size {size} and stride {stride}"
         )
-    start, (wanted, given) = batch.storage_offset(), (_span(size, stride), _span(batch.shape[1:], batch.stride()[1:]))
+    start, wanted = batch.storage_offset(), elements_spanned(size, stride)
+    given = elements_spanned(batch.shape[1:], batch.stride()[1:])
     if not wanted or (start <= offset and offset + wanted <= start + given):
         return
     reach = "`tensor` has no storage but the passed-in (size, stride, storage_offset) imply a result with some storage."
@@ -186,11 +187,6 @@ def _check_window(batch: Tensor, size: list[int], stride: list[int], offset: int
         f"result = tensor.as_strided({size}, {stride}, {offset}) can access memory outside of `tensor`. {reach} This is not "
         "supported inside of vmap, please try to rewrite the `as_strided` call as a sequence of PyTorch view operations"
     )
-
-
-def _span(size: Sequence[int], stride: Sequence[int]) -> int:
-    """Return the number of elements from the first to the last in memory."""
-    return 0 if 0 in size else 1 + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
 
 
 public(name="as_strided", numpy_names=True)(as_strided)

@@ -23,6 +23,12 @@ __all__ = ["load", "patch", "save"]
 SETTINGS = torch.serialization.options.SETTINGS
 
 
+def _known(name: str) -> str:
+    if name not in SETTINGS:
+        raise AttributeError(f"torch.utils.serialization.config.{name} does not exist")
+    return name
+
+
 class _Section:
     """The settings whose names begin with the name of the section."""
 
@@ -30,10 +36,7 @@ class _Section:
         vars(self)["_name"] = name
 
     def _full(self, name: str) -> str:
-        full = f"{self._name}.{name}"
-        if full not in SETTINGS:
-            raise AttributeError(f"torch.utils.serialization.config.{full} does not exist")
-        return full
+        return _known(f"{self._name}.{name}")
 
     def __getattr__(self, name: str) -> Any:
         return SETTINGS[self._full(name)]
@@ -49,10 +52,7 @@ load, save = _Section("load"), _Section("save")
 def patch(name: str | dict[str, Any], value: Any = None) -> Iterator[None]:
     """Change one setting, such as `"save.compute_crc32"`, or several, and restore them at the end of the `with` block."""
     changes = name if isinstance(name, dict) else {name: value}
-    for each in changes:
-        if each not in SETTINGS:
-            raise AttributeError(f"torch.utils.serialization.config.{each} does not exist")
-    before = {each: SETTINGS[each] for each in changes}
+    before = {each: SETTINGS[_known(each)] for each in changes}
     SETTINGS.update(changes)
     try:
         yield
