@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 
 from adjoint.dispatch.overload_names import is_there
-from adjoint.dispatch.schemas import abridged
 
 TARGET = Path(__file__).parents[1] / "adjoint" / "dispatch" / "aten_schemas.txt"
 ELSEWHERE = re.compile(
@@ -42,6 +41,5 @@ def schemas() -> list[str]:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(
-        "\n".join([f"PyTorch {torch.__version__.partition('+')[0]}", *abridged(schemas())]) + "\n", encoding="utf-8"
-    )
+    lines = [f"PyTorch {torch.__version__.partition('+')[0]}", *schemas()]
+    TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -149,63 +148,13 @@ def _value(text: str) -> Any:
         return float(text)
 
 
-def abridged(signatures: list[str]) -> list[str]:
-    """Return the lines of the file.
-
-    If another overload determines the rest of an overload with `out=` or of an in-place overload, only the name of the
-    overload is listed.
-
-    If a name equals the name in the previous line, it is omitted, and the line begins with the point before the
-    overload. A result that is a tensor is omitted too.
-    """
-    whole = {text.partition("(")[0]: text for text in signatures}
-    lines, before = [], None
-    for name, text in whole.items():
-        packet, point, _ = name.partition(".")
-        line = name if text == _derived(name, whole) else text.removesuffix(_RESULT)
-        lines.append(line.removeprefix(packet) if point and packet == before else line)
-        before = packet
-    return lines
-
-
-_RESULT = " -> Tensor"
-
-
-def _expanded_lines(lines: list[str]) -> Iterator[str]:
-    packet = ""
-    for line in lines:
-        if line.startswith("."):
-            line = packet + line
-        packet = line.partition("(")[0].partition(".")[0]
-        yield line if "(" not in line or " -> " in line else line + _RESULT
-
-
-def _derived(name: str, whole: dict[str, str]) -> str | None:
-    """Return the signature of an overload with `out=`, or in place, if it follows from the overload with a new result."""
-    packet, point, overload = name.partition(".")
-    if packet.endswith("_"):
-        arguments = whole.get(packet[:-1] + point + overload, "").partition("(")[2]
-        changed = arguments.replace("Tensor self", "Tensor(a!) self", 1)
-        return f"{name}({changed}(a!)" if arguments.endswith(_RESULT) else None
-    base = packet if overload == "out" else f"{packet}.{overload.removesuffix('_out')}"
-    arguments, _, returned = whole.get(base, "").partition("(")[2].rpartition(") -> ")
-    if not overload.endswith("out") or returned != "Tensor" or "(a" in arguments:
-        return None
-    comma = ", " if "*, " in arguments else ", *, " if arguments else "*, "
-    return f"{name}({arguments}{comma}Tensor(a!) out) -> Tensor(a!)"
-
-
 @cache
 def _lines() -> dict[str, dict[str, str]]:
     """Return the text of each signature, by packet and overload."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    path = Path(__file__).with_name("aten_schemas.txt")
-    lines = list(_expanded_lines(path.read_text(encoding="utf-8").splitlines()[1:]))
-    whole = {line.partition("(")[0]: line for line in lines if "(" in line}
-    for line in lines:
-        name = line.partition("(")[0]
-        packet, _, overload = name.partition(".")
-        found[packet][overload or "default"] = whole.get(name) or _derived(name, whole) or ""
+    for line in Path(__file__).with_name("aten_schemas.txt").read_text(encoding="utf-8").splitlines()[1:]:
+        packet, _, overload = line.partition("(")[0].partition(".")
+        found[packet][overload or "default"] = line
     return dict(found)
 
 
