@@ -23,7 +23,7 @@ from .debug.anomaly_mode import check_nan
 from .function_context import FunctionCtx, bound
 from .function_context import once_differentiable as once_differentiable
 from .function_outputs import check_unwanted, checked_grads, is_simple, materialized, numbers_of, tie_outputs
-from .hook_calls import recording_mode, stop_recording, to_tensor
+from .hook_calls import stop_recording, to_tensor
 from .saved_variable import CLEARED, SavedNone, save, unpacked
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ class Function(metaclass=FunctionMeta):
         output = cls.apply(*args)
         context: Any = object.__new__(cls._backward_cls)
         context.needs_input_grad = tuple([isinstance(arg, Tensor) and edge_of(arg) is not None for arg in args])
-        with recording_mode(False):
+        with modes.switched(grad_enabled=False):
             cls.setup_context(context, args, output)
         outputs = output if isinstance(output, tuple) else (output,)
         context.marked_dirty = numbers_of(context.dirty_tensors, outputs)

@@ -18,7 +18,6 @@ from ..tape.edges import edge_of
 from ..tape.interpreters import innermost
 from ..tape.node import Node, start
 from ..tensor import Tensor, wrap
-from .hook_calls import recording_mode
 
 
 class FunctionCtx:
@@ -142,7 +141,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapper(ctx: Any, *grads: Any) -> Any:
-        with recording_mode(False):
+        with modes.switched(grad_enabled=False):
             results = function(ctx, *grads)
         needs = any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads)
         if not modes.is_grad_enabled() or not needs:

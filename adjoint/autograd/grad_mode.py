@@ -15,7 +15,6 @@ from .._runtime.tracebacks import shorten, warn
 from .._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
 from ..dispatch.signatures import type_name
 from ..tape import modes
-from ..tape.mode_switches import set_inference
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
 
@@ -94,12 +93,6 @@ class Decorating:
     def clone(self) -> Any:
         """Return a new context manager of the same mode."""
         return type(self)()
-
-    def __enter__(self) -> Any:
-        raise NotImplementedError
-
-    def __exit__(self, *exception: object) -> None:
-        raise NotImplementedError
 
 
 class _Mode(Decorating):
@@ -192,7 +185,7 @@ class set_grad_enabled(_Mode, SwitchesAtOnce):
         return type(self)(self.mode)
 
 
-class inference_mode(_Mode):
+class inference_mode(Decorating, modes.switched):
     """Do not record operations, like `no_grad`. In addition, tensors that are created inside can never be recorded later.
 
     >>> import adjoint as torch
@@ -211,14 +204,8 @@ class inference_mode(_Mode):
         return instance(mode)
 
     def __init__(self, mode: bool = True) -> None:
+        super().__init__(inference=mode, grad_enabled=not mode)
         self.mode = mode
-
-    def __enter__(self) -> None:
-        self.before = set_inference(self.mode, not self.mode)
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        set_inference(*self.before)
 
     def clone(self) -> inference_mode:
         """Return a new context manager of the same mode."""
@@ -230,7 +217,7 @@ class _Switch(SwitchesAtOnce, _Mode):
 
     flag: str
 
-    def __init__(self, mode: bool = True) -> None:
+    def __init__(self, mode: bool) -> None:
         try:
             check_bool(type(self).__name__, mode)
         except TypeError as error:
@@ -258,9 +245,6 @@ class set_multithreading_enabled(_Switch):
 
     flag = "multithreading"
 
-    def __init__(self, mode: bool) -> None:
-        super().__init__(mode)
-
 
 class enforce_grad_layout_policy(_Switch):
     """Choose the strides of a leaf's `.grad`: the strides of the leaf (which may require a copy) or of the incoming gradient.
@@ -284,9 +268,6 @@ class _force_original_view_tracking(_Switch):
     """
 
     flag = "view_replay"
-
-    def __init__(self, mode: bool) -> None:
-        super().__init__(mode)
 
 
 class _unsafe_preserve_version_counter(_Mode):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from .._runtime.late_bound import LATE
-from .._runtime.uninterrupted import uninterrupted
 from ..kernels.runtime.lazy_conj import materialize
 from ..tape import modes
 from ..tape.evaluation import evaluated, recorded
@@ -22,23 +21,6 @@ def stop_recording() -> None:
     task = STATE.task
     if task is not None:
         task.stop_recording()
-
-
-class recording_mode:
-    """A context manager that enables or disables gradients."""
-
-    __slots__ = ("enabled", "previous")
-
-    def __init__(self, enabled: bool) -> None:
-        self.enabled = enabled
-
-    def __enter__(self) -> None:
-        self.previous = STATE.grad_enabled
-        modes.set_grad(self.enabled)
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        modes.set_grad(self.previous)
 
 
 def to_tensor(grad: Any) -> Any:
@@ -220,7 +202,7 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
             grads[0], recorded
         )  # the caller keeps the tensor: this reference prevents adoption of its buffer
         accumulate(leaf, grad, recorded)
-    with recording_mode(False):
+    with modes.switched(grad_enabled=False):
         run_post_accumulate_hooks(leaf)
     return ()
 

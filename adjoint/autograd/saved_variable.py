@@ -8,7 +8,7 @@ from typing import Any
 from ..tape import modes
 from ..tape.aliases import detached
 from ..tape.edges import edge_of
-from ..tape.packing import Packed, modes_without_hooks, pack, shown
+from ..tape.packing import Packed, pack, shown, without_hooks
 from ..tape.saved import released
 from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
 from ..tape.stale_error import stale_error
@@ -31,7 +31,7 @@ class SavedVariable(SavedTensor):
         self.tensor: Any = tensor if self.counter is None else detached(tensor, self.counter)
         if modes.FLAGS.hooked and (hooks := modes.STATE.saved_tensor_hooks):
             edge = edge_of(tensor)
-            with modes_without_hooks():
+            with without_hooks():
                 if output_nr is None:
                     self.tensor = pack(tensor, hooks[-1], edge)
                 else:
@@ -74,7 +74,7 @@ class SavedVariable(SavedTensor):
             raise RuntimeError(HOOKS_ARE_SET)
         check_callable(hooks)
         edge = None if self.output_nr is not None else edge_of(self.tensor)
-        with modes_without_hooks():
+        with without_hooks():
             self.tensor = pack(shown(self.tensor, None), hooks, edge)
 
 

@@ -48,7 +48,7 @@ class DispatchLevel(Interpreter):
         """Make this the innermost mode. Running transforms stay inside it."""
         self.number = profiled_functions.watch_leaves(ref(self))
         before, count = modes.STATE.interpreters, len(levels())
-        self.outside = modes.set_interpreters((*before[:count], self, *before[count:]))
+        self.outside = modes.switch("stack", (*before[:count], self, *before[count:]))
 
     @contextmanager
     def resumed(self) -> Iterator[None]:
@@ -93,7 +93,7 @@ class Entered:
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         outside, number, self._entered = self._entered
-        modes.set_interpreters(outside)
+        modes.switch("stack", outside)
         profiled_functions.stop_watching_leaves(number)
 
 
@@ -121,7 +121,7 @@ def pop_mode() -> Any:
         raise RuntimeError("trying to pop from empty mode stack")
     level = found[-1]
     left = tuple([each for each in modes.STATE.interpreters if each is not level])
-    modes.set_interpreters(None if left == modes.FLAGS.levels else left)
+    modes.switch("stack", None if left == modes.FLAGS.levels else left)
     profiled_functions.stop_watching_leaves(level.number)
     return level.mode
 

@@ -51,12 +51,12 @@ class Interpreter(Handler):
     @uninterrupted
     def enter(self) -> None:
         """Make this the innermost interpreter of the thread."""
-        self.outside = modes.set_interpreters((*modes.STATE.interpreters, self))
+        self.outside = modes.switch("stack", (*modes.STATE.interpreters, self))
 
     @uninterrupted
     def leave(self) -> None:
         """Leave this interpreter and all interpreters that were entered after it."""
-        modes.set_interpreters(self.outside)
+        modes.switch("stack", self.outside)
 
     def resumed(self) -> AbstractContextManager[None]:
         """A context that puts this interpreter back on the stack after the interpreter has been left."""
@@ -77,7 +77,7 @@ class Interpreter(Handler):
         """Apply the operator to the wrapped values."""
         if not call.in_place:
             return self.process(call)
-        with checked_change():
+        with modes.switched(transforms=()):  # the change has been checked as a whole
             return (self.process_inplace if call.way == "_" else self.process_inplace_view)(call.op, call.given)
 
     def process(self, call: Any) -> Any:
@@ -313,66 +313,10 @@ def check_data_set(tensor: Tensor) -> None:
         raise RuntimeError("mutating directly with `.data` inside functorch transform is not allowed.")
 
 
-@uninterrupted
-def go_outside(level: Any) -> tuple[Any, ...]:
-    """Leave `level`, an interpreter or transform, and all inner levels. Return the former values, for `set_surroundings`."""
-    stack, transforms = modes.STATE.stack, modes.STATE.transforms
-    interpreters = modes.FLAGS.levels if stack is None else stack
-    if level in interpreters:
-        stack = interpreters[: interpreters.index(level)]
-    if level in transforms:
-        transforms = transforms[: transforms.index(level)]
-    return modes.set_surroundings(stack, transforms)
-
-
-class lower_outside_transform:
-    """A context manager that runs code outside `level` and its transform.
-
-    Operations inside do not belong to the transform.
-    """
-
-    __slots__ = ("before", "level")
-
-    def __init__(self, level: Interpreter) -> None:
-        self.level = level
-
-    def __enter__(self) -> None:
-        self.before = go_outside(self.level)
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        modes.set_surroundings(*self.before)
-
-
-class checked_change:
-    """A context manager for an in-place change that has been checked completely. Its parts are not checked again."""
-
-    __slots__ = ("transforms",)
-
-    def __enter__(self) -> None:
-        self.transforms = modes.switch("transforms", ())
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        modes.switch("transforms", self.transforms)
-
-
-class lower:
-    """A context manager in which only the interpreters outside `level` are active."""
-
-    __slots__ = ("before", "level")
-
-    def __init__(self, level: Interpreter) -> None:
-        self.level = level
-
-    def __enter__(self) -> None:
-        self.before, interpreters = modes.STATE.stack, modes.STATE.interpreters
-        if self.level in interpreters:
-            modes.set_interpreters(interpreters[: interpreters.index(self.level)])
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        modes.set_interpreters(self.before)
+def lower(level: Interpreter) -> modes.switched:
+    """Return a context in which only the interpreters outside `level` are active."""
+    stack, interpreters = modes.STATE.stack, modes.STATE.interpreters
+    return modes.switched(stack=interpreters[: interpreters.index(level)] if level in interpreters else stack)
 
 
 def is_recorded(tensor: Tensor) -> bool:

@@ -21,16 +21,6 @@ def current_place() -> Any:
 
 
 @uninterrupted
-def set_inference(enabled: bool, recording: bool) -> tuple[bool, bool]:
-    """Enter or leave inference mode in this thread, and switch recording on or off. Return the former values."""
-    here = STATE.__dict__
-    before = here["inference"], here["grad_enabled"]
-    here["inference"], here["grad_enabled"] = enabled, recording
-    settle()
-    return before
-
-
-@uninterrupted
 def push_saved_tensor_hooks(entry: Any) -> None:
     """Make `entry` the innermost saved-tensor hooks of this thread. Raise RuntimeError if saved-tensor hooks are disabled."""
     if STATE.hooks_disabled is not None:

@@ -224,20 +224,34 @@ def set_grad(enabled: bool) -> None:
         del FLAGS.no_grad[number]
 
 
-@uninterrupted
-def set_interpreters(interpreters: tuple[Any, ...] | None) -> Any:
-    """Set this thread's interpreters, innermost last. None means the interpreters of the process. Return the former stack."""
-    return set_surroundings(interpreters, STATE.transforms)[0]
+class switched:
+    """A context manager in which modes of this thread have other values."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+
+    def __enter__(self) -> None:
+        here = STATE.__dict__
+        self.before = {name: here[name] for name in self.values}
+        here |= self.values
+        settle()
+
+    @uninterrupted
+    def __exit__(self, *exception: object) -> None:
+        here = STATE.__dict__
+        here |= self.before
+        settle()
 
 
-@uninterrupted
-def set_surroundings(interpreters: tuple[Any, ...] | None, transforms: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Set the interpreter stack and the transforms of this thread. Return the former values."""
-    here = STATE.__dict__
-    before = here["stack"], here["transforms"]
-    here["stack"], here["transforms"] = interpreters, transforms
-    settle()
-    return before
+def outside(level: Any) -> switched:
+    """Return the context of code outside `level`, an interpreter or a transform, and outside all inner levels."""
+    stack, transforms = STATE.stack, STATE.transforms
+    interpreters = FLAGS.levels if stack is None else stack
+    if level in interpreters:
+        stack = interpreters[: interpreters.index(level)]
+    if level in transforms:
+        transforms = transforms[: transforms.index(level)]
+    return switched(stack=stack, transforms=transforms)
 
 
 def is_grad_enabled() -> bool:

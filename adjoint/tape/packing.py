@@ -11,7 +11,7 @@ from ..kernels.runtime.lazy_conj import materialize
 from ..tensor import LEAF, Tensor, ndarray, wrap
 from .aliases import alias, detached
 from .edges import current_edge
-from .modes import FLAGS, STATE
+from .modes import FLAGS, STATE, switched
 from .node import Node
 from .versions import shared_counter
 
@@ -90,7 +90,7 @@ def bare(tensor: Any) -> Any:
 
 
 def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
-    """Run the pack hook of `hooks`, a pair (pack, unpack), on `tensor`, in `modes_without_hooks`.
+    """Run the pack hook of `hooks`, a pair (pack, unpack), on `tensor`, in `without_hooks`.
 
     `edge`: the edge that the unpacked tensor will have.
     """
@@ -119,18 +119,9 @@ def shown(tensor: Tensor, edge: Any) -> Tensor:
     return result
 
 
-class modes_without_hooks:
-    """A context manager without saved-tensor hooks and recording, for running a pack hook."""
-
-    __slots__ = ("grad_enabled", "hooks")
-
-    def __enter__(self) -> None:
-        self.hooks, self.grad_enabled = STATE.saved_tensor_hooks, STATE.grad_enabled
-        set_packing((), False)
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        set_packing(self.hooks, self.grad_enabled)
+def without_hooks() -> switched:
+    """Return the context in which pack hooks run: without saved-tensor hooks and recording."""
+    return switched(saved_tensor_hooks=(), grad_enabled=False)
 
 
 def pack_saved(node: Node, results: Any) -> None:

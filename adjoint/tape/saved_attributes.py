@@ -10,7 +10,7 @@ from ..tensor import ndarray, wrap
 from .aliases import detached
 from .edges import edge_of
 from .node import Node
-from .packing import Packed, modes_without_hooks, pack, shown
+from .packing import Packed, pack, shown, without_hooks
 from .saved import RELEASED, released, unpack
 
 FREED_BEFORE_HOOKS = (
@@ -86,7 +86,7 @@ class SavedTensor:
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
         else:
             edge = edge_of(saved)
-        with modes_without_hooks():
+        with without_hooks():
             setattr(self._node, f"saved_{self._item}", pack(shown(saved, None), hooks, edge))
 
 
@@ -121,7 +121,7 @@ class SavedElement(SavedTensor):
         if saved.element(self._position) is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         check_callable(hooks)
-        with modes_without_hooks():
+        with without_hooks():
             packed = saved.packed_by(hooks, (self._position,))
         setattr(self._node, f"saved_{self._item}", packed)
 

@@ -19,8 +19,8 @@ from weakref import ref
 
 from .._runtime.extra import Tangents
 from .._runtime.late_bound import LATE
-from .._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
-from ..autograd.grad_mode import _Mode, enable_grad
+from .._runtime.uninterrupted import uninterrupted
+from ..autograd.grad_mode import _Mode, _Switch
 from ..device import strided
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
@@ -31,9 +31,8 @@ from ..dispatch.torch_dispatch import zeros_like
 from ..dispatch.underived import without_tangent
 from ..operators.memory.changed_views import CopySlices
 from ..tape import mode_switches, modes
-from ..tape.interpreters import Interpreter, checked_change, is_recorded, lower, lower_outside_transform, tensors_in
+from ..tape.interpreters import Interpreter, is_recorded, lower, tensors_in
 from ..tape.node import own_hooks
-from ..tape.packing import modes_without_hooks
 from ..tensor import Tensor, can_require_grad
 from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
 from .tangent_layout import empty_like, laid_out_like, pending_like, window, with_own_memory
@@ -64,7 +63,7 @@ class JvpInterpreter(Interpreter):
     @uninterrupted
     def leave(self) -> None:
         """Leave the level and remove its tangents."""
-        modes.set_interpreters(self.outside)
+        modes.switch("stack", self.outside)
         self.remove_tangents()
 
     def remove_tangents(self) -> None:
@@ -311,7 +310,7 @@ class JvpInterpreter(Interpreter):
         if not self.propagates():
             return results
         given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
-        with lower_outside_transform(self):
+        with modes.outside(self):
             own = given
             if context.materialize_grads:
                 given = [
@@ -346,7 +345,7 @@ class JvpInterpreter(Interpreter):
                 is_view = is_view_of_dual(output, tangent, args, own)
             _check_shape(output, tangent)
             if any(output is arg for arg in args):
-                with checked_change():
+                with modes.switched(transforms=()):
                     self.overwrite(output, tangent)
             elif is_view:
                 check_layout(output, tangent)
@@ -394,8 +393,8 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
 
     reverse = Reverse()
     tensors = [*tensors_in(args), *tensors_in(given.values())]
-    lower_outside_transform = modes.is_grad_enabled() and any(is_recorded(tensor) for tensor in tensors)
-    with modes_without_hooks(), enable_grad():  # values saved here belong to the transposition
+    recorded_outside = modes.is_grad_enabled() and any(is_recorded(tensor) for tensor in tensors)
+    with modes.switched(saved_tensor_hooks=(), grad_enabled=True):  # values saved here belong to the transposition
         replaced, inputs, directions = list(args), [], []
         pairs: Any
         for name, tangent in given.items():
@@ -430,7 +429,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
             [product for product, _ in pairs],
             vectors,
             [direction for _, direction in pairs],
-            create_graph=lower_outside_transform,
+            create_graph=recorded_outside,
             allow_unused=True,
         )
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
@@ -569,22 +568,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     return current.unpack(tensor)
 
 
-class _set_fwd_grad_enabled(SwitchesAtOnce, _Mode):
+class _set_fwd_grad_enabled(_Switch):
     """Switch forward mode on or off in this thread."""
 
-    def __init__(self, mode: bool) -> None:
-        self.mode = mode
-        self.previous = modes.STATE.forward_enabled
-        self.pending = True
-        modes.STATE.forward_enabled = mode
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        modes.STATE.forward_enabled = self.previous
-
-    def clone(self) -> _set_fwd_grad_enabled:
-        """Return a new context manager for each call of a decorated function."""
-        return type(self)(self.mode)
+    flag = "forward_enabled"
 
 
 def _is_fwd_grad_enabled() -> bool:

@@ -10,7 +10,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from .._runtime.uninterrupted import uninterrupted
 from ..autograd.function import Function
 from ..tape import modes
 from ..tensor import Tensor
@@ -115,20 +114,9 @@ def _is_larger(shape: Any, wanted: Any) -> bool:
     return wanted is not None and shape != wanted and len(shape) >= len(wanted)
 
 
-class _within:
-    """A context manager that runs code inside an interpreter that has ended, for the backward of operations recorded there."""
-
-    __slots__ = ("before", "level")
-
-    def __init__(self, level: VmapInterpreter) -> None:
-        self.level = level
-
-    def __enter__(self) -> None:
-        self.before = modes.set_interpreters((*modes.STATE.interpreters, self.level))
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        modes.set_interpreters(self.before)
+def _within(level: VmapInterpreter) -> modes.switched:
+    """Return a context inside an interpreter that has ended, for the backward of operations recorded there."""
+    return modes.switched(stack=(*modes.STATE.interpreters, level))
 
 
 class _Context:

@@ -18,7 +18,6 @@ from .._runtime.tracebacks import ending_at_caller
 from .._runtime.uninterrupted import uninterrupted
 from ..autograd.backward import grad as gradients
 from ..autograd.engine import discover
-from ..autograd.grad_mode import inference_mode
 from ..autograd.graph_task import leaves_of
 from ..autograd.mutation import copies_of_overwritten
 from ..dispatch.decorators import tensors as operators
@@ -69,7 +68,7 @@ class Reverse(Transform):
         """
         self.begin()
         try:
-            with inference_mode(False):
+            with modes.switched(inference=False, grad_enabled=True):
                 places = range(len(args)) if chosen is None else chosen
                 copies = [tree_map(self.track, args[place]) for place in places]
                 replaced = list(args)
@@ -119,7 +118,7 @@ class Reverse(Transform):
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
         """Return the vector-Jacobian products of `outputs` for the inputs, and zeros for unused inputs."""
-        with inference_mode(False):
+        with modes.switched(inference=False, grad_enabled=True):
             found = gradients(outputs, self.inputs, vectors, retain_graph, create_graph, allow_unused=True)
         return [
             zeros_like(leaf.detach()) if gradient is None else gradient
@@ -443,7 +442,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         outputs, shape = tree_flatten(output)
         roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
         outside = bool(roots) and reverse.is_recorded_outside(roots)
-        with inference_mode(False):
+        with modes.switched(inference=False, grad_enabled=True):
             vectors = [tracked(zeros_like(root.detach()), reverse) for root in roots]
             products = reverse.gradients(roots, vectors, True, True) if roots else ()
 

@@ -19,10 +19,8 @@ from ..tape import modes, views
 from ..tape.interpreters import (
     Interpreter,
     Transform,
-    go_outside,
     is_recorded,
     lower,
-    lower_outside_transform,
     tensors_in,
 )
 from ..tape.versions import bump
@@ -159,8 +157,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                     batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
         if sharing:
             args = tuple([self.shared(value) for value in args])
-        before = go_outside(self)  # does what `lower_outside_transform` does, without its cost
-        try:
+        with modes.outside(self):
             if self.draws_for_batch(operator):
                 args = tuple([BatchedTensor(self.expanded(v), 0, self) if isinstance(v, Tensor) else v for v in args])
                 batched = True
@@ -168,8 +165,6 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                 results, bdim = self.batched(operator, args), 0
             else:
                 results, bdim = applied(operator, args), None
-        finally:
-            modes.set_surroundings(*before)
         several = isinstance(results, (tuple, list))
         return list(results) if several else [results], bdim, several
 
@@ -284,7 +279,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         leaves, structure = tree_flatten(args)
         dims = [leaf.bdim if self.wraps(leaf) else None for leaf in leaves]
         values = tree_unflatten([leaf.value if self.wraps(leaf) else leaf for leaf in leaves], structure)
-        with lower_outside_transform(self):
+        with modes.outside(self):
             if all(dim is None for dim in dims):
                 returned: Any = (function.apply(*values), None)
             else:
