@@ -1,4 +1,4 @@
-"""Write `adjoint/dispatch/aten_schemas.txt`: the signatures of the operators of PyTorch's dispatcher.
+"""Write `adjoint/aten/schemas.txt`: the signatures of the operators of PyTorch's dispatcher.
 
 Run `python scripts/list_aten_schemas.py` with the version of PyTorch to list. Some operators are omitted: operators of
 libraries and devices that adjoint does not have, operators on TorchScript's lists, strings and numbers, and operators
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
-from adjoint.dispatch.overload_names import is_there
+from adjoint.aten.overloads import is_there
 
-TARGET = Path(__file__).parents[1] / "adjoint" / "dispatch" / "aten_schemas.txt"
+TARGET = Path(__file__).parents[1] / "adjoint" / "aten" / "schemas.txt"
 ELSEWHERE = re.compile(
     r"_?(cudnn|miopen|mkldnn|mkl|mps|fbgemm|foreach|fused|nested|vulkan|xpu|cufft|cslt|q_|quantize|dequantize|fake_quant|autocast|"
     r"amp|thnn|use_cudnn|sobol|cuda|weight_int|dyn_quant|choose_qparams|jagged|int_repr|rowwise_prune|grid_sampler_2d_cpu|"

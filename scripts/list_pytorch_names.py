@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from list_aten_schemas import ELSEWHERE, OF_TENSORS
 
-from adjoint.dispatch.schemas import packets
+from adjoint.aten.schemas import packets
 
 INTERNAL = re.compile(
     r"_(sparse|philox|cast_|validate|make_|has_|no_grad|wrapped|sp|list_to|tensor_to|efficientzero|foobar|ncf|propagate|lazy_clone|"
@@ -98,7 +98,7 @@ def main() -> None:
     aten = {
         name for name in aten if "_attention" in name or not (ELSEWHERE.match(name.lstrip("_")) or INTERNAL.match(name))
     }
-    aten -= packets()  # `aten_schemas.txt` contains these operators
+    aten -= packets()  # `schemas.txt` contains these operators
     lines.append(f"torch.ops.aten: {' '.join(sorted(name for name in aten if name.isidentifier()))}")
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

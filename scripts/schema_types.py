@@ -1,4 +1,4 @@
-"""The types of tensor functions, from their signatures in PyTorch's dispatcher (`adjoint/dispatch/aten_schemas.txt`)."""
+"""The types of tensor functions, from their signatures in PyTorch's dispatcher (`adjoint/aten/schemas.txt`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from adjoint.dispatch import schemas
+from adjoint.aten import schemas
 from adjoint.dispatch.return_types import BY_NAME
 
 OF_SCHEMAS = {

@@ -21,7 +21,7 @@ from typing import Any
 
 import adjoint
 from adjoint._runtime.places import ONE_FILE
-from adjoint.dispatch import schemas
+from adjoint.aten import schemas
 from adjoint.dispatch.declaration import Operator
 from adjoint.dispatch.registry import HOOKS
 from adjoint.dispatch.return_types import BY_NAME

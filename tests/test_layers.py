@@ -42,6 +42,7 @@ LAYERS = [
     {"adjoint.autograd.check"},
     {"adjoint.transforms"},
     {"adjoint.autograd", "adjoint.operators", "adjoint.profiler"},
+    {"adjoint.aten"},
     {"adjoint.dispatch"},
     {"adjoint.tape", "adjoint.random"},
     {"adjoint.tensor"},

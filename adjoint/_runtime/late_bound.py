@@ -22,7 +22,7 @@ MODULES = {
     "copy_elements": "kernels.memory.copying",
     "note_creation": "tape.interpreters",
     "run_accumulate_grad": "autograd.hook_calls",
-    "taken_over": "dispatch.torch_dispatch",
+    "taken_over": "aten.torch_dispatch",
     "vmap": "transforms.reverse",
     "wrap_public_functions": "overrides",
 }

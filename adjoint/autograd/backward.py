@@ -11,8 +11,8 @@ from typing import Any
 
 from .._runtime.settings import is_warn_always_enabled
 from .._runtime.tracebacks import warn
+from ..aten.torch_dispatch import zeros_like
 from ..dispatch.lazy_stubs import lazily_wrapped
-from ..dispatch.torch_dispatch import zeros_like
 from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.modes import FLAGS, STATE

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._runtime.tracebacks import end_at_caller
-from ..dispatch.torch_dispatch import ones_like, zeros_like
+from ..aten.torch_dispatch import ones_like, zeros_like
 from ..operators import stack
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor

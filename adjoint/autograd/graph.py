@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from .._runtime.uninterrupted import uninterrupted
-from ..dispatch.aten_calls import call_of_operator
-from ..dispatch.overload_names import OpOverload
+from ..aten.calls import call_of_operator
+from ..aten.overloads import OpOverload
 from ..tape import mode_switches, modes, node
 from ..tape.hook_handles import RemovableHandle
 from ..tape.interpreters import Handler

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy
 
+from ..aten.torch_dispatch import is_watched, ones_like
 from ..codegen.backend import NUMPY
 from ..device import Size
 from ..dispatch.meta import has_meta
-from ..dispatch.torch_dispatch import is_watched, ones_like
 from ..dtypes import from_numpy
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.meta_array import Meta

@@ -15,8 +15,8 @@ from typing import Any, Self, TypeVar
 
 from .._runtime.tracebacks import warn
 from .._runtime.uninterrupted import uninterrupted
+from ..aten import profiled_functions
 from ..codegen.observed_kernels import KERNELS
-from ..dispatch import profiled_functions
 from ..tape import modes
 from ..tape.profile_recorder import USER, WAIT, Event, Recorder
 from .communication import CommunicationInfo, length_within

@@ -1,6 +1,6 @@
 """The protocol `__torch_dispatch__`: modes and tensor classes that replace operators below autograd.
 
-This module decides which modes and classes are called, and in which order. `adjoint.dispatch.torch_dispatch` defines
+This module decides which modes and classes are called, and in which order. `adjoint.aten.torch_dispatch` defines
 the arguments of these calls.
 """
 

@@ -1,7 +1,7 @@
 """PyTorch's private module of the classes of operators."""
 
 from adjoint._runtime.first_use import import_late
-from adjoint.dispatch.overload_names import OpOverload, OpOverloadPacket
+from adjoint.aten.overloads import OpOverload, OpOverloadPacket
 
 __all__ = ["OpOverload", "OpOverloadPacket", "ops"]
 

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from adjoint._runtime.tracebacks import end_public_at_caller
-from adjoint.dispatch.schemas import FunctionSchema
+from adjoint.aten.schemas import FunctionSchema
 
 from ._library import opcheck as tests
 from ._library.custom_ops import KERNELS, REGISTERED, CustomOpDef, Overload, Packet

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from adjoint._runtime.absent import TABLE, absent
-from adjoint.dispatch.schemas import packets
+from adjoint.aten.schemas import packets
 
 AHEAD = "there is no ahead-of-time compiler"
 MACHINERY = "it belongs to TorchScript or to PyTorch's own machinery"

@@ -8,7 +8,7 @@ from typing import Any
 
 from adjoint._runtime.first_use import import_late
 from adjoint._runtime.tracebacks import end_at_caller
-from adjoint.dispatch.overload_names import OpOverload, OpOverloadPacket, aten
+from adjoint.aten.overloads import OpOverload, OpOverloadPacket, aten
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library", "loaded_libraries"]
 

@@ -18,7 +18,8 @@ from adjoint import autograd, fft, linalg, sparse, special
 from adjoint._runtime.late_bound import LATE
 from adjoint._runtime.tracebacks import warn
 from adjoint._runtime.uninterrupted import uninterrupted
-from adjoint.dispatch import profiled_functions, wrappers
+from adjoint.aten import profiled_functions
+from adjoint.dispatch import wrappers
 from adjoint.nn import functional, init
 from adjoint.operators import PUBLIC, load_all
 from adjoint.tape import torch_function

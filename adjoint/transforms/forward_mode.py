@@ -20,6 +20,7 @@ from weakref import ref
 from .._runtime.extra import Tangents
 from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import uninterrupted
+from ..aten.torch_dispatch import zeros_like
 from ..autograd.grad_mode import _Mode, _Switch
 from ..device import strided
 from ..dispatch.declaration import ARRAYS, Operator
@@ -27,7 +28,6 @@ from ..dispatch.decorators import tensors as operators
 from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
 from ..dispatch.slow_path import applied, call
 from ..dispatch.steps.change import detached_copy
-from ..dispatch.torch_dispatch import zeros_like
 from ..dispatch.underived import without_tangent
 from ..operators.memory.changed_views import CopySlices
 from ..tape import mode_switches, modes

@@ -16,12 +16,12 @@ from typing import Any
 from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import ending_at_caller
 from .._runtime.uninterrupted import uninterrupted
+from ..aten.torch_dispatch import zeros_like
 from ..autograd.backward import grad as gradients
 from ..autograd.engine import discover
 from ..autograd.graph_task import leaves_of
 from ..autograd.mutation import copies_of_overwritten
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.torch_dispatch import zeros_like
 from ..tape import modes
 from ..tape.aliases import detached
 from ..tape.edges import edge_of

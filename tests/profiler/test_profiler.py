@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import adjoint as torch
+from adjoint.aten import profiled_functions as composites
 from adjoint.autograd.profiler import profile, record_function
 from adjoint.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
 from adjoint.codegen.acceleration import LOOPS
-from adjoint.dispatch import profiled_functions as composites
 from adjoint.tape import modes
 
 

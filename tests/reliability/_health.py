@@ -14,8 +14,8 @@ import numpy
 
 import adjoint as torch
 from adjoint import nn
+from adjoint.aten import profiled_functions
 from adjoint.autograd import forward_ad
-from adjoint.dispatch import profiled_functions
 from adjoint.tape.modes import ANOMALY, FLAGS, STATE
 from adjoint.tape.torch_dispatch import DISPATCHING
 

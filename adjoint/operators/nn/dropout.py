@@ -35,7 +35,7 @@ def _dropped(input: Tensor, p: float, train: bool, feature: bool, alpha: bool, i
     if not can_require_grad(input._array):
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_type}")
     draw = _kept if alpha else _mask
-    if modes.STATE.interpreters and (watch := import_late("adjoint.dispatch.torch_dispatch")).is_watched(input):
+    if modes.STATE.interpreters and (watch := import_late("adjoint.aten.torch_dispatch")).is_watched(input):
         if feature:
             drawn = input.new_empty(_noise_like(input._array, True).shape)
         else:

@@ -75,7 +75,7 @@ __all__ = [
 ]
 
 
-_FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "dispatch.torch_dispatch", "_runtime.settings"
+_FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "aten.torch_dispatch", "_runtime.settings"
 
 _ELSEWHERE = {
     "_enter_dual_level": (_FORWARD_MODE, "enter_dual_level"),

@@ -1,6 +1,6 @@
 """The signatures of the operators of PyTorch's dispatcher, such as `torch.ops.aten.sum.dim_IntList._schema`.
 
-They are read from `aten_schemas.txt` on first use. `scripts/list_aten_schemas.py` writes this file.
+They are read from `schemas.txt` on first use. `scripts/list_aten_schemas.py` writes this file.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _value(text: str) -> Any:
 def _lines() -> dict[str, dict[str, str]]:
     """Return the text of each signature, by packet and overload."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for line in Path(__file__).with_name("aten_schemas.txt").read_text(encoding="utf-8").splitlines()[1:]:
+    for line in Path(__file__).with_name("schemas.txt").read_text(encoding="utf-8").splitlines()[1:]:
         packet, _, overload = line.partition("(")[0].partition(".")
         found[packet][overload or "default"] = line
     return dict(found)

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ..device import device, layout, memory_format
-from ..dtypes import dtype
-from ..random import Generator
-from ..tensor import Tensor
-from .schemas import Argument, FunctionSchema
+from adjoint.aten.schemas import Argument, FunctionSchema
+from adjoint.device import device, layout, memory_format
+from adjoint.dtypes import dtype
+from adjoint.random import Generator
+from adjoint.tensor import Tensor
 
 _SPOKEN = {"SymInt": "int", "ScalarType": "int", "MemoryFormat": "int", "Layout": "int", "Scalar": "number"}
 """The types that have another name in messages."""

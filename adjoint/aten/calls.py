@@ -12,12 +12,12 @@ from typing import Any
 from .. import dtypes
 from ..device import layout as layout_type
 from ..device import memory_format as format_type
+from ..dispatch.arguments import is_number
+from ..dispatch.declaration import Operator
 from ..random import Generator
 from ..tensor import Tensor
-from .arguments import is_number
-from .aten_forms import FORMS
-from .declaration import Operator
-from .overload_names import REDUCTIONS, OpOverload, overload_named
+from .forms import FORMS
+from .overloads import REDUCTIONS, OpOverload, overload_named
 from .schemas import Argument, FunctionSchema, overload_names, schema_of
 
 Call = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..device import cpu
+from ..dispatch.decorators import tensors
 from ..tensor import Tensor
-from .decorators import tensors
 
 Values = dict[str, Any]
 Named = tuple[str, Values]

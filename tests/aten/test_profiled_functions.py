@@ -2,7 +2,7 @@
 
 import threading
 
-from adjoint.dispatch import profiled_functions
+from adjoint.aten import profiled_functions
 
 
 def test_threads_that_need_the_wrappers_first_and_at_once_get_the_same(monkeypatch):

@@ -7,9 +7,9 @@ from typing import Any
 
 from .._runtime.first_use import computed_once, import_late
 from .._runtime.tracebacks import ending_at_caller
+from ..dispatch.declaration import OPERATORS, VALUE, Operator
+from ..dispatch.registry import load_all
 from ..tensor import Tensor
-from .declaration import OPERATORS, VALUE, Operator
-from .registry import load_all
 from .schemas import FunctionSchema, overload_names, schema_of
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -166,7 +166,7 @@ def _operators() -> dict[str, Operator]:
 
 @cache
 def _public_functions() -> tuple[dict[str, Any], ...]:
-    from .decorators import PUBLIC
+    from ..dispatch.decorators import PUBLIC
 
     load_all()
     return PUBLIC["aten"], *(each for name, each in PUBLIC.items() if name not in ("aten", "functional"))
@@ -178,12 +178,12 @@ aten = _Namespace()
 @cache
 def function_named(name: str) -> Any:
     """Return the function, method or operator that computes the operator of this name from PyTorch's arguments, or None."""
-    from .aten_forms import FUNCTIONS
+    from .forms import FUNCTIONS
 
     for functions in (FUNCTIONS, *_public_functions(), vars(Tensor)):
         if (function := functions.get(name)) is not None and callable(function):
             return function
-    from .decorators import PUBLIC
+    from ..dispatch.decorators import PUBLIC
 
     if name.startswith("_") and name not in _operators():
         return getattr(import_late("adjoint"), name, None)

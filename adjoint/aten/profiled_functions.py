@@ -19,12 +19,12 @@ from .._runtime.first_use import import_late
 from .._runtime.forks import lock_across_forks
 from .._runtime.tracebacks import duplicate
 from .._runtime.uninterrupted import uninterrupted
+from ..dispatch.decorators import PUBLIC
+from ..dispatch.lazy_stubs import cells, put_code, standing_in, stub_of
+from ..dispatch.registry import load_all
 from ..tape.modes import STATE
 from ..tensor import Tensor
-from .aten_forms import LEAVES
-from .decorators import PUBLIC
-from .lazy_stubs import cells, put_code, standing_in, stub_of
-from .registry import load_all
+from .forms import LEAVES
 
 _METHODS = {
     "__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "pow", "__rpow__": "pow", "__ipow__": "pow_",
@@ -98,7 +98,7 @@ class _Watch:
             if not _profiles and not _takers:
                 _arrange([self])
                 return self.behind(*args, **kwargs)
-            return import_late("adjoint.dispatch.torch_dispatch").function_called(self.name, self.behind, args, kwargs)
+            return import_late("adjoint.aten.torch_dispatch").function_called(self.name, self.behind, args, kwargs)
         return recorder.function(self.name, self.behind, args, kwargs)
 
 

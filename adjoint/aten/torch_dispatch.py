@@ -1,7 +1,7 @@
 """Operators that modes and tensor classes with `__torch_dispatch__` replace below autograd.
 
 A mode of a thread is an interpreter outside of all transforms. Transforms therefore run first, as in PyTorch. The mode or class
-receives the overload of PyTorch's dispatcher and its arguments (`aten_calls`). Nothing is recorded during this time. Afterwards
+receives the overload of PyTorch's dispatcher and its arguments (`calls`). Nothing is recorded during this time. Afterwards
 the result is recorded as the result of the operator. Wrappers report calls of hand-written functions that are one operator in
 PyTorch.
 """
@@ -16,6 +16,14 @@ from weakref import ref
 from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import uninterrupted
 from ..device import preserve_format
+from ..dispatch import plan
+from ..dispatch.declaration import Operator
+from ..dispatch.decorators import tensors
+from ..dispatch.steps.change import check_change, record_change
+from ..dispatch.steps.promote import with_constants
+from ..dispatch.steps.record import find_edges, record
+from ..dispatch.steps.wrap import make_views
+from ..dispatch.wrappers import signature_of
 from ..tape import modes
 from ..tape.inference_tensors import mark_inference
 from ..tape.interpreters import Interpreter, innermost, lower
@@ -23,16 +31,9 @@ from ..tape.node import NOWHERE
 from ..tape.torch_dispatch import DISPATCHING, ask, dispatching_types
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, wrap
-from . import plan, profiled_functions
-from .aten_calls import Call, call_of_function, call_of_operator
-from .aten_forms import LEAVES
-from .declaration import Operator
-from .decorators import tensors
-from .steps.change import check_change, record_change
-from .steps.promote import with_constants
-from .steps.record import find_edges, record
-from .steps.wrap import make_views
-from .wrappers import signature_of
+from . import profiled_functions
+from .calls import Call, call_of_function, call_of_operator
+from .forms import LEAVES
 
 
 class DispatchLevel(Interpreter):
