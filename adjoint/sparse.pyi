@@ -10,7 +10,7 @@ from adjoint.tensor import Tensor
 _Number: TypeAlias = _bool | _int | _float | _complex
 _Dims: TypeAlias = _int | Sequence[_int]
 
-from adjoint._runtime.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants
+from adjoint.torch_names.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants
 
 class BFloat16Tensor(Tensor): ...
 class ByteTensor(Tensor): ...

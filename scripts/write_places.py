@@ -61,6 +61,7 @@ SAME = {
     "optim._muon.muon": "optim._functional.muon",
     "_tensor._rebuild_from_type_v2": "serialization.tensors.rebuild_from_type_v2",
     "_utils._rebuild_sparse_tensor": "serialization.tensors.rebuild_sparse",
+    "sparse.check_sparse_tensor_invariants": "settings.check_sparse_tensor_invariants",
     "serialization._get_layout": "serialization.tensors.get_layout",
     "storage._load_from_bytes": "serialization.pickled_storages.load_from_bytes",
 }

@@ -65,7 +65,9 @@ OF_METHODS = """from adjoint.tape.hook_handles import RemovableHandle as _Remova
 _T = TypeVar("_T", bound=Tensor)
 
 class TensorMethods:"""
-OF_SPARSE = "from adjoint._runtime.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants\n"
+OF_SPARSE = (
+    "from adjoint.torch_names.settings import check_sparse_tensor_invariants as check_sparse_tensor_invariants\n"
+)
 OF_LINALG = "from adjoint.kernels.linalg import LinAlgError as LinAlgError\n"
 
 UNARY = "__abs__ __invert__ __neg__ __pos__".split()

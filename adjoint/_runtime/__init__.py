@@ -1,4 +1,4 @@
-"""The foundations of the package: late binding, first use, forks, interrupts, tracebacks, warnings, settings.
+"""The foundations of the package: late binding, first use, forks, interrupts, tracebacks, warnings.
 
 It contains no tensors.
 """

@@ -32,6 +32,9 @@ _OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code has fast locals, and `f_local
 _LIBRARIES = {"numpy", "scipy", "ml_dtypes", "llvmlite"}
 """The packages that compute for this package, and the standard library."""
 
+ALWAYS: set[str] = set()
+"""Not empty if a program has requested that warnings which are given once are repeated (`set_warn_always`)."""
+
 _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 
 

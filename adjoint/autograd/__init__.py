@@ -8,10 +8,6 @@ from ..tape.modes import is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
 from . import function, grad_mode, graph, methods
 from .backward import backward, grad
-from .bindings import _get_sequence_nr as _get_sequence_nr
-from .bindings import _pop_saved_tensors_default_hooks as _pop_saved_tensors_default_hooks
-from .bindings import _profiler_enabled as _profiler_enabled
-from .bindings import _push_saved_tensors_default_hooks as _push_saved_tensors_default_hooks
 from .debug import anomaly_mode
 from .debug.anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
@@ -30,7 +26,6 @@ from .grad_mode import (
 )
 from .gradcheck import gradcheck, gradgradcheck
 from .graph_task import is_checkpoint_valid as _is_checkpoint_valid
-from .nested_function import NestedIOFunction
 from .private_names import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple
 from .private_names import _engine_run_backward as _engine_run_backward
 from .variable import Variable, variable
@@ -68,6 +63,13 @@ __all__ = [
     "variable",
 ]
 
+_BINDINGS = (
+    "_get_sequence_nr",
+    "_pop_saved_tensors_default_hooks",
+    "_profiler_enabled",
+    "_push_saved_tensors_default_hooks",
+)
+
 further_names(__name__, {"anomaly_mode": anomaly_mode})
 
 
@@ -82,6 +84,10 @@ def __getattr__(name: str) -> Any:
         return import_late("adjoint.profiler").kineto_available
     if name == "torch":
         return import_late("adjoint")
+    if name == "NestedIOFunction":
+        return getattr(function, name)
+    if name in _BINDINGS:
+        return getattr(import_late("adjoint._C._autograd"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

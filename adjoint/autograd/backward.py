@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from .._runtime.settings import is_warn_always_enabled
-from .._runtime.tracebacks import warn
+from .._runtime.tracebacks import ALWAYS, warn
 from ..aten.torch_dispatch import zeros_like
 from ..dispatch.lazy_stubs import lazily_wrapped
 from ..tape import modes
@@ -238,8 +237,8 @@ _warned_of_cycle = False
 def warn_of_cycle() -> None:
     """Warn once per process about the reference cycle that `backward(create_graph=True)` creates."""
     global _warned_of_cycle
-    if is_warn_always_enabled() or not _warned_of_cycle:
-        _warned_of_cycle = _warned_of_cycle or not is_warn_always_enabled()
+    if ALWAYS or not _warned_of_cycle:
+        _warned_of_cycle = _warned_of_cycle or not ALWAYS
         warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
             "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "

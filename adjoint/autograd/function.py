@@ -27,7 +27,7 @@ from .hook_calls import stop_recording, to_tensor
 from .saved_variable import CLEARED, SavedNone, save, unpacked
 
 if TYPE_CHECKING:
-    from .nested_function import InplaceFunction, NestedIOFunction
+    from ..torch_names.nested_function import InplaceFunction, NestedIOFunction
 
 
 class FunctionNode(FunctionCtx, Node):
@@ -310,7 +310,7 @@ def without_setup_context() -> RuntimeError:
 def __getattr__(name: str) -> Any:
     """Import the older forms of `Function` on first use."""
     if name in ("InplaceFunction", "NestedIOFunction"):
-        value = globals()[name] = getattr(import_late(f"{__package__}.nested_function"), name)
+        value = globals()[name] = getattr(import_late("adjoint.nested_function"), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

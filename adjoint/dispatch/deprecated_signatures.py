@@ -6,7 +6,7 @@ import sys
 import warnings
 from typing import Any
 
-from .._runtime.settings import is_warn_always_enabled
+from .._runtime.tracebacks import ALWAYS
 from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
 from .arguments import MISSING, invalid_arguments, is_of_type
@@ -50,7 +50,7 @@ _warned: list[str] = []
 
 def warn_once(message: str) -> None:
     """Warn at the line of the call when a function is called in a deprecated form for the first time."""
-    if not _warned or is_warn_always_enabled():
+    if not _warned or ALWAYS:
         _warned.append(message)
         frame = nearest_user_frame(sys._getframe(1))
         warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
-from .._runtime.shared_memory import Mapping, new_file
+from ..kernels.memory.shared_memory import Mapping, new_file
 from . import mpi
 from .reductions import Array, ReduceOp, averaged, combination
 

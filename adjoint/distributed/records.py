@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
+from ..profiler.recorder import WAIT, Communication
 from ..tape import modes
-from ..tape.profile_recorder import WAIT, Communication
 from ..tensor import Tensor
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from .._runtime.platform import mmap
-from .._runtime.shared_memory import ALIGNMENT, Mapping, new_file
+from ..kernels.memory.shared_memory import ALIGNMENT, Mapping, new_file
 from ..kernels.memory.storage import memory, owner, row_major_steps, window
 from ..kernels.runtime.addresses import address
 from ..kernels.runtime.lazy_conj import materialize

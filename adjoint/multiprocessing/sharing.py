@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from .._runtime.shared_memory import Segment, allocated, attached
+from ..kernels.memory.shared_memory import Segment, allocated, attached
 from ..kernels.memory.storage import element_strides, memory, owner, storage_offset, strided
 from ..kernels.memory.storages import UntypedStorage
 from ..kernels.runtime.addresses import address

@@ -10,8 +10,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from ..tape.profile_recorder import BACKWARD, MEMORY
 from .communication import CommunicationInfo
+from .recorder import BACKWARD, MEMORY
 
 __all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]
 

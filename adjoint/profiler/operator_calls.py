@@ -11,8 +11,8 @@ from ..dispatch.arguments import MISSING
 from ..dispatch.declaration import Operator
 from ..tape import modes
 from ..tape.interpreters import innermost
-from ..tape.profile_recorder import Recorder
 from ..tensor import Tensor
+from .recorder import Recorder
 
 
 class Observer(Protocol):

@@ -18,9 +18,9 @@ from .._runtime.uninterrupted import uninterrupted
 from ..aten import profiled_functions
 from ..codegen.observed_kernels import KERNELS
 from ..tape import modes
-from ..tape.profile_recorder import USER, WAIT, Event, Recorder
 from .communication import CommunicationInfo, length_within
 from .events import EventList, FunctionEvent, FunctionEventAvg
+from .recorder import USER, WAIT, Event, Recorder
 
 __all__ = ["EventList", "FunctionEvent", "ProfilerActivity", "profile", "record_function"]
 

@@ -75,7 +75,7 @@ _deregister_pytree_node = SUPPORTED_NODES.pop
 
 def __getattr__(name: str) -> Any:
     """Import the functions on paths, which few programs use, on first use."""
-    value = vars(import_late("adjoint.transforms.tree_paths")).get(name, _MISSING)
+    value = vars(import_late("adjoint.tree_paths")).get(name, _MISSING)
     if value is _MISSING or name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return value

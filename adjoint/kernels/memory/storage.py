@@ -68,7 +68,7 @@ def owner(array: Array) -> Array:
 
 def is_shared(array: Array) -> bool:
     """Return whether this array is in memory that processes share."""
-    from ..._runtime.shared_memory import Mapping
+    from .shared_memory import Mapping
 
     return isinstance(owner(array).base, Mapping)
 

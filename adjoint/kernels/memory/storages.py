@@ -49,7 +49,7 @@ def resized(array: Array, shape: tuple[int, ...]) -> Array:
 
 def mapped_bytes(filename: Any, shared: bool, length: int) -> Array:
     """Return the first bytes of a file, as `shared_memory.mapped_file` maps them."""
-    mapping = import_late("adjoint._runtime.shared_memory").mapped_file(os.fspath(filename), shared, length)
+    mapping = import_late("adjoint.kernels.memory.shared_memory").mapped_file(os.fspath(filename), shared, length)
     return numpy.ndarray(length, numpy.uint8, mapping)
 
 

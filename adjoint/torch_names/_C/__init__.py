@@ -9,12 +9,6 @@ from adjoint import dtypes as _dtypes
 from adjoint._runtime.absent import absent
 from adjoint._runtime.first_use import import_late
 from adjoint._runtime.tracebacks import end_at_caller
-from adjoint.autograd import bindings as _autograd
-from adjoint.autograd import special_nodes as _functions
-from adjoint.autograd.bindings import current_autograd_node as _current_autograd_node
-from adjoint.autograd.bindings import will_engine_execute_node as _will_engine_execute_node
-from adjoint.autograd.fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
-from adjoint.autograd.fallback import set_autograd_fallback_mode as _set_autograd_fallback_mode
 from adjoint.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from adjoint.autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
 from adjoint.autograd.graph_task import current_task_id as _current_graph_task_id
@@ -35,6 +29,10 @@ from adjoint.tape.torch_function import has_torch_function_unary as _has_torch_f
 from adjoint.tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
 from adjoint.tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
 from adjoint.tape.torch_function import modes_entered as _len_torch_function_stack
+from adjoint.torch_names._C._autograd import current_autograd_node as _current_autograd_node
+from adjoint.torch_names._C._autograd import will_engine_execute_node as _will_engine_execute_node
+from adjoint.torch_names._library.fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
+from adjoint.torch_names._library.fallback import set_autograd_fallback_mode as _set_autograd_fallback_mode
 
 __all__ = [
     "DisableTorchFunction",
@@ -75,7 +73,7 @@ __all__ = [
 ]
 
 
-_FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "aten.torch_dispatch", "_runtime.settings"
+_FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "aten.torch_dispatch", "settings"
 
 _ELSEWHERE = {
     "_enter_dual_level": (_FORWARD_MODE, "enter_dual_level"),
@@ -178,7 +176,7 @@ def _get_accelerator() -> device:
 
 def _are_functorch_transforms_active() -> bool:
     """Return whether a function transform is running in this thread."""
-    return bool(import_late("adjoint.transforms.wrapped_tensors").transforms_active())
+    return bool(_STATE.transforms)
 
 
 class _WeakTensorRef:
@@ -234,7 +232,7 @@ def __getattr__(name: str) -> Any:
         return type
     if name in ("_VariableFunctions", "_VariableFunctionsClass"):  # pickles look up functions of `torch` in it
         return import_late("adjoint")
-    if name in ("_functorch", "_nn"):
+    if name in ("_autograd", "_functions", "_functorch", "_nn"):
         return import_late(f"{__name__}.{name}")
     if name in _ELSEWHERE:
         module, there = _ELSEWHERE[name]

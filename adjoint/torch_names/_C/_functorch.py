@@ -9,16 +9,10 @@ from adjoint.tape import modes
 from adjoint.tape.interpreters import Interpreter, Transform
 from adjoint.tensor import Tensor, wrap_dim
 from adjoint.transforms import vmap
+from adjoint.transforms.batched_tensor import BatchedTensor
 from adjoint.transforms.reverse import Reverse
 from adjoint.transforms.vmap_interpreter import VmapInterpreter
-from adjoint.transforms.wrapped_tensors import get_unwrapped as get_unwrapped
-from adjoint.transforms.wrapped_tensors import is_batchedtensor as is_batchedtensor
-from adjoint.transforms.wrapped_tensors import is_functorch_wrapped_tensor as is_functorch_wrapped_tensor
-from adjoint.transforms.wrapped_tensors import is_gradtrackingtensor as is_gradtrackingtensor
-from adjoint.transforms.wrapped_tensors import maybe_current_level as maybe_current_level
-from adjoint.transforms.wrapped_tensors import maybe_get_bdim as maybe_get_bdim
-from adjoint.transforms.wrapped_tensors import maybe_get_level as maybe_get_level
-from adjoint.transforms.wrapped_tensors import unwrap_if_dead as unwrap_if_dead
+from adjoint.transforms.wrapped_tensors import debug_unwrap, tracking
 
 __all__ = [
     "_add_batch_dim",
@@ -117,6 +111,51 @@ def _unwrap_for_grad(tensor: Tensor, level: Any) -> Tensor:
     """Return `tensor` without its history in the transform of this level."""
     _at(level)
     return tensor.detach()
+
+
+def is_gradtrackingtensor(tensor: Tensor) -> bool:
+    """Return whether the innermost transform to which `tensor` belongs differentiates it."""
+    return bool(tracking(tensor))
+
+
+def is_batchedtensor(tensor: Tensor) -> bool:
+    """Return whether the innermost transform to which `tensor` belongs is the `vmap` that wraps it."""
+    return type(tensor) is BatchedTensor and tensor.bdim is not None and not tracking(tensor)
+
+
+def is_functorch_wrapped_tensor(tensor: Tensor) -> bool:
+    """Return whether `tensor` belongs to a function transform."""
+    return maybe_get_level(tensor) > 0
+
+
+def maybe_get_bdim(tensor: Tensor) -> int:
+    """Return the batch dimension of a batched tensor, or -1 for other tensors."""
+    return tensor.bdim if type(tensor) is BatchedTensor and is_batchedtensor(tensor) else -1  # type: ignore[return-value]
+
+
+def maybe_get_level(tensor: Tensor) -> int:
+    """Return the level of the innermost transform to which `tensor` belongs, or -1."""
+    found = tracking(tensor)
+    if found:
+        return found[0].number
+    return tensor.level.number if type(tensor) is BatchedTensor and tensor.bdim is not None else -1
+
+
+def maybe_current_level() -> int | None:
+    """Return the number of running transforms in this thread, or None if there are none."""
+    return len(modes.STATE.transforms) or None
+
+
+def get_unwrapped(tensor: Tensor) -> Tensor:
+    """Unwrap a tensor by the innermost level."""
+    if not is_functorch_wrapped_tensor(tensor):
+        raise RuntimeError("No wrappers present!")
+    return debug_unwrap(tensor, recurse=False)
+
+
+def unwrap_if_dead(tensor: Tensor) -> Tensor:
+    """Return `tensor` itself, because, unlike in PyTorch, it is not wrapped after the end of its transform."""
+    return tensor
 
 
 def reshape_dim_into(src: int, dst: int, x: Tensor) -> Tensor:

@@ -15,8 +15,8 @@ from typing import Any
 import adjoint as torch
 from adjoint._runtime.tracebacks import ending_at_caller
 from adjoint.tensor import wrap_dim
+from adjoint.torch_names._C._functorch import is_batchedtensor
 from adjoint.transforms import tree as pytree
-from adjoint.transforms.wrapped_tensors import is_batchedtensor
 
 __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from adjoint.aten.overloads import OpOverload, OpOverloadPacket
 from adjoint.aten.schemas import FunctionSchema
-from adjoint.autograd.fallback import without_derivative
 from adjoint.autograd.function import Function
 from adjoint.autograd.grad_mode import no_grad
 from adjoint.autograd.graph import increment_version
@@ -18,6 +17,7 @@ from adjoint.device import device
 from adjoint.dispatch.decorators import tensors as operators
 from adjoint.kernels.memory.storage import owner
 from adjoint.tensor import Tensor
+from adjoint.torch_names._library.fallback import without_derivative
 from adjoint.torch_names._library.schema_arguments import Arguments, bind
 from adjoint.transforms import tree
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .tree import (  # the parts of one module that is divided
+from adjoint.transforms.tree import (  # the parts of one module that is divided
     _MAPPINGS,
     KEYS,
     SUPPORTED_NODES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..tensor import Tensor
-from .function import Function
+from adjoint.autograd.function import Function
+from adjoint.tensor import Tensor
 
 __all__ = ["InplaceFunction", "NestedIOFunction"]
 

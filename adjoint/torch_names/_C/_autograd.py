@@ -6,15 +6,16 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-from .._runtime.sequence import sequence_numbers
-from ..tape import mode_switches, modes, views
-from ..tape.node import Node
-from ..tape.node_interface import InputMetadata as _InputMetadata
-from ..tape.saved_attributes import SavedTensor as SavedTensor
-from ..tape.versions import shared_counter
-from ..tensor import Tensor
-from .graph import saved_tensors_hooks
-from .saved_variable import SavedVariable
+from adjoint._runtime.sequence import sequence_numbers
+from adjoint.autograd.graph import saved_tensors_hooks
+from adjoint.autograd.graph_task import current_node
+from adjoint.autograd.saved_variable import SavedVariable
+from adjoint.tape import mode_switches, modes, views
+from adjoint.tape.node import Node
+from adjoint.tape.node_interface import InputMetadata as _InputMetadata
+from adjoint.tape.saved_attributes import SavedTensor as SavedTensor
+from adjoint.tape.versions import shared_counter
+from adjoint.tensor import Tensor
 
 __all__ = ["SavedTensor", "_InputMetadata"]
 
@@ -131,8 +132,6 @@ def _profiler_enabled() -> bool:
 
 def current_autograd_node() -> Node | None:
     """Return the node that this thread is running in a backward."""
-    from .graph_task import current_node
-
     return current_node()
 
 

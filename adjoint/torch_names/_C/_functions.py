@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tape.edges import edge_of
-from ..tape.node import AccumulateGrad, Node
-from ..tensor import Tensor
-from .function import Function
-from .function_context import failing
+from adjoint.autograd.function import Function
+from adjoint.autograd.function_context import failing
+from adjoint.tape.edges import edge_of
+from adjoint.tape.node import AccumulateGrad, Node
+from adjoint.tensor import Tensor
 
 __all__ = ["AccumulateGrad", "DelayedError", "UndefinedGrad"]
 

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import weakref
 
-from .platform import mmap
+from ..._runtime.platform import mmap
 
 __all__ = ["Mapping", "Segment", "allocated", "attached", "mapped_file", "new_file"]
 

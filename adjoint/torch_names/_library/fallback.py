@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._runtime.tracebacks import warn
-from ..dispatch.out import Underived
-from ..tape import modes
-from ..tensor import Tensor, can_require_grad
+from adjoint._runtime.tracebacks import warn
+from adjoint.dispatch.out import Underived
+from adjoint.tape import modes
+from adjoint.tensor import Tensor, can_require_grad
 
 _MODES = ("nothing", "warn")
 _mode = ["warn"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tracebacks import ending_at_caller, warn
+from adjoint._runtime.tracebacks import ALWAYS, ending_at_caller, warn
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
@@ -20,7 +20,6 @@ _kept: dict[str, Any] = {
     "deterministic": 0,
     "matmul_precision": "highest",
     "interop_threads": 1,
-    "warn_always": False,
 }
 
 _DEBUG_MODES = ("default", "warn", "error")
@@ -131,7 +130,7 @@ def set_flush_denormal(mode: bool) -> bool:
 
 def is_warn_always_enabled() -> bool:
     """Return whether `set_warn_always` has requested repeated warnings."""
-    return bool(_kept["warn_always"])
+    return bool(ALWAYS)
 
 
 @ending_at_caller
@@ -145,7 +144,9 @@ def set_warn_always(b: Any) -> None:
     """
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    _kept["warn_always"] = b
+    ALWAYS.clear()
+    if b:
+        ALWAYS.add("warn")
 
 
 class check_sparse_tensor_invariants:

@@ -16,10 +16,10 @@ from typing import Any
 from numpy import ndarray
 
 from ..kernels.memory.storage import root_of
+from ..tape import node as nodes
+from ..tape import origin
+from ..tape.interpreters import Handler
 from ..tensor import Tensor
-from . import node as nodes
-from . import origin
-from .interpreters import Handler
 
 FUNCTION, BACKWARD, USER = 0, 1, 7
 """The scopes of events, as PyTorch numbers them."""
