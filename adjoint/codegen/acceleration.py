@@ -1,24 +1,17 @@
 """Compiled loops for large arrays: this module knows which kernels have them and whether they are used.
 
-A NumPy kernel names its compiled form, which is a function in a module of `kernels.compiled`. The module is imported
-when an array is large enough for the first time.
-
-    @accelerated("create.normals.transform", elements=SORTED)
-    def transform(fractions, ...): ...
-
-The compiled form takes the same arguments as the NumPy form. It returns NotImplemented for arguments that it does not
-support, and then the NumPy form computes the result. Without llvmlite (the extra `fast`), the NumPy form always
-computes the result.
+`compiled` (of `plans`) attaches a compiled form, which is a function in a module of `kernels.compiled`, to a NumPy kernel. The
+module is imported when an array is large enough for the first time. Without llvmlite (the extra `fast`), the NumPy form
+always computes the result.
 """
 
 from __future__ import annotations
 
-import functools
 import operator
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy
 
@@ -26,9 +19,6 @@ from .._runtime.first_use import computed_once, import_late
 from .._runtime.platform import ctypes
 from ..kernels.runtime.freed_memory import keep_freed_memory
 from ..kernels.runtime.layout import row_major
-from .costs import CALLS
-
-_Form = TypeVar("_Form", bound=Callable[..., Any])
 
 
 class CompiledLoops:
@@ -131,47 +121,3 @@ def with_copies(args: tuple[Any, ...]) -> list[Any] | None:
 
 LOOPS = CompiledLoops()
 """The compiled forms of all kernels."""
-
-
-class accelerated:
-    """The compiled form with this path below `kernels.compiled`, for arrays of at least `elements` elements.
-
-    It decorates a NumPy form with the same parameters, the first of which is an array. Otherwise the NumPy form calls
-    `run`. With a `cost`, smaller arrays use the compiled form too, after `CALLS` calls. One call of the NumPy form counts
-    as `cost` calls.
-    """
-
-    def __init__(self, path: str, *, elements: int, cost: int = 0) -> None:
-        self.path = path
-        self.elements = elements
-        self.cost = cost
-        self._spent = 0
-        self._form: Callable[..., Any] | None = None
-
-    def __call__(self, form: _Form) -> _Form:
-        """Return a kernel that uses the compiled form if it supports the arguments, and otherwise the NumPy `form`."""
-
-        @functools.wraps(form)
-        def kernel(first: Any, *args: Any, **options: Any) -> Any:
-            if first.size < self.elements and not LOOPS.every_size:
-                return form(first, *args, **options)
-            result = LOOPS.run(self.path, first, *args, **options)
-            if result is NotImplemented:
-                copies = with_copies(args)
-                if copies is not None:
-                    result = LOOPS.run(self.path, first, *copies, **options)
-            return form(first, *args, **options) if result is NotImplemented else result
-
-        return kernel  # type: ignore[return-value]
-
-    def run(self, size: int, *args: Any) -> Any:
-        """Return the result for an array of this size, or NotImplemented if NumPy must compute it."""
-        if self._form is not None and LOOPS._enabled:
-            return self._form(*args)
-        if size < self.elements and self._spent < CALLS and not LOOPS.every_size:
-            self._spent += self.cost
-            return NotImplemented
-        result = LOOPS.run(self.path, *args)
-        if self.cost:
-            self._form = None if result is NotImplemented else LOOPS.form(self.path)
-        return result

@@ -12,6 +12,7 @@ compiled program calls `kernel.plan(...)`, plans its memory, and calls `plan.int
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -159,28 +160,72 @@ def _plan_of({passed}):
 """
 
 
-def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Callable[..., Plan]], Any]:
-    """Plan a kernel once for each signature: the dtypes, shapes and strides of its arrays, and its other arguments.
+class compiled:
+    """The compiled form of a kernel, which is a function with this path below `kernels.compiled`.
 
-    The decorated function checks the arguments and returns NumPy's plan. `path` names a function below
-    `kernels.compiled`. The function returns the plan of compiled code (a `NativeCall`), or NotImplemented for
-    signatures that it does not support. Both functions use only the signature. The result of the decorator is the
-    kernel. Its attribute `plan` returns the plan for arguments.
+    This is the only way to attach a compiled form. It decorates the NumPy form, whose first parameter is an array:
 
-    The parameters whose annotations begin with an array type are arrays. A kernel with NumPy's plan `NUMPY` returns
-    NotImplemented if there is no compiled code or if its first array has fewer than `least` elements. If it is `exact`,
-    its results are identical to NumPy's, so after `CALLS` calls it also computes smaller arrays.
+        @compiled("create.normals.transform", least=SORTED)
+        def transform(fractions, ...): ...
+
+    The compiled form takes the same arguments. It returns NotImplemented for arguments that it does not support, and then
+    the NumPy form computes the result.
+
+    A NumPy form that returns a `Plan` is called once for each signature: the dtypes, shapes and strides of its arrays, and
+    its other arguments. It checks the arguments and returns NumPy's plan. The compiled form returns the plan of compiled
+    code (a `NativeCall`), or NotImplemented. Both use only the signature. The attribute `plan` of the kernel returns the
+    plan for arguments. The parameters whose annotations begin with an array type are arrays. A kernel with NumPy's plan
+    `NUMPY` returns NotImplemented if NumPy must compute the result.
+
+    A kernel without a separate NumPy form calls `run`.
+
+    `least`: the number of elements from which the compiled form is used. With a `cost`, its results are identical to
+    NumPy's, and smaller arrays use it too, after `CALLS` calls. One call of the NumPy form counts as `cost` calls.
     """
 
-    def decorate(form: Callable[..., Plan]) -> Any:
-        function: Any = form
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    def __init__(self, path: str, *, least: int = 0, cost: int = 0) -> None:
+        self.path = path
+        self.least = least
+        self.cost = cost
+        self._waiting = iter(range(CALLS, 0, -cost)) if cost else itertools.repeat(1)
+        self._form: Callable[..., Any] | None = None
+
+    def run(self, size: int, *args: Any, **options: Any) -> Any:
+        """Return the result for an array of this size, or NotImplemented if NumPy must compute it."""
+        if self._form is not None and LOOPS._enabled:
+            return self._form(*args)
+        if size < self.least and next(self._waiting, 0) and not (LOOPS.every_size and size):
+            return NotImplemented
+        result = LOOPS.run(self.path, *args, **options)
+        if self.cost:
+            self._form = None if result is NotImplemented else LOOPS.form(self.path)
+        return result
+
+    def __call__(self, form: Callable[..., Any]) -> Any:
+        """Return a kernel that uses the compiled form if it supports the arguments, and otherwise the NumPy `form`."""
+        return self._planned(form) if form.__annotations__.get("return") == "Plan" else self._direct(form)
+
+    def _direct(self, form: Callable[..., Any]) -> Any:
+        @functools.wraps(form)
+        def kernel(first: Any, *args: Any, **options: Any) -> Any:
+            if first.size < self.least and not LOOPS.every_size:
+                return form(first, *args, **options)
+            result = LOOPS.run(self.path, first, *args, **options)
+            if result is NotImplemented and (copies := with_copies(args)) is not None:
+                result = LOOPS.run(self.path, first, *copies, **options)
+            return form(first, *args, **options) if result is NotImplemented else result
+
+        kernel.path = self.path  # type: ignore[attr-defined]
+        return kernel
+
+    def _planned(self, form: Any) -> Any:
+        names = form.__code__.co_varnames[: form.__code__.co_argcount]
         plans: Plans[Plan] = Plans()
 
         def make(key: Any, *args: Any) -> Plan:
             plan = form(*args)
             given = args if plan.compiled is None else plan.compiled
-            made = NotImplemented if given is NotImplemented else LOOPS.run(path, *given)
+            made = NotImplemented if given is NotImplemented else LOOPS.run(self.path, *given)
             if made is not NotImplemented:
                 plan = made if isinstance(made, Plan) else made.plan(names)
             elif (copies := with_copies(args)) is not None:
@@ -189,27 +234,27 @@ def planned(path: str, *, least: int = 0, exact: bool = False) -> Callable[[Call
 
         parts = ["LOOPS._enabled", "LOOPS.every_size"]
         for name in names:
-            kind = function.__annotations__[name].split(" | ")
+            kind = form.__annotations__[name].split(" | ")
             signature = f"{name}.dtype, {name}.shape, {name}.strides"
             if kind[0] not in ("ndarray", "Array"):
                 parts.append(name)
             else:
                 parts.append(signature if len(kind) == 1 else f"None if {name} is None else ({signature})")
-        small = f"{names[0]}.size < {least} and not LOOPS.every_size{' and next(_waiting, 0)' if exact else ''}"
+        small = (
+            f"{names[0]}.size < {self.least} and not LOOPS.every_size{' and next(_waiting, 0)' if self.cost else ''}"
+        )
         source = _SOURCE.format(
-            name=function.__name__,
+            name=form.__name__,
             passed=", ".join(names),
             key=", ".join(parts),
-            few=f"if {small}:\n        return NotImplemented\n    " if least else "",
+            few=f"if {small}:\n        return NotImplemented\n    " if self.least else "",
         )
         namespace = {
             "__package__": "adjoint.kernels", "LOOPS": LOOPS, "_plans": plans, "_make": make, "_form": form,
-            "_waiting": iter(range(CALLS, 0, -1)),
+            "_waiting": self._waiting,
         }  # fmt: skip
-        exec(code_of(source, f"<adjoint planned {function.__module__}.{function.__name__}>"), namespace)
-        kernel: Any = functools.update_wrapper(namespace[function.__name__], form)  # type: ignore[arg-type]
-        namespace["_plan_of"].__defaults__ = kernel.__defaults__ = function.__defaults__  # type: ignore[attr-defined]
-        kernel.plan, kernel.path = namespace["_plan_of"], path
+        exec(code_of(source, f"<adjoint planned {form.__module__}.{form.__name__}>"), namespace)
+        kernel: Any = functools.update_wrapper(namespace[form.__name__], form)
+        namespace["_plan_of"].__defaults__ = kernel.__defaults__ = form.__defaults__
+        kernel.plan, kernel.path = namespace["_plan_of"], self.path
         return kernel
-
-    return decorate

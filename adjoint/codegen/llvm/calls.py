@@ -25,9 +25,8 @@ from numpy import ndarray
 
 from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
-from ..acceleration import LOOPS
 from ..observed_kernels import KERNELS
-from ..plans import Memory, Plan
+from ..plans import Memory, Plan, compiled
 from .atomics import call_address
 from .built_in import NONE, built_in, error_raised, float_of, function_of_python, new_reference
 from .language import Int, Pointer, Static, address, as_integer, as_pointer, f64, i64, local, loops
@@ -269,10 +268,13 @@ def not_row_major(**arrays: ndarray | None) -> list[str]:
     return [name for name, item in arrays.items() if item is not None and not (item.ndim and item.flags.c_contiguous)]
 
 
+_COPY, _ADD_BLOCKS = compiled("memory.copying.copy_into"), compiled("reduce.reduction.add_blocks")
+
+
 def _row_major(item: ndarray) -> ndarray:
     """Return a row-major copy."""
     copy = numpy.empty(item.shape, item.dtype)
-    if LOOPS.run("memory.copying.copy_into", copy, item) is NotImplemented:
+    if _COPY.run(item.size, copy, item) is NotImplemented:
         numpy.copyto(copy, item)
     return copy
 
@@ -280,7 +282,7 @@ def _row_major(item: ndarray) -> ndarray:
 def _added(total: ndarray, order: int) -> ndarray:
     """Return one of several sums, by adding the sums of its blocks."""
     result = numpy.empty(total.shape[2:], total.dtype)
-    if LOOPS.run("reduce.reduction.add_blocks", total, order, result) is NotImplemented:
+    if _ADD_BLOCKS.run(total.size, total, order, result) is NotImplemented:
         result[...] = total[:, order].sum(0, numpy.float64).reshape(result.shape)
     return result
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...codegen.acceleration import LOOPS, accelerated
+from ...codegen.acceleration import LOOPS
 from ...codegen.costs import CONVERTED, LARGE, MOVED
+from ...codegen.plans import compiled
 from ...dtypes import dtype
 from ..math.fma import fma32, fma64, is_exact
 from ..memory.copying import convert
@@ -61,9 +62,9 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     return (first + distance * numpy.arange(size, dtype=numpy.int64)).astype(kind.numpy, copy=False)
 
 
-_BLOCKS = accelerated("create.ranges.blocks", elements=MOVED, cost=1)
-_POWERS = accelerated("create.ranges.powers", elements=CONVERTED, cost=1)
-_FROM_BOTH_ENDS = accelerated("create.ranges.from_both_ends", elements=MOVED, cost=1)
+_BLOCKS = compiled("create.ranges.blocks", least=MOVED, cost=1)
+_POWERS = compiled("create.ranges.powers", least=CONVERTED, cost=1)
+_FROM_BOTH_ENDS = compiled("create.ranges.from_both_ends", least=MOVED, cost=1)
 
 
 def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:

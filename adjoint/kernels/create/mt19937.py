@@ -17,6 +17,7 @@ from ..._runtime.first_use import import_late
 from ..._runtime.forks import lock_across_forks
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import THREADED
+from ...codegen.plans import compiled
 
 DEFAULT_SEED = 67280421310721
 """The default seed of a generator."""
@@ -46,6 +47,9 @@ TWIST = 624
 
 BULK = 2048
 """The least number of words for which the call that fills 32-bit memory is faster, although it starts more slowly."""
+
+
+_WORDS = compiled("create.twister.words", least=THREADED)
 
 
 class Stream:
@@ -199,9 +203,7 @@ class Stream:
 
     def _many(self, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
         """Return the next `n` words of a type with 32 or 64 bits."""
-        words: ndarray = NotImplemented
-        if LOOPS.takes(n, THREADED):
-            words = LOOPS.run("create.twister.words", self, n, dtype)
+        words: ndarray = _WORDS.run(n, self, n, dtype)
         if words is NotImplemented:
             words = self._bulk.randint(0, 2 ** (8 * dtype.itemsize), n, dtype)
         return words

@@ -10,8 +10,9 @@ import numpy
 from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LOOPS, accelerated
+from ...codegen.acceleration import LOOPS
 from ...codegen.costs import MOVED, STEPS
+from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import clone, convert
@@ -127,12 +128,10 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
     Raises:
         IndexError: if the indices have changed and are now out of bounds.
     """
-    result = numpy.zeros(shape, grad.dtype)
     only = indices[0] if len(indices) == 1 else None
-    if only is not None and only.dtype.kind == "b" and only.shape == shape and LOOPS.takes(result.size, MOVED):
-        found = LOOPS.run("index.masks.place", None, only, grad)
-        if found is not NotImplemented:
-            return asarray(found)
+    if only is not None and only.dtype.kind == "b" and only.shape == shape:
+        return masked_select_backward(grad, shape, only)
+    result = numpy.zeros(shape, grad.dtype)
     if only is not None and only.dtype.kind == "b":
         result[only] = grad  # a mask selects no element twice
         return result
@@ -320,12 +319,16 @@ def _flat_positions(shape: tuple[int, ...], indices: Indices) -> ndarray:
     return numpy.asarray(total)
 
 
-@accelerated("index.masks.nonzero", elements=MOVED)
+@compiled("index.masks.nonzero", least=MOVED)
 def nonzero(x: ndarray) -> ndarray:
     """Return the indices of the nonzero elements, with one row for each element. Each column is contiguous."""
     if x.ndim == 0:
         return numpy.empty((int(bool(x)), 0), numpy.int64)
     return numpy.array(x.nonzero(), numpy.int64).T
+
+
+_SELECT = compiled("index.masks.select", least=MOVED)
+_PLACE = compiled("index.masks.place", least=MOVED)
 
 
 def masked_select(x: ndarray, mask: ndarray) -> ndarray:
@@ -339,11 +342,20 @@ def masked_select(x: ndarray, mask: ndarray) -> ndarray:
     if mask.shape != x.shape:
         shape = broadcast_shapes(mask.shape, x.shape)
         x, mask = numpy.broadcast_to(x, shape), numpy.broadcast_to(mask, shape)
-    if LOOPS.takes(x.size, MOVED):
-        found = LOOPS.run("index.masks.select", x, mask)
+    found = _SELECT.run(x.size, x, mask)
+    return x[mask] if found is NotImplemented else asarray(found)
+
+
+def masked_select_backward(grad: ndarray, shape: tuple[int, ...], mask: ndarray) -> ndarray:
+    """Return zeros, of `shape` broadcast with `mask`, with `grad` where `mask` is true."""
+    common = broadcast_shapes(shape, mask.shape)
+    if mask.shape == common:
+        found = _PLACE.run(mask.size, None, mask, grad)
         if found is not NotImplemented:
             return asarray(found)
-    return x[mask]
+    result = numpy.zeros(common, grad.dtype)
+    result[numpy.broadcast_to(mask, common)] = grad
+    return result
 
 
 def masked_scatter(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
@@ -375,8 +387,7 @@ def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
     if source.size < wanted:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     values = source.reshape(-1)[:wanted]
-    large = LOOPS.takes(x.size, MOVED) and not numpy.may_share_memory(x, source)
-    if not large or LOOPS.run("index.masks.place", x, where, values) is NotImplemented:
+    if numpy.may_share_memory(x, source) or _PLACE.run(x.size, x, where, values) is NotImplemented:
         x[where] = values
     return x
 

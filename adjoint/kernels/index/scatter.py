@@ -16,7 +16,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import JOINED, MOVED, SUMMED
-from ...codegen.plans import NUMPY, Plan, planned
+from ...codegen.plans import NUMPY, Plan, compiled
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_elements, zero_
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
@@ -34,6 +34,13 @@ _ROW = 16  # elements
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Along one dimension, one index for each element
+
+
+_GATHERED = compiled("index.lookup.gathered", least=MOVED)
+_COMBINED = compiled("index.scattering.scatter", least=MOVED)
+_TAKE = compiled("index.lookup.take", least=MOVED)
+_TAKE_ROWS = compiled("index.lookup.take", least=JOINED)
+_ADD_ROWS = compiled("index.scattering.add_rows_at", least=MOVED)
 
 
 def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
@@ -65,10 +72,9 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
     if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
         shape, dim, index_of_slices = slices
         return take_rows(x.reshape(shape), index_of_slices, dim).reshape(index.shape)
-    if LOOPS.takes(index.size, MOVED):
-        found = LOOPS.run("index.lookup.gathered", x, dim, index)
-        if found is not None and found is not NotImplemented:
-            return asarray(found)
+    found = _GATHERED.run(index.size, x, dim, index)
+    if found is not None and found is not NotImplemented:
+        return asarray(found)
     require_in_bounds(index, x.shape, dim)
     return asarray(x.reshape(-1).take(flat_positions(x.shape, dim, index)))
 
@@ -108,7 +114,7 @@ def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how
     return None if found is NotImplemented else found
 
 
-@planned("index.scattering.scattered", least=MOVED, exact=True)
+@compiled("index.scattering.scattered", least=MOVED, cost=1)
 def _scattered_by_loops(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> Plan:
     """Return the copy by a compiled loop, or None if an index is out of bounds. `src` without dimensions is a number."""
     dim = _check_scatter(x, dim, index, src if src.ndim else 0)
@@ -185,9 +191,7 @@ def _reduce_slices(
 
 def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -> bool:
     """Return whether a compiled loop has written or combined `values`: one for each index (in bounds), one for all, or slices."""
-    if not LOOPS.takes(max(index.size, values.size), MOVED):
-        return False
-    return LOOPS.run("index.scattering.scatter", x, dim, index, row_major(values), how) is not NotImplemented
+    return _COMBINED.run(max(index.size, values.size), x, dim, index, row_major(values), how) is not NotImplemented
 
 
 def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None, of_slices: bool = False) -> bool:
@@ -428,11 +432,9 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
         return row_major(x[(slice(None),) * (dim % x.ndim) + (index,)])  # `take` would copy the whole array first
     width = math.prod(x.shape[dim + 1 :])
     # NumPy copies longer rows at full speed with one thread.
-    if x.size and LOOPS.takes(index.size * math.prod(x.shape[:dim]) * width, MOVED if width < _ROW else JOINED):
-        found = LOOPS.run("index.lookup.take", x, index, dim)
-        if found is not NotImplemented:
-            return asarray(found)
-    return asarray(x.take(index, dim))
+    take = _TAKE if width < _ROW else _TAKE_ROWS
+    found = take.run(index.size * math.prod(x.shape[:dim]) * width, x, index, dim)
+    return asarray(x.take(index, dim) if found is NotImplemented else found)
 
 
 def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
@@ -505,10 +507,7 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name
 
 def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
     """Execute `out[index[i]] += rows[i]` for a contiguous `out` with two dimensions."""
-    if (
-        LOOPS.takes(rows.size, MOVED)
-        and LOOPS.run("index.scattering.add_rows_at", out, index, row_major(rows)) is not NotImplemented
-    ):
+    if _ADD_ROWS.run(rows.size, out, index, row_major(rows)) is not NotImplemented:
         return
     if rows.size >= SUMMED and numpy.bincount(as_places(index)).max() == 1:  # ten times as fast as one after another
         out[index] += rows

@@ -8,8 +8,8 @@ from typing import Any
 import numpy
 from numpy.linalg import _umath_linalg
 
-from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SCANNED
+from ...codegen.plans import compiled
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous, real_part
 from ..runtime.floating import is_inexact, refuse, unwarned
@@ -97,10 +97,12 @@ def _solution(a: Array, b: Array) -> Array:
     return numpy.linalg.solve(a, b) if found is NotImplemented else found
 
 
+_ELIMINATION = compiled("linalg.elimination.solve", least=SCANNED)
+_CHOLESKY = compiled("linalg.cholesky.cholesky", least=SCANNED)
+
+
 def _eliminated(a: Array, b: Array | None) -> Any:
-    if a.shape[-1] <= SMALL and LOOPS.takes(a.size, SCANNED):
-        return LOOPS.run("linalg.elimination.solve", a, b)
-    return NotImplemented
+    return _ELIMINATION.run(a.size, a, b) if a.shape[-1] <= SMALL else NotImplemented
 
 
 def is_vector(a: Array | Any, b: Array | Any) -> bool:
@@ -136,10 +138,9 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
 def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") -> Array:
     """Return the lower (or upper) triangular factor of Hermitian positive-definite matrices. Only one triangle is read."""
     check_matrix(name.removeprefix("linalg."), self, square=True)
-    if LOOPS.takes(self.size, SCANNED):
-        found = LOOPS.run("linalg.cholesky.cholesky", self, upper)
-        if found is not NotImplemented:
-            return numpy.asarray(found)
+    found = _CHOLESKY.run(self.size, self, upper)
+    if found is not NotImplemented:
+        return numpy.asarray(found)
     source = self.mT.conj() if upper else self
     try:
         with unwarned():  # a factorization that fails is NaN

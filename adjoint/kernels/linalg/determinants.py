@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SCANNED
+from ...codegen.plans import compiled
 from ..runtime.floating import unwarned
 from .decompositions import check_matrix, inverse
 from .elimination import SMALL
@@ -16,11 +16,14 @@ from .stacks import by_lapack
 Array = numpy.ndarray[Any, Any]
 
 
+_PIVOTS = compiled("linalg.elimination.pivots_of", least=SCANNED)
+
+
 def _pivots(a: Array) -> Any:
     """Return the pivots of each matrix, and the sign of its row exchanges."""
     if a.shape[-1] > SMALL:
         return by_lapack("pivots_of", a)
-    return LOOPS.run("linalg.elimination.pivots_of", a) if LOOPS.takes(a.size, SCANNED) else NotImplemented
+    return _PIVOTS.run(a.size, a)
 
 
 def _sign_and_logarithm(pivots: Array, sign: Array) -> tuple[Array, Array]:

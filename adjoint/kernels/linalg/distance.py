@@ -12,6 +12,7 @@ import numpy
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import MOVED
+from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..reduce import moments
@@ -21,6 +22,10 @@ from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
+
+
+_DISTANCES = compiled("linalg.distance.distances_of", least=MOVED)
+_GRADIENT = compiled("linalg.distance.gradient_of", least=MOVED)
 
 
 def pdist(self: Array, p: float) -> Array:
@@ -33,10 +38,9 @@ def pdist(self: Array, p: float) -> Array:
         raise RuntimeError("pdist only supports non-negative p values")
     if self.dtype.itemsize == 2:
         raise refuse("pdist", self)
-    if LOOPS.takes(len(self) * self.size, MOVED):
-        found = LOOPS.run("linalg.distance.distances_of", self, self, p, True)
-        if found is not NotImplemented:
-            return numpy.asarray(found)
+    found = _DISTANCES.run(len(self) * self.size, self, self, p, True)
+    if found is not NotImplemented:
+        return numpy.asarray(found)
     return numpy.asarray(_norms(_differences(self), p))
 
 
@@ -47,8 +51,8 @@ def _differences(self: Array) -> Array:
 
 def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array:
     """Return the gradient of the argument of `pdist`."""
-    if LOOPS.takes(len(self) * self.size, MOVED) and grad.dtype == self.dtype:
-        found = LOOPS.run("linalg.distance.gradient_of", grad, self, self, p, distance, True)
+    if grad.dtype == self.dtype:
+        found = _GRADIENT.run(len(self) * self.size, grad, self, self, p, distance, True)
         if found is not NotImplemented:
             return numpy.asarray(found)
     parts = norm_slopes(_differences(self), p, distance.reshape(-1, 1)) * grad.reshape(-1, 1)
@@ -121,10 +125,9 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
     left, right = (
         item if item.shape[:-2] == batch else numpy.broadcast_to(item, (*batch, *item.shape[-2:])) for item in (x1, x2)
     )
-    if LOOPS.takes(math.prod(shape) * x1.shape[-1], MOVED):
-        found = LOOPS.run("linalg.distance.distances_of", left, right, p, False)
-        if found is not NotImplemented:
-            return numpy.asarray(found)
+    found = _DISTANCES.run(math.prod(shape) * x1.shape[-1], left, right, p, False)
+    if found is not NotImplemented:
+        return numpy.asarray(found)
     result = numpy.empty(shape, x1.dtype)
     left, right = (item.reshape(-1, *item.shape[-2:]) for item in (left, right))
     for rows, others, out in zip(left, right, result.reshape(-1, *result.shape[-2:]), strict=True):
@@ -158,8 +161,8 @@ def cdist_backward(grad: Array, x1: Array, x2: Array, p: float, distance: Array)
     if p == 0 or not result.size or not grad.size:
         return result
     right = numpy.broadcast_to(x2, (*batch, *x2.shape[-2:]))
-    if LOOPS.takes(grad.size * x1.shape[-1], MOVED) and grad.dtype == x1.dtype == x2.dtype:
-        found = LOOPS.run("linalg.distance.gradient_of", grad, left, right, p, distance, False)
+    if grad.dtype == x1.dtype == x2.dtype:
+        found = _GRADIENT.run(grad.size * x1.shape[-1], grad, left, right, p, distance, False)
         if found is not NotImplemented:
             return numpy.asarray(found)
     for place in numpy.ndindex(batch):

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS, accelerated
+from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SCANNED
+from ...codegen.plans import compiled
 from ..runtime.floating import unwarned
 from ..shape.joining import tril, triu
 from .stacks import by_lapack
@@ -99,7 +100,7 @@ def _eliminate(work: Array, pivots: Array) -> None:
     pivots[:, half:] += half
 
 
-_FACTORED = accelerated("linalg.elimination.factor_panel", elements=_PANEL, cost=20)
+_FACTORED = compiled("linalg.elimination.factor_panel", least=_PANEL, cost=20)
 
 
 def exchange(work: Array, pivots: Array, backwards: bool = False) -> None:
@@ -147,6 +148,9 @@ _CACHED = 1 << 15  # bytes of a solution that stays in the cache, so that blocks
 _WIDTH = 16  # the minimum number of elements of a row of a solution
 
 
+_SOLVE = compiled("linalg.elimination.solve_triangular", least=SCANNED)
+
+
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
     """Return the solution of triangular systems. A lower triangle in reverse order is an upper triangle.
 
@@ -155,9 +159,7 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
     size = a.shape[-1]
     small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= _CACHED
     if LOOPS.takes(size * b.size, SCANNED):
-        found = (
-            LOOPS.run("linalg.elimination.solve_triangular", a, b, upper, unitriangular) if small else NotImplemented
-        )
+        found = _SOLVE.run(size * b.size, a, b, upper, unitriangular) if small else NotImplemented
         if found is NotImplemented:
             found = by_lapack("substituted", a, b, upper, unitriangular)
         if found is not NotImplemented:

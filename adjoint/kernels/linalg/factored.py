@@ -8,6 +8,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SORTED
+from ...codegen.plans import compiled
 from ...dtypes import from_numpy
 from ..runtime.floating import is_inexact, refuse, unwarned
 from ..runtime.shapes import require_dims
@@ -65,6 +66,9 @@ def refuse_zero_pivot(info: Array, name: str) -> None:
         )
 
 
+_UNPACK = compiled("linalg.elimination.unpack", least=SORTED)
+
+
 def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     """Return the triangular factors L and U and the permutation P of `P @ L @ U`."""
     _check_factorable("linalg.lu", self)
@@ -72,7 +76,7 @@ def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     small = self.size > 0 and max(self.shape[-2:]) <= elimination.SMALL
     if small and self.dtype.char in "fd" and LOOPS.takes(self.size, SORTED):
         work, pivots = elimination.eliminated(self)
-        made = LOOPS.run("linalg.elimination.unpack", work, pivots)
+        made = _UNPACK.run(self.size, work, pivots)
         if made is not NotImplemented:
             return tuple([item.reshape(*self.shape[:-2], *item.shape[1:]) for item in made])
     return lu_unpack(*elimination.lu_factor(self))

@@ -14,6 +14,7 @@ from ... import dtypes
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import LARGE
+from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
 from ..memory.copying import convert
@@ -124,8 +125,7 @@ def _product_of_halves(a: Array, b: Array) -> Any:
     """Return `a @ b` in float32 if the processor multiplies half types."""
     if a.dtype is not b.dtype or a.ndim != b.ndim or a.ndim > 3 or a.shape[:-2] + a.shape[-1:] != b.shape[:-1]:
         return NotImplemented
-    large = a.size * b.shape[-1] > _ON_ONE_THREAD or LOOPS.every_size
-    return LOOPS.run("linalg.products.product", a, b) if large and a.ndim > 1 else NotImplemented
+    return _PRODUCT.run(a.size * b.shape[-1], a, b) if a.ndim > 1 else NotImplemented
 
 
 def mm(self: Array, mat2: Array) -> Array:
@@ -148,6 +148,9 @@ _ON_ONE_THREAD, _BY_A_VECTOR = 1 << 18, 9216
 """The number of multiplications up to which OpenBLAS multiplies two matrices, or a matrix and a vector, on one thread.
 """
 
+_PRODUCT = compiled("linalg.products.product", least=_ON_ONE_THREAD + 1)
+_PRODUCT_WITH_VECTOR = compiled("linalg.products.product", least=_BY_A_VECTOR + 1)
+
 
 def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
     """Return `a @ b` plus a vector in each row, on the threads of compiled kernels.
@@ -158,8 +161,8 @@ def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
     (rows, depth), (same, columns) = a.shape, b.shape
     if depth != same:
         return NotImplemented
-    large = rows * depth * columns > (_ON_ONE_THREAD if rows > 1 and columns > 1 else _BY_A_VECTOR)
-    return LOOPS.run("linalg.products.product", a, b, added) if large or LOOPS.every_size else NotImplemented
+    product = _PRODUCT if rows > 1 and columns > 1 else _PRODUCT_WITH_VECTOR
+    return product.run(rows * depth * columns, a, b, added)
 
 
 def _check_mm(self: Array, mat2: Array) -> None:
@@ -181,12 +184,8 @@ def bmm(self: Array, mat2: Array) -> Array:
 
 def product_of_stacks(a: Array, b: Array) -> Array:
     """Return `a @ b`. If BLAS would use one thread for each product of two matrices, several threads share the products."""
-    each = a.shape[1] * a.shape[2] * b.shape[2]
-    if a.shape[0] * each > _ON_ONE_THREAD:
-        found = LOOPS.run("linalg.products.product", a, b)
-        if found is not NotImplemented:
-            return asarray(found)
-    return numpy.matmul(a, b)
+    found = _PRODUCT.run(a.size * b.shape[2], a, b)
+    return numpy.matmul(a, b) if found is NotImplemented else asarray(found)
 
 
 def _check_bmm(self: Array, mat2: Array) -> None:

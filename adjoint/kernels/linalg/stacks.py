@@ -5,12 +5,13 @@ Stacks of matrices are shared among threads, and OpenBLAS's own threads are idle
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.plans import compiled
 from ..runtime import parallel
 
 Array = numpy.ndarray[Any, Any]
@@ -37,14 +38,14 @@ def of_stack(function: Callable[[Array], Any], a: Array) -> Any:
     return results if len(results) > 1 else results[0]
 
 
+_ALONE = compiled("linalg.blas.alone")
+
+
 def shared(work: Callable[[int, int], None], stack: Array) -> None:
     """Call `work(start, stop)` for all matrices of a stack, or for parts of them in several threads if that is faster."""
     if stack.size * min(stack.shape[-2:]) < _LARGE:
         work(0, len(stack))
-    elif (
-        max(stack.shape[-2:]) > _RESTING
-        or LOOPS.run("linalg.blas.alone", lambda: _in_parts(work, len(stack))) is NotImplemented
-    ):
+    elif max(stack.shape[-2:]) > _RESTING or _ALONE.run(0, lambda: _in_parts(work, len(stack))) is NotImplemented:
         _in_parts(work, len(stack))
 
 
@@ -63,4 +64,9 @@ def by_lapack(name: str, a: Array, *arguments: Any, smallest: int = SMALLEST, **
     """Return the result of a function of `kernels.compiled.linalg.lapack`, or NotImplemented if NumPy must compute."""
     if a.shape[-1] * a.shape[-2] < smallest or a.dtype.char not in "fdFD":
         return NotImplemented
-    return LOOPS.run(f"linalg.lapack.{name}", a, *arguments, **options)
+    return _lapack(name).run(0, a, *arguments, **options)
+
+
+@functools.cache
+def _lapack(name: str) -> compiled:
+    return compiled(f"linalg.lapack.{name}")

@@ -11,11 +11,12 @@ import numpy
 from numpy._core.multiarray import count_nonzero  # without a look for other array types
 
 from ... import dtypes
-from ...codegen.acceleration import LOOPS, accelerated
+from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import large_with_number, of_any_size, of_kinds
 from ...codegen.costs import LARGE
 from ...codegen.elementary import elementary
 from ...codegen.kernel import FLOATS, Kernel
+from ...codegen.plans import compiled
 from ...codegen.pointwise import by_expression, of_operation, pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
@@ -354,7 +355,7 @@ copysign = in_float32(of_kinds(numpy.copysign, "fV", "copysign_cpu"))
 _nextafter = of_kinds(numpy.nextafter, "fV", "nextafter_cpu")
 
 
-@accelerated("math.neighbours.nextafter", elements=LARGE)
+@compiled("math.neighbours.nextafter", least=LARGE)
 def nextafter(self: Array, other: Array) -> Array:
     """Return the next number after `self` in the direction of `other`."""
     result: Array = _nextafter(self, other)

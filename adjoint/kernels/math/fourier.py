@@ -12,6 +12,7 @@ import numpy.fft  # imported here, because access to the attribute would import 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import LARGE, THREADED
+from ...codegen.plans import compiled
 from ..memory.copying import contiguous
 from ..runtime.parallel import get_num_threads, parallel_rows
 
@@ -97,13 +98,16 @@ def _transform(array: Array, axes: tuple[int, ...], forward: bool, normalization
     return array
 
 
+_TRANSFORM = compiled("math.fourier.transform", least=LARGE)
+
+
 def _along(array: Array, axis: int, forward: bool, normalization: int, onesided: bool = False) -> Array:
     """Return the transform along one dimension, computed by compiled code, by NumPy on several threads, or by NumPy."""
     n = array.shape[axis]
     if LOOPS.takes(array.size, LARGE):
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
         lies, moved = _in_memory_order(array, axis)
-        found = LOOPS.run("math.fourier.transform", lies, moved, forward, scale, onesided, moved != axis)
+        found = _TRANSFORM.run(array.size, lies, moved, forward, scale, onesided, moved != axis)
         if found is NotImplemented and array.size == n >= _SPLIT and not onesided:
             found = _split(array, forward, scale)
         if found is not NotImplemented:
@@ -128,11 +132,11 @@ def _split(array: Array, forward: bool, scale: float) -> Any:
     n = array.size
     a = next(divisor for divisor in range(math.isqrt(n), 0, -1) if n % divisor == 0)
     matrix = numpy.ascontiguousarray(array, "F" if array.dtype.char in "fF" else "D").reshape(a, n // a)
-    columns = LOOPS.run("math.fourier.transform", matrix, 0, forward, scale)
+    columns = _TRANSFORM.run(n, matrix, 0, forward, scale)
     if columns is NotImplemented:
         return NotImplemented
     _MULTIPLY(columns, _roots_of_unity(a, n // a, forward, matrix.dtype.char), out=columns)
-    rows = LOOPS.run("math.fourier.transform", columns, 1, forward, 1.0)
+    rows = _TRANSFORM.run(n, columns, 1, forward, 1.0)
     return NotImplemented if rows is NotImplemented else contiguous(rows.T).reshape(array.shape)
 
 

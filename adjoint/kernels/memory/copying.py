@@ -11,6 +11,7 @@ from ..._runtime.late_bound import LATE
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import CONVERTED, MOVED, THREADED
+from ...codegen.plans import compiled
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import from_numpy
 from ..runtime.floating import FLOAT32, HALVES, OFF, WARNINGS, quietly, restore, unwarned
@@ -123,10 +124,20 @@ def clone(array: Array, memory_format: Any = None) -> Array:
     return result
 
 
+_COPY = compiled("memory.copying.copy_into", least=MOVED)
+_COPY_ROWS = compiled("memory.copying.copy_into", least=THREADED)
+_CONVERT = compiled("memory.copying.convert", least=THREADED)
+_CONVERT_HALVES = compiled("memory.copying.convert", least=CONVERTED)
+
+
+def _conversion(first: Any, second: Any) -> compiled:
+    return _CONVERT_HALVES if first in HALVES or second in HALVES else _CONVERT
+
+
 def copy_elements(target: Array, source: Array) -> None:
     """Copy like `numpy.copyto`, but copy large arrays with compiled loops. Both arrays have one dtype and do not overlap."""
-    least = THREADED if target.flags.c_contiguous and source.flags.c_contiguous else MOVED
-    if LOOPS.takes(target.size, least) and LOOPS.run("memory.copying.copy_into", target, source) is not NotImplemented:
+    copy = _COPY_ROWS if target.flags.c_contiguous and source.flags.c_contiguous else _COPY
+    if copy.run(target.size, target, source) is not NotImplemented:
         return
     step = source.strides[-1] if source.ndim > 1 and source.shape == target.shape else 0
     if step == 0 or step % _ALIASED or target.size < MOVED:
@@ -180,10 +191,8 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
         result = empty_like(array, dtype, memory_format)
         result[...] = cast(array, dtype)
         return kept(result)
-    halves = dtype in HALVES or array.dtype in HALVES
-    if memory_format is None and dtype != array.dtype and LOOPS.takes(array.size, CONVERTED if halves else THREADED):
-        out = None if array.flags.c_contiguous else empty_like(array, dtype)
-        found = LOOPS.run("memory.copying.convert", array, dtype, out)
+    if memory_format is None and dtype != array.dtype:
+        found = _conversion(dtype, array.dtype).run(array.size, array, dtype)
         if found is not NotImplemented:
             return numpy.asarray(found)
     narrowed = dtype.itemsize == 2 and array.dtype.itemsize > 4 and dtype in HALVES
@@ -271,12 +280,9 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
 
 def _converted_into(self: Array, source: Array) -> bool:
     """Convert a large array into another array with compiled loops, if there are loops for its types."""
-    halves = self.dtype in HALVES or source.dtype in HALVES
-    if not LOOPS.takes(self.size, CONVERTED if halves else THREADED) or not self.flags.c_contiguous:
+    if not self.flags.c_contiguous or numpy.may_share_memory(self, source):
         return False
-    if numpy.may_share_memory(self, source):
-        return False
-    return LOOPS.run("memory.copying.convert", source, self.dtype, self) is not NotImplemented
+    return _conversion(self.dtype, source.dtype).run(self.size, source, self.dtype, self) is not NotImplemented
 
 
 def fill_(self: Array, value: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import accelerated
+from ...codegen.plans import compiled
 from ..runtime.floating import compute_dtype, unwarned, widen
 
 Array = numpy.ndarray[Any, Any]
@@ -61,7 +61,7 @@ def _mask_to_add(mask: Array | None, query: Array) -> Array | None:
     return _with_heads(mask)
 
 
-@accelerated("nn.attention.attention", elements=0)
+@compiled("nn.attention.attention", least=0)
 def attention(
     query: Array,
     key: Array,
@@ -92,7 +92,7 @@ def attention(
     return out, statistics
 
 
-@accelerated("nn.attention.attention_gradients", elements=0)
+@compiled("nn.attention.attention_gradients", least=0)
 def attention_gradients(
     grad: Array, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float, out: Array, statistics: Array,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.plans import Memory, Plan, planned
+from ...codegen.plans import Memory, Plan, compiled
 from ..memory.storage import restrided
 from ..runtime.floating import widen
 from ..runtime.layout import row_major
@@ -24,7 +24,7 @@ Layout = tuple[Sizes, Sizes, Sizes, int]
 """The stride, the padding, the dilation and the number of groups."""
 
 
-@planned("nn.convolution.conv_forward")
+@compiled("nn.convolution.conv_forward")
 def conv_forward(
     input: ndarray, weight: ndarray, bias: ndarray | None, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Plan:
@@ -114,7 +114,7 @@ def conv_input_grad(
     return result
 
 
-@planned("nn.convolution.transposed")
+@compiled("nn.convolution.transposed")
 def transposed(
     input: ndarray,
     weight: ndarray,
@@ -165,7 +165,7 @@ def add_patches(result: ndarray, parts: ndarray, stride: Sizes, padding: Sizes, 
     result[...] = total[_inside(result.shape[2:], padding)]
 
 
-@planned("nn.convolution.conv_weight_grad")
+@compiled("nn.convolution.conv_weight_grad")
 def conv_weight_grad(
     grad: ndarray, input: ndarray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Plan:

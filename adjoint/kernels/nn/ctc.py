@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import accelerated
 from ...codegen.costs import PIECEWISE
+from ...codegen.plans import compiled
 from ..runtime.floating import refuse
 
 Array = numpy.ndarray[Any, Any]
@@ -78,7 +78,7 @@ def ctc_loss(
     return (-probability).astype(log_probs.dtype), forward
 
 
-@accelerated("nn.ctc.forward_of", elements=PIECEWISE)
+@compiled("nn.ctc.forward_of", least=PIECEWISE)
 def _forward(log_probs: Array, states: Array, skips: Array, lengths: Array) -> Array:
     """Return the logarithms of the probabilities of states, with the shape `(N, T, states)`."""
     (times, count), width = log_probs.shape[:2], states.shape[1]
@@ -120,7 +120,7 @@ def ctc_loss_backward(
     return result
 
 
-@accelerated("nn.ctc.gradient_of", elements=PIECEWISE)
+@compiled("nn.ctc.gradient_of", least=PIECEWISE)
 def _gradient(
     log_probs: Array, grad: Array, states: Array, skips: Array, lengths: Array, ends: Array, loss: Array, forward: Array
 ) -> Array:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.costs import PIECEWISE
+from ...codegen.plans import compiled
 from ..runtime.floating import HALVES, refuse, widen
 
 Array = numpy.ndarray[Any, Any]
@@ -181,6 +181,9 @@ def scattered(grad: Array, grid: Array, sizes: tuple[int, ...], sampling: Sampli
     return total.reshape(count, channels, *sizes).astype(grad.dtype)
 
 
+_SAMPLED = compiled("nn.grid_sampling.sampled", least=PIECEWISE)
+
+
 def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
     """Return the images `(N, C, *)` at the positions of a grid `(N, *, dimensions)`."""
     dims = input.ndim - 2
@@ -188,10 +191,9 @@ def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corne
         kernel = f"grid_sampler_{dims}d_cpu{'_kernel_impl' if dims == 2 else ''}"
         raise refuse(f"{kernel}", input)
     sampling = Sampling(mode, padding, bool(align_corners))
-    if LOOPS.takes(input.shape[1] * grid.size, PIECEWISE):
-        by_loops = LOOPS.run("nn.grid_sampling.sampled", input, grid, sampling)
-        if by_loops is not NotImplemented:
-            return numpy.asarray(by_loops)
+    by_loops = _SAMPLED.run(input.shape[1] * grid.size, input, grid, sampling)
+    if by_loops is not NotImplemented:
+        return numpy.asarray(by_loops)
     wide = numpy.float32 if input.dtype in HALVES else input.dtype
     found = pixels(input, grid, sampling).astype(wide, copy=False)
     counted = weights(grid, input.shape[2:], sampling, (0,) * dims).astype(wide, copy=False)
@@ -199,7 +201,7 @@ def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corne
     return result.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype, copy=False)
 
 
-@accelerated("nn.grid_sampling.gradients", elements=PIECEWISE)
+@compiled("nn.grid_sampling.gradients", least=PIECEWISE)
 def grid_sampler_gradients(
     grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Sequence[bool]
 ) -> tuple[Array | None, Array | None]:

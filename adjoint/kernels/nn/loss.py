@@ -12,7 +12,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import LARGE
-from ...codegen.plans import Memory, Plan, planned
+from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..index.masking import clamp
@@ -168,7 +168,7 @@ def binary_cross_entropy_with_logits(
 _INT64 = numpy.dtype(numpy.int64)
 
 
-@planned("nn.negative_log_likelihood.reduced_loss")
+@compiled("nn.negative_log_likelihood.reduced_loss")
 def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Plan:
     """Return the loss alone; see `nll_loss_forward`."""
 
@@ -263,7 +263,7 @@ def _starts(shape: tuple[int, ...], dim: int) -> ndarray:
     return starts.reshape(shape[:dim] + shape[dim + 1 :])
 
 
-@planned("nn.negative_log_likelihood.loss_gradient")
+@compiled("nn.negative_log_likelihood.loss_gradient")
 def nll_loss_backward(
     grad: ndarray, log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str
 ) -> Plan:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 from numpy import asarray, count_nonzero, ndarray
 
-from ...codegen.plans import Memory, Plan, planned
+from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import PerColumn, PerPart, PerRow, column, part, row, xp
@@ -267,7 +267,7 @@ def batch_norm(
     )
 
 
-@planned("nn.plane_norm.normalized")
+@compiled("nn.plane_norm.normalized")
 def _batch_norm(
     x: ndarray,
     weight: ndarray | None,
@@ -343,7 +343,7 @@ _PARTED = 1 << 16
 """The number of elements of the channels that are copied together."""
 
 
-@planned("nn.plane_norm.gradients")
+@compiled("nn.plane_norm.gradients")
 def _batch_gradients(
     grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, training: bool, of_input: bool
 ) -> Plan:
@@ -398,7 +398,7 @@ def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, gro
     return _with_large(results, input, shape, (2,), lambda scaled: _group_norm(scaled, weight, bias, groups, 0.0))
 
 
-@planned("nn.plane_norm.normalized")
+@compiled("nn.plane_norm.normalized")
 def _group_norm(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Plan:
     check_floating("GroupNormKernelImpl", x)
     batch, channels = x.shape[:2]
@@ -440,7 +440,7 @@ def group_norm_gradients(
     return _requested(to_input, along, total, input if weight is None else weight, needs)
 
 
-@planned("nn.plane_norm.gradients")
+@compiled("nn.plane_norm.gradients")
 def _group_gradients(
     grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, groups: int, of_input: bool
 ) -> Plan:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SORTED
+from ...codegen.plans import compiled
 from ..math.pointwise import sign
 from ..runtime.floating import HALVES, OFF, WARNINGS, restore
 
@@ -105,6 +105,9 @@ class FusedMethods(RoundingOnce, Methods):
     """`Methods` with the roundings of PyTorch's fused optimizers."""
 
 
+_UPDATE = compiled("nn.optimization.update", least=SORTED)
+
+
 def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused: bool = False) -> bool:
     """Apply a formula to each of the parameters.
 
@@ -129,10 +132,9 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
             return False
     apart = len(params) == 1 or _are_apart(lists)
     elements = sum([param.size for param in params])
-    if uniform and apart and LOOPS.takes(elements * len(params), SORTED):  # NumPy makes calls for each parameter
-        done = LOOPS.run("nn.optimization.update", lists, formula, options, fused)
-        if done is not NotImplemented:
-            return True
+    work = elements * len(params)  # NumPy makes calls for each parameter
+    if uniform and apart and _UPDATE.run(work, lists, formula, options, fused) is not NotImplemented:
+        return True
     formula = functools.partial(formula, FusedMethods if fused else Methods, options)
     token = WARNINGS[OFF]
     try:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.plans import Memory, Plan, planned
+from ...codegen.plans import Memory, Plan, compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import combine, gather
 from ..reduce import reduction
@@ -37,7 +37,7 @@ _MATRIX = 1 << 16  # positions times windows; larger sums are not products with 
 # The maximum
 
 
-@planned("nn.pooling.max_pool")
+@compiled("nn.pooling.max_pool")
 def max_pool(
     input: ndarray,
     dims: int,
@@ -86,7 +86,7 @@ def _in_order_of(memory: Memory, result: ndarray) -> ndarray:
     return lain
 
 
-@planned("nn.adaptive_pooling.adaptive_max_pool")
+@compiled("nn.adaptive_pooling.adaptive_max_pool")
 def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
     """Return the largest element, and its index, of windows that divide the input into `output_size`.
 
@@ -196,7 +196,7 @@ def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
 # The mean
 
 
-@planned("nn.pooling.avg_pool")
+@compiled("nn.pooling.avg_pool")
 def avg_pool(
     input: ndarray,
     dims: int,
@@ -279,7 +279,7 @@ def divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_overrid
     return total.reshape(-1)[:1].reshape(()) if total.size and (total == total.reshape(-1)[0]).all() else total
 
 
-@planned("nn.adaptive_pooling.means")
+@compiled("nn.adaptive_pooling.means")
 def avg_pool_backward(
     grad: ndarray,
     input_shape: Sizes,
@@ -328,7 +328,7 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
     return kernel
 
 
-@planned("nn.adaptive_pooling.means")
+@compiled("nn.adaptive_pooling.means")
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
     """Return the mean of each window that divides the input into `output_size`, as in `adaptive_max_pool`.
 
@@ -350,7 +350,7 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
     return Plan([memory], run=means, compiled=(input, bounds, sizes, memory))
 
 
-@planned("nn.adaptive_pooling.means")
+@compiled("nn.adaptive_pooling.means")
 def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> Plan:
     """Return the gradient of the input of `adaptive_avg_pool`."""
     lengths, counts = input_shape[-dims:], grad.shape[-dims:]
@@ -445,7 +445,7 @@ def fractional_max_pool(
     return pooled.reshape(shape).astype(input.dtype, copy=False), indices.reshape(shape)
 
 
-@planned("nn.adaptive_pooling.largest_at")
+@compiled("nn.adaptive_pooling.largest_at")
 def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Plan:
     """Return the largest value at the offsets from each corner (the first maximum, or the last NaN), and its position."""
 

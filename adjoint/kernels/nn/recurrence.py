@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import accelerated
 from ...codegen.costs import MOVED
+from ...codegen.plans import compiled
 from ..linalg.matmul import mm
 from ..reduce.reduction import sum_to_shape
 from ..runtime.floating import unwarned
@@ -22,7 +22,7 @@ Array = numpy.ndarray[Any, Any]
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
 
 
-@accelerated("nn.recurrence.recurrent_layer", elements=MOVED)
+@compiled("nn.recurrence.recurrent_layer", least=MOVED)
 def recurrent_layer(
     projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool,
     keeps: bool = True,
@@ -119,7 +119,7 @@ def recurrent_layer_gradients(
     return to_projected, to_hidden, None if cell is None else to_cell, to_weight, to_bias
 
 
-@accelerated("nn.recurrence.through_time", elements=MOVED)
+@compiled("nn.recurrence.through_time", least=MOVED)
 def through_time(
     gates: Array, grad: Array | None, grad_hidden: Array | None, grad_cell: Array | None, more: Array, output: Array,
     hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,

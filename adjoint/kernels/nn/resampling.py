@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy
 
-from ...codegen.acceleration import LOOPS
 from ...codegen.costs import PIECEWISE
+from ...codegen.plans import compiled
 from ..index.scatter import take_rows
 from ..runtime.floating import is_floating, refuse
 
@@ -170,14 +170,16 @@ class Weights:
         return self._n_old > 16 * self.shares.shape[1]
 
 
+_SUMS = compiled("nn.resampling.sums", least=PIECEWISE)
+
+
 def _along(array: Array, axis: int, weights: Weights) -> Array:
     """Return the weighted sums along one dimension, computed at least in float32."""
     kind = numpy.result_type(array.dtype, numpy.float32) if array.dtype.kind != "V" else numpy.dtype(numpy.float32)
     array = array.astype(kind, copy=False)
-    if LOOPS.takes(array.size, PIECEWISE):
-        found = LOOPS.run("nn.resampling.sums", array, axis, weights.places, weights.as_type(kind))
-        if found is not NotImplemented:
-            return numpy.asarray(found)
+    found = _SUMS.run(array.size, array, axis, weights.places, weights.as_type(kind))
+    if found is not NotImplemented:
+        return numpy.asarray(found)
     if not weights.sparse:
         product = array.swapaxes(axis, -1) @ weights.matrix(kind).T
         if numpy.isfinite(product).all():  # an infinity times a weight of 0 would make all sums NaN

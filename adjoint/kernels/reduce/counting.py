@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS, accelerated
 from ...codegen.costs import MOVED, SORTED
+from ...codegen.plans import compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
 from ..memory.copying import contiguous
@@ -269,7 +269,8 @@ def searchsorted(
     return found.astype(numpy.int32 if out_int32 else _INT64, copy=False)
 
 
-_PLACES = accelerated("index.searching.places", elements=SORTED, cost=1)
+_SUM_OF_RUNS = compiled("index.scattering.sum_of_runs", least=MOVED)
+_PLACES = compiled("index.searching.places", least=SORTED, cost=1)
 
 FEW_ROWS = 64
 """The least number of rows that are searched at once, instead of one by one with NumPy."""
@@ -400,10 +401,9 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
         return _sum_of_runs_of_halves(x, bounds, index, mean)
     shape = (len(bounds) - 1, *x.shape[1:])
     matrix = contiguous(x).reshape(len(x), math.prod(x.shape[1:]))
-    if LOOPS.takes(count * matrix.shape[1], MOVED):
-        found = LOOPS.run("index.scattering.sum_of_runs", matrix, bounds, index, mean)
-        if found is not NotImplemented:
-            return asarray(found).reshape(shape)
+    found = _SUM_OF_RUNS.run(count * matrix.shape[1], matrix, bounds, index, mean)
+    if found is not NotImplemented:
+        return asarray(found).reshape(shape)
     rows = (matrix if index is None else matrix.take(index, 0))[: bounds[-1]]
     result = numpy.zeros((shape[0], matrix.shape[1]), x.dtype)
     filled = bounds[1:] > bounds[:-1]

@@ -11,6 +11,7 @@ from numpy import asarray, ndarray
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SUMMED, THREADED
+from ...codegen.plans import compiled
 from ...codegen.rows import row_program
 from ...codegen.tracing import row, xp
 from ..runtime.floating import compute_dtype, is_floating, is_inexact, type_name, widen
@@ -127,13 +128,15 @@ def _is_in_range(spread: ndarray, least: float = _LEAST) -> bool:
     return spread.size == 0 or least < spread.item(spread.argmin()) <= spread.item(spread.argmax()) < math.inf
 
 
+_REDUCE = compiled("reduce.reduction.reduce", least=SUMMED)
+
+
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:
     """Return the sum of abs(x - center) ** 2 over `dims`, which are kept. `center` is broadcast; None means zero."""
-    if LOOPS.takes(x.size, SUMMED):
-        name = "sum_of_squares" if center is None else "sum_of_distances"
-        found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True, center)
-        if found is not NotImplemented:
-            return asarray(found)
+    name = "sum_of_squares" if center is None else "sum_of_distances"
+    found = _REDUCE.run(x.size, name, x, dims, True, center)
+    if found is not NotImplemented:
+        return asarray(found)
 
     def summed(x: ndarray, *center: ndarray) -> ndarray:
         distance = asarray(widen(x) - center[0]) if center else widen(x)
@@ -238,8 +241,8 @@ def _norm(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
     if p == 0:
         found = of_parts(lambda part: reduction.sum(part != 0, dims, True), x, dims)
         return found.astype(compute_dtype(_real(x.dtype)))
-    if (name := _MAGNITUDES.get(p)) is not None and LOOPS.takes(x.size, SUMMED):
-        found = LOOPS.run("reduce.reduction.reduce", name, x, dims, True)
+    if (name := _MAGNITUDES.get(p)) is not None:
+        found = _REDUCE.run(x.size, name, x, dims, True)
         if found is not NotImplemented:
             return asarray(found)
     if math.isinf(p):

@@ -18,7 +18,7 @@ from numpy import asarray, empty, ndarray
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import MOVED, SUMMED, THREADED
-from ...codegen.plans import NUMPY, Plan, planned
+from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.selection import zero_where
 from ..memory.copying import contiguous
 from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, refuse, restore, type_name, widen
@@ -61,7 +61,7 @@ class _Ones(dict[int, ndarray]):
 _ONES = {char: _Ones(ones.reshape(-1)) for char, ones in _COLUMN.items()}
 
 
-@planned("reduce.reduction.planned", least=MOVED)
+@compiled("reduce.reduction.planned", least=MOVED)
 def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | None) -> Plan:
     """Return the reduction `name` (or "mean"), computed by compiled loops. Return NotImplemented if NumPy must compute it."""
     return NUMPY

@@ -14,7 +14,7 @@ from numpy import asarray, ndarray
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import MOVED, SCANNED, SUMMED
-from ...codegen.plans import NUMPY, Plan, planned
+from ...codegen.plans import NUMPY, Plan, compiled
 from ..index.places import require_in_bounds
 from ..runtime.floating import FLOAT32, is_floating, is_inexact, refuse, unwarned, widen
 from ..runtime.layout import row_major
@@ -31,13 +31,13 @@ _FLOAT64 = numpy.dtype(numpy.float64)
 _COMPLEX128 = numpy.dtype(numpy.complex128)
 
 
-@planned("reduce.running.scan")
+@compiled("reduce.running.scan")
 def _compiled(x: ndarray, dim: int, name: str, reverse: bool) -> Plan:
     """Return the running results of `name` (and, for "max" and "min", their positions), computed by compiled loops."""
     return NUMPY
 
 
-@planned("reduce.running.scan", least=SCANNED, exact=True)
+@compiled("reduce.running.scan", least=SCANNED, cost=1)
 def _exact(x: ndarray, dim: int, name: str, reverse: bool) -> Plan:
     """Return `_compiled` for sums of integers and for extrema, whose bits are NumPy's."""
     return NUMPY

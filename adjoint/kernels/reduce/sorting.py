@@ -13,7 +13,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import MOVED, SORTED
-from ...codegen.plans import NUMPY, Plan, planned
+from ...codegen.plans import NUMPY, Plan, compiled
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous, copy_elements
@@ -30,19 +30,19 @@ _AT_ONCE = 1 << 18  # elements that are copied and sorted at a time if they are 
 _EXCHANGED = 256  # elements; in larger arrays, the choice among equal elements differs from PyTorch's
 
 
-@planned("reduce.sorting.sort", least=SORTED, exact=True)
+@compiled("reduce.sorting.sort", least=SORTED, cost=1)
 def _sorted_by_loops(x: ndarray, descending: bool) -> Plan:
     """Return the result of `_sort_last`, computed by compiled loops."""
     return NUMPY
 
 
-@planned("reduce.selection.first", least=SORTED, exact=True)
+@compiled("reduce.selection.first", least=SORTED, cost=1)
 def _first_by_loops(x: ndarray, k: int, descending: bool) -> Plan:
     """Return the first `k` elements in order, found by compiled loops."""
     return NUMPY
 
 
-@planned("reduce.selection.place_in_order", least=SORTED, exact=True)
+@compiled("reduce.selection.place_in_order", least=SORTED, cost=1)
 def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
     """Return the element at position `k` of the sorted order, found by compiled loops. `numbers` determines how NaN counts."""
     return NUMPY

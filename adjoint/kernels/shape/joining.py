@@ -350,18 +350,6 @@ def _fill_value(self: Array, mask: Array, value: Any) -> Array:
     return scalar_array(value, from_numpy(self.dtype))
 
 
-def masked_select_backward(grad: Array, shape: tuple[int, ...], mask: Array) -> Array:
-    """Return zeros, of `shape` broadcast with `mask`, with `grad` where `mask` is true."""
-    common = broadcast_shapes(shape, mask.shape)
-    if mask.shape == common and LOOPS.takes(mask.size, MOVED):
-        found = LOOPS.run("index.masks.place", None, mask, grad)
-        if found is not NotImplemented:
-            return numpy.asarray(found)
-    result = numpy.zeros(common, grad.dtype)
-    result[numpy.broadcast_to(mask, common)] = grad
-    return result
-
-
 def front_of_zeros(self: Array, shape: tuple[int, ...]) -> Array:
     """Return zeros of `shape` that begin, flattened, with the elements of `self`."""
     result = numpy.zeros(shape, self.dtype)

@@ -105,7 +105,7 @@ class masked_select:
         return batch.flat(whole)[:, mask.expand(shape).reshape(-1)]
 
 
-@internal(kernels.masked_select_backward, tangent="linear", narrow="halves")
+@internal(indexing_kernels.masked_select_backward, tangent="linear", narrow="halves")
 class masked_select_backward:
     """Zeros, with the elements of `input` where `mask` is true. The shape is `shape`, broadcast with the shape of `mask`."""
 

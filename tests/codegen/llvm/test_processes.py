@@ -13,9 +13,10 @@ import pytest
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 import adjoint as torch
-from adjoint.codegen.acceleration import LOOPS, accelerated
+from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.language import CompilationError, Int, loops
 from adjoint.codegen.observed_kernels import KERNELS
+from adjoint.codegen.plans import compiled
 from adjoint.kernels.create.random import uniform
 
 
@@ -110,7 +111,7 @@ def test_a_kernel_that_cannot_be_compiled_is_given_up_once(monkeypatch):
         raise CompilationError("no such instruction")
 
     monkeypatch.setattr(LOOPS, "_forms", {"create.twister.permutation": failing})
-    unused = accelerated("create.twister.permutation", elements=uniform._PERMUTATION.elements, cost=1)
+    unused = compiled("create.twister.permutation", least=uniform._PERMUTATION.least, cost=1)
     monkeypatch.setattr(uniform, "_PERMUTATION", unused)
     monkeypatch.setattr(LOOPS, "failures", {})
     monkeypatch.setattr(LOOPS, "_enabled", True)

@@ -7,8 +7,9 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
-from adjoint.codegen import acceleration
-from adjoint.codegen.acceleration import LOOPS, accelerated
+from adjoint.codegen import plans
+from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.plans import compiled
 from adjoint.kernels.compiled.create.twister import next_fraction, next_word, words
 from adjoint.kernels.create import random
 from adjoint.kernels.create.mt19937 import Stream
@@ -65,15 +66,15 @@ def test_same_bits_as_without_the_compiler(name, dtype, monkeypatch):
 def test_a_loop_that_small_arrays_use_begins_after_many_of_them(monkeypatch):
     monkeypatch.setattr(LOOPS, "every_size", False)
     monkeypatch.setattr(LOOPS, "_enabled", True)
-    monkeypatch.setattr(acceleration, "CALLS", 3)
-    form = accelerated("create.twister.permutation", elements=100, cost=1)
+    monkeypatch.setattr(plans, "CALLS", 3)
+    form = compiled("create.twister.permutation", least=100, cost=1)
     stream, order = Stream(7), numpy.empty(10, numpy.int64)
     begun = [form.run(10, order, stream) is order for _ in range(5)]
     assert begun == [False, False, False, True, True]
     monkeypatch.setattr(LOOPS, "_enabled", False)
     assert form.run(10, order, stream) is NotImplemented
     monkeypatch.setattr(LOOPS, "_enabled", True)
-    assert accelerated("create.twister.permutation", elements=10, cost=1).run(10, order, stream) is order
+    assert compiled("create.twister.permutation", least=10, cost=1).run(10, order, stream) is order
 
 
 def test_words_are_numpys_across_twists(monkeypatch):

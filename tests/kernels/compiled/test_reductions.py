@@ -17,7 +17,7 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 import adjoint
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
-from adjoint.codegen.plans import NUMPY, Plan, planned
+from adjoint.codegen.plans import NUMPY, Plan, compiled
 from adjoint.kernels.compiled.reduce.reduction import reduce
 from adjoint.kernels.reduce import reduction
 
@@ -188,7 +188,7 @@ def test_operators_take_compiled_loops(monkeypatch):
 def test_a_plan_is_kept_for_each_signature_and_followed_only_while_loops_are_enabled(monkeypatch):
     monkeypatch.setattr(LOOPS, "_enabled", True)
 
-    @planned("reduce.reduction.planned", least=1 << 10)
+    @compiled("reduce.reduction.planned", least=1 << 10)
     def form(x: ndarray, name: str, dim: Any, keepdim: bool, dtype: str | None) -> Plan:
         return NUMPY
 

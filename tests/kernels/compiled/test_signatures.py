@@ -11,24 +11,20 @@ from typing import Any
 import pytest
 
 import adjoint.kernels
-from adjoint.codegen import acceleration
 
 pytest.importorskip("llvmlite")
 
 
 def attached() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Return the path of each compiled form that `@accelerated` or `@planned` names, and the NumPy form."""
+    """Return the path of each compiled form that `@compiled` names, and the NumPy form."""
     found = {}
     for module in pkgutil.walk_packages(adjoint.kernels.__path__, "adjoint.kernels."):
         if ".compiled" in module.name:
             continue
         for value in vars(importlib.import_module(module.name)).values():
-            code = getattr(value, "__code__", None)
-            if hasattr(value, "plan") and hasattr(value, "path"):
-                if "compiled=" not in inspect.getsource(value.__wrapped__):
-                    found[value.path] = value.__wrapped__
-            elif hasattr(value, "__wrapped__") and code is not None and code.co_filename == acceleration.__file__:
-                found[inspect.getclosurevars(value).nonlocals["self"].path] = value.__wrapped__
+            form = getattr(value, "__wrapped__", None)
+            if form is not None and hasattr(value, "path") and "compiled=" not in inspect.getsource(form):
+                found[value.path] = form
     return iter(sorted(found.items()))
 
 

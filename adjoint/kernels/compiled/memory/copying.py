@@ -9,6 +9,7 @@ from ....codegen.acceleration import LOOPS
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import elements_before_aligned, end_streams, is_streamed, stream
 from ....codegen.llvm.vectors import transposed
+from ...memory.copying import empty_like
 
 WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 """The types that hold the bits of elements with this many bytes."""
@@ -255,28 +256,27 @@ def row_steps(shape: tuple[int, ...]) -> list[int]:
 
 
 def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
-    """Return a copy of a contiguous array in another dtype, or write an array to `out`, which has the same rows.
+    """Return a copy of an array in another dtype, or write the array to `out`, which has the same rows.
 
     Return NotImplemented if there is no loop for the dtype.
     """
-    if out is None and not array.flags.c_contiguous:
-        return NotImplemented
-    result = numpy.empty(array.shape, dtype) if out is None else out
-    by_rows = not (array.flags.c_contiguous and result.flags.c_contiguous)
+    if out is None:
+        out = numpy.empty(array.shape, dtype) if array.flags.c_contiguous else empty_like(array, dtype)
+    by_rows = not (array.flags.c_contiguous and out.flags.c_contiguous)
     function = _conversion(array.dtype, dtype, by_rows, HOST.vector_bytes)
     if function is None:
         return NotImplemented
     if not by_rows:
-        launch(function, array.size, array.itemsize + dtype.itemsize, result, array)
-        return result
-    lines = zip(array.shape, result.strides, array.strides, strict=True)
+        launch(function, array.size, array.itemsize + dtype.itemsize, out, array)
+        return out
+    lines = zip(array.shape, out.strides, array.strides, strict=True)
     axes = collapsed([(n, t // dtype.itemsize, s // array.itemsize) for n, t, s in lines if n > 1])
     if len(axes) > 2 or axes[-1][1:] != (1, 1):
         return NotImplemented
     (count, target_step, step), (n, _, _) = [(1, 0, 0), *axes][-2:]
     row_bytes = n * (array.itemsize + dtype.itemsize)
-    launch(function, count, row_bytes, result, array, n, target_step, step)
-    return result
+    launch(function, count, row_bytes, out, array, n, target_step, step)
+    return out
 
 
 @functools.lru_cache(64)

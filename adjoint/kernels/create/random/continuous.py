@@ -18,9 +18,9 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.first_use import import_late
-from ....codegen.acceleration import accelerated
 from ....codegen.costs import SORTED
 from ....codegen.elementary import on_arrays
+from ....codegen.plans import compiled
 from ...math.fma import fma32, fma64
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
 from ...runtime.parallel import parallel_rows
@@ -85,7 +85,7 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     return out
 
 
-_DRAW = accelerated("create.normals.draw", elements=SORTED, cost=20)
+_DRAW = compiled("create.normals.draw", least=SORTED, cost=20)
 _NUMBERS = {int, float}
 
 
@@ -173,7 +173,7 @@ def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
         out[-BLOCK:] = round_to(last, out.dtype)
 
 
-@accelerated("create.normals.transform", elements=SORTED)
+@compiled("create.normals.transform", least=SORTED)
 def _transform(values: ndarray, mean: float, std: float) -> None:
     """Convert fractions to normally distributed numbers, in place, block by block."""
     transform = _transform32 if values.dtype == numpy.float32 else _transform64
@@ -263,7 +263,7 @@ def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
     )
 
 
-_EXPONENTIALS = accelerated("create.normals.exponentials", elements=SORTED, cost=1)
+_EXPONENTIALS = compiled("create.normals.exponentials", least=SORTED, cost=1)
 
 
 def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:

@@ -8,8 +8,8 @@ import numpy
 from numpy import ndarray
 
 from .... import dtypes
-from ....codegen.acceleration import accelerated
 from ....codegen.costs import REJECTED
+from ....codegen.plans import compiled
 from ...memory.copying import empty_like
 from ...reduce.counting import searchsorted
 from ...reduce.sorting import topk
@@ -251,7 +251,7 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
     return in_tiles(_poisson_counts, stream, rate)
 
 
-@accelerated("create.rejection.poisson", elements=REJECTED)
+@compiled("create.rejection.poisson", least=REJECTED)
 def _poisson_counts(rates: ndarray, stream: Stream) -> ndarray:
     """Return numbers of events for rates in float64."""
     return run_in_python("poisson_kernel", stream, rates)

@@ -16,9 +16,9 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.first_use import import_late
-from ....codegen.acceleration import accelerated
 from ....codegen.costs import REJECTED
 from ....codegen.elementary import on_arrays
+from ....codegen.plans import compiled
 from ...runtime.floating import refuse, type_name
 from ..mt19937 import Stream
 from .uniform import FLOAT32, FLOAT64, in_tiles
@@ -72,7 +72,7 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
     return numpy.maximum(result, numpy.finfo(result.dtype).tiny, out=result)
 
 
-@accelerated("create.rejection.standard_gamma", elements=REJECTED)
+@compiled("create.rejection.standard_gamma", least=REJECTED)
 def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
     """Return gamma distributed numbers for concentrations in float64.
 
@@ -115,7 +115,7 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
     return in_tiles(partial(_binomials, single=count.dtype == FLOAT32), stream, *numpy.broadcast_arrays(count, prob))
 
 
-@accelerated("create.rejection.binomial", elements=REJECTED)
+@compiled("create.rejection.binomial", least=REJECTED)
 def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
     """Return numbers of successes for numbers of trials in float64.
 

@@ -10,8 +10,8 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.tracebacks import warn
-from ....codegen.acceleration import accelerated
 from ....codegen.costs import THREADED
+from ....codegen.plans import compiled
 from ....dtypes import limits_of
 from ...math.fma import fma32, fma64
 from ...runtime.floating import is_floating, refuse, type_name
@@ -77,7 +77,7 @@ def fractions(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
     return (fractions53 if dtype is FLOAT64 else fractions24)(stream, out.size).reshape(shape)
 
 
-_FRACTIONS = accelerated("create.twister.fractions", elements=THREADED, cost=1)
+_FRACTIONS = compiled("create.twister.fractions", least=THREADED, cost=1)
 
 
 def is_filled_at_once(out: ndarray) -> bool:
@@ -330,7 +330,7 @@ def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> nd
         return in_parts(out, lambda n: _integers(stream, n, from_, size, wide))
 
 
-_INTEGERS = accelerated("create.twister.integers", elements=TILE, cost=1)
+_INTEGERS = compiled("create.twister.integers", least=TILE, cost=1)
 
 
 def _integers(stream: Stream, n: int, from_: int, size: int, wide: bool) -> ndarray:
@@ -379,7 +379,7 @@ def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
     return round_to(_shuffled_one_by_one(partners) if n < MANY else _shuffled(partners), dtype)
 
 
-_PERMUTATION = accelerated("create.twister.permutation", elements=MANY, cost=1)
+_PERMUTATION = compiled("create.twister.permutation", least=MANY, cost=1)
 
 
 def _shuffled_one_by_one(partners: ndarray) -> ndarray:
