@@ -32,19 +32,6 @@ MODULES = {
 class LateBound:
     """The record of late-bound functions. Reading a field costs one attribute access."""
 
-    __slots__ = (
-        "argument_error",
-        "check_data_set",
-        "copy_elements",
-        "forward_tangent",
-        "note_creation",
-        "run_accumulate_grad",
-        "taken_over",
-        "text_within_transforms",
-        "vmap",
-        "wrap_public_functions",
-    )
-
     argument_error: Callable[[Exception, str, FrameType], TypeError | None]
     """`(error, function, frame)`: replaces Python's error about an argument that should be a tensor or an integer."""
 
@@ -75,11 +62,11 @@ class LateBound:
     wrap_public_functions: Callable[[], None]
     """Install wrappers on all functions that classes can override. This happens once."""
 
+    __slots__ = tuple(__annotations__)
+
     def __init__(self) -> None:
         for name in self.__slots__:
             object.__setattr__(self, name, Unfilled(name))
-        for name in ("forward_tangent", "text_within_transforms"):
-            object.__setattr__(self, name, Absent(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a field.
@@ -101,22 +88,15 @@ class Unfilled:
         self.name = name
 
     def __call__(self, *args: Any, **names: Any) -> Any:
-        """Import the module, which sets the field, and call the new value."""
+        """Import the module, which sets the field, and call the new value. Without a module, return None."""
+        if self.name not in MODULES:
+            return None
         module = f"{PACKAGE}.{MODULES[self.name]}"
         import_late(module)
         function = getattr(LATE, self.name)
         if isinstance(function, Unfilled):
             raise RuntimeError(f"{module} does not fill the late-bound {self.name!r}")
         return function(*args, **names)
-
-
-class Absent(Unfilled):
-    """The value of a field that has no effect until the higher layer is imported."""
-
-    __slots__ = ()
-
-    def __call__(self, *args: Any, **names: Any) -> None:
-        """Return None for every tensor."""
 
 
 LATE = LateBound()

@@ -29,22 +29,26 @@ the tables of those hooks.
 NOTES, TABLES_SHOWN = -1, -2
 
 
-class Beginning:
-    """The sequence number at which the recording of module calls began, or None."""
+class Recording:
+    """The sequence number at which the recording of module calls began, or None, and whether several threads may record.
 
-    __slots__ = ("number",)
+    If several threads record at once, two numbers cannot identify the nodes of a call.
+    """
+
+    __slots__ = ("began", "several_threads")
 
     def __init__(self) -> None:
-        self.number: int | None = None
+        self.began: int | None = None
+        self.several_threads = False
 
 
-beginning = Beginning()
+recording = Recording()
 
 
 def note_calls() -> None:
     """Record the calls of modules from now on."""
-    if beginning.number is None:
-        beginning.number = next(sequence_numbers)
+    if recording.began is None:
+        recording.began = next(sequence_numbers)
         watchers[NOTES] = True
 
 
@@ -69,17 +73,6 @@ def mentions(code: CodeType, name: str) -> bool:
 InThread = tuple[int, tuple[int, ...]]
 """The thread in which a module was called, and the numbers of the nodes of its results."""
 
-
-class Threads:
-    """Whether several threads may record at once. If they do, two numbers cannot identify the nodes of a call."""
-
-    __slots__ = ("several",)
-
-    def __init__(self) -> None:
-        self.several = False
-
-
-threads = Threads()
 
 MAIN_THREAD = main_thread().ident
 

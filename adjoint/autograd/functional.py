@@ -47,7 +47,7 @@ def vjp(
         many, given = _tensors(inputs, "inputs", "vjp")
         given = _prepared(given, create_graph)
         outputs_many, outputs = _outputs_of(func, given, "vjp", strict)
-        vector = _vector_for_outputs(v, outputs, outputs_many)
+        vector = _vector(v, outputs, outputs_many, "vjp", "the user-provided function returns")
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _grad(outputs, given, vector, create_graph)
         product = _filled(found, given, strict, create_graph, "back")
@@ -70,7 +70,7 @@ def jvp(
     with enable_grad():
         many, given = _tensors(inputs, "inputs", "jvp")
         given = _prepared(given, create_graph)
-        vector = _vector_for_inputs(v, given, many, "jvp")
+        vector = _vector(v, given, many, "jvp", "the input to the user-provided function is")
         outputs_many, outputs = _outputs_of(func, given, "jvp", strict)
     product = _pushed(outputs, given, vector, strict, create_graph, ("back", "back_trick"))
     return _returned(outputs, outputs_many, create_graph), _returned(product, outputs_many, create_graph)
@@ -268,7 +268,7 @@ def vhp(
     with enable_grad():
         many, given = _tensors(inputs, "inputs", "vhp")
         given = _prepared(given, create_graph)
-        vector = _vector_for_inputs(v, given, many, "vhp")
+        vector = _vector(v, given, many, "vhp", "the input to the user-provided function is")
         output, first = _first_derivative(func, given, "vhp", strict)
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _grad(first, given, vector, create_graph)
@@ -290,7 +290,7 @@ def hvp(
     with enable_grad():
         many, given = _tensors(inputs, "inputs", "hvp")
         given = _prepared(given, create_graph)
-        vector = _vector_for_inputs(v, given, many, "hvp")
+        vector = _vector(v, given, many, "hvp", "the input to the user-provided function is")
         output, first = _first_derivative(func, given, "hvp", strict)
     product = _pushed(first, given, vector, strict, create_graph, ("double_back", "double_back_trick"))
     return _returned((output,), False, create_graph), _returned(product, many, create_graph)
@@ -382,25 +382,13 @@ def _check_jacobian(found: tuple[Tensor, ...]) -> None:
             )
 
 
-def _vector_for_outputs(v: Any, outputs: tuple[Tensor, ...], many: bool) -> tuple[Tensor, ...]:
-    if v is None:
-        if len(outputs) != 1 or outputs[0].numel() != 1:
-            raise RuntimeError(
-                "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
-            )
-        return (ones_like(outputs[0]),)
-    return _checked_vector(v, outputs, many, "vjp")
-
-
-def _vector_for_inputs(v: Any, inputs: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
-    if v is None:
-        if len(inputs) != 1 or inputs[0].numel() != 1:
-            raise RuntimeError(
-                "The vector v can only be None if the input to the user-provided function is a single Tensor with a single "
-                "element."
-            )
-        return (ones_like(inputs[0]),)
-    return _checked_vector(v, inputs, many, name)
+def _vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str, what: str) -> tuple[Tensor, ...]:
+    """Return the vector of a product, which may be omitted if `others`, called `what`, have a single element."""
+    if v is not None:
+        return _checked_vector(v, others, many, name)
+    if len(others) != 1 or others[0].numel() != 1:
+        raise RuntimeError(f"The vector v can only be None if {what} a single Tensor with a single element.")
+    return (ones_like(others[0]),)
 
 
 def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:

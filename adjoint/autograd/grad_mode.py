@@ -108,16 +108,10 @@ class _Mode(Decorating):
     prev: bool = False
 
 
-class no_grad(_Mode):
-    """Do not record operations. Results do not require grad.
+class _Recording(_Mode):
+    """A mode in which operations are recorded, or not."""
 
-    >>> import adjoint as torch
-    >>> x = torch.ones(2, requires_grad=True)
-    >>> with torch.no_grad():
-    ...     y = x * 2
-    >>> y.requires_grad
-    False
-    """
+    enabled: bool
 
     def __new__(cls, function: Any = None) -> Any:
         """Create a context manager, or decorate the function that is given in place of arguments."""
@@ -130,24 +124,28 @@ class no_grad(_Mode):
 
     def __enter__(self) -> None:
         self.prev = modes.STATE.grad_enabled
-        if self.prev:
-            modes.set_grad(False)
+        if self.prev is not self.enabled:
+            modes.set_grad(self.enabled)
 
 
-class enable_grad(_Mode):
+class no_grad(_Recording):
+    """Do not record operations. Results do not require grad.
+
+    >>> import adjoint as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    enabled = False
+
+
+class enable_grad(_Recording):
     """Record operations, even inside `no_grad`."""
 
-    def __new__(cls, function: Any = None) -> Any:
-        """Create a context manager, or decorate the function that is given in place of arguments."""
-        instance = object.__new__(cls)
-        return instance if function is None else instance(function)
-
-    def __init__(self, function: Any = None) -> None:
-        self.prev = False
-
-    def __enter__(self) -> None:
-        self.prev = modes.STATE.grad_enabled
-        modes.set_grad(True)
+    enabled = True
 
 
 class set_grad_enabled(_Mode, SwitchesAtOnce):

@@ -204,12 +204,6 @@ def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
     return () if modes.ANOMALY.enabled or STATE.recorder is not None else plain
 
 
-def leaves_of(roots: list[Any], order: list[Node]) -> list[Tensor]:
-    """Return the leaves at the ends of the edges of `roots`, and of the nodes that `discover` has found from there."""
-    edges = [edge for several in (roots, *(node._edges for node in order)) for edge in several]
-    return list({id(edge): edge for edge in edges if edge is not None and type(edge) is not tuple}.values())
-
-
 def all_are_needed(order: list[Node], uses: dict[int, int], capture: Capture) -> bool:
     """Return whether every leaf is requested and every node leads to a leaf."""
     if capture.outputs or not uses.keys() <= set(map(id, capture.leaves)):

@@ -50,7 +50,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Remo
             edge = edge_of(self) if self._base is None else history(self)
             extra.hooks = HookDict()
             if type(edge) is tuple:
-                own_hooks(edge[0]).add_tensor(edge[1], extra.hooks)
+                own_hooks(edge[0]).tensor.setdefault(edge[1], []).append(extra.hooks)
         return extra.hooks.register(hook)
     except Exception as error:
         shorten(error)

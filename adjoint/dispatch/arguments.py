@@ -17,13 +17,12 @@ from .._runtime.tracebacks import variables_in
 from ..tensor import Tensor
 from .calls import call_of, words_for
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
+from .parameter_source import NUMPY_NAMES
 from .signatures import FORMS, TYPE_WORDS, forms_of, type_name
+from .source import public_name
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 """The default of parameters that are required."""
-
-ALIASES = {"x": "self", "a": "self", "x1": "self", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
-"""NumPy's names for parameters."""
 
 _NO_INTEGERS = (bool, numpy.bool_, numpy.ndarray, tuple)
 """Types that PyTorch does not accept as integers, although Python's `operator.index` may accept them."""
@@ -38,7 +37,7 @@ def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({}))
         values = list(args)
         for name, value in names.items():
             if value is not MISSING:
-                values[op.names.index(ALIASES[name])] = value
+                values[[*map(public_name, op.names)].index(NUMPY_NAMES[name])] = value
     for value in values:
         if value is MISSING:
             raise missing_arguments(op, values)
@@ -122,7 +121,7 @@ def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
     if op.overloaded and position == len(op.tensors):
         raise invalid_arguments(op.function_name, *values[: position + 1])
     call = call_of(op.function_name)
-    given_as = next((alias for alias in call.named if ALIASES.get(alias) == name), name)
+    given_as = next((other for other in call.named if NUMPY_NAMES.get(other) == public_name(name)), name)
     where = "" if name in op.keyword_only else call.where(given_as, position, values)
     raise wrong_type(call.name, name, where, kind, value)
 

@@ -11,8 +11,7 @@ from typing import Any
 from .._runtime.tracebacks import shorten
 from .arguments import MISSING, invalid_arguments
 from .lazy_stubs import repeated
-
-_TRANSLATED = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+from .parameter_source import NUMPY_NAMES
 
 
 def takes_dim(function: Callable[..., Any]) -> bool:
@@ -27,9 +26,9 @@ def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def translating(*args: Any, **keywords: Any) -> Any:
         try:
-            if not keywords or _TRANSLATED.keys().isdisjoint(keywords):
+            if not keywords or NUMPY_NAMES.keys().isdisjoint(keywords):
                 return function(*args, **keywords)
-            return function(*args, **{_TRANSLATED.get(name, name): value for name, value in keywords.items()})
+            return function(*args, **{NUMPY_NAMES.get(name, name): value for name, value in keywords.items()})
         except Exception as error:  # noqa: BLE001  (raised again)
             try:
                 return repeated(error, function.__name__, sys._getframe())
@@ -44,12 +43,12 @@ def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args:
     """Call `function` again, with NumPy's parameter names (`axis`, `keepdims`, `x`) translated."""
     given: dict[str, Any] = {}
     for name, value in names.items():
-        if name not in _TRANSLATED:
+        if name not in NUMPY_NAMES:
             present = list(itertools.takewhile(lambda value: value is not MISSING, args))
             if len(present) == len(args):
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
             raise invalid_arguments(function.__name__, *present, **names)
-        given[_TRANSLATED[name]] = value
+        given[NUMPY_NAMES[name]] = value
     code = getattr(function, "__wrapped__", function).__code__
     parameters = code.co_varnames[: code.co_argcount]
     positional = {

@@ -7,8 +7,8 @@ from typing import Any
 from .declaration import Operator
 from .source import public_name
 
-NUMPY_NAMES = {"input": ("x", "a", "x1"), "other": ("x2",), "dim": ("axis",), "keepdim": ("keepdims",)}
-"""NumPy's names for parameters, which the slow path translates."""
+NUMPY_NAMES = {"x": "input", "a": "input", "x1": "input", "x2": "other", "axis": "dim", "keepdims": "keepdim"}
+"""The public names of parameters, by NumPy's names for them."""
 
 
 def signature(op: Operator, defaults: dict[str, Any]) -> str:
@@ -36,7 +36,8 @@ def signature(op: Operator, defaults: dict[str, Any]) -> str:
 def numpy_names(op: Operator) -> list[str]:
     """Return the alternative names that this operator's parameters accept."""
     names = {public_name(name) for name in op.names}
-    return [other for name in op.names for other in NUMPY_NAMES.get(public_name(name), ()) if other not in names]
+    meant = [[other for other, own in NUMPY_NAMES.items() if own == public_name(name)] for name in op.names]
+    return [other for others in meant for other in others if other not in names]
 
 
 def variant_signature(op: Operator, defaults: dict[str, Any], variant: str) -> str:

@@ -129,9 +129,6 @@ class TorchFunctionWrapper:
         return self._signature
 
 
-_NUMPY_NAMES = {name for names in NUMPY_NAMES.values() for name in names}
-
-
 def signature_of(function: Any) -> inspect.Signature:
     """Return the signature of a function, even before its code has been generated."""
     stub = stub_of(function)
@@ -139,7 +136,7 @@ def signature_of(function: Any) -> inspect.Signature:
     kept = []
     for parameter in whole.parameters.values():
         name, kind = parameter.name, parameter.kind
-        if kind is parameter.VAR_KEYWORD or (kind is parameter.KEYWORD_ONLY and name in _NUMPY_NAMES):
+        if kind is parameter.VAR_KEYWORD or (kind is parameter.KEYWORD_ONLY and name in NUMPY_NAMES):
             continue
         required = parameter.default is MISSING and kind is parameter.POSITIONAL_OR_KEYWORD
         kept.append(parameter.replace(default=parameter.empty) if required else parameter)

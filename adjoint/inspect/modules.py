@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._runtime.sequence import MAIN_THREAD, beginning, module_calls
+from .._runtime.sequence import MAIN_THREAD, module_calls, recording
 from .._runtime.tracebacks import warn
 from .names import Names, is_module
 
@@ -106,7 +106,7 @@ def warn_of_calls_before_notes(numbers: Sequence[int], leaves: Iterable[Any]) ->
 
     `numbers` are the numbers of these nodes.
     """
-    if beginning.number is None or not numbers or min(numbers) > beginning.number:
+    if recording.began is None or not numbers or min(numbers) > recording.began:
         return
     if any(getattr(leaf, "_is_param", False) for leaf in leaves):
         warn(

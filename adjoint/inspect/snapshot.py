@@ -13,7 +13,6 @@ import numpy
 from .._runtime.uninterrupted import uninterrupted
 from ..autograd.engine import discover
 from ..autograd.gradient_edge import GradientEdge, recorded_edge
-from ..autograd.graph_task import leaves_of
 from ..dtypes import from_numpy
 from ..kernels.memory.storage import owner
 from ..kernels.runtime.floating import unwarned
@@ -120,7 +119,8 @@ class Walk:
         """Fill `picture`. With `values`, missing values are computed again."""
         edges = [recorded_edge(root) if isinstance(root, GradientEdge) else edge_of(root) for root in self.roots]
         latest_first, _ = discover(edges)
-        leaves = leaves_of(edges, latest_first)
+        ends = [edge for each in (edges, *(node._edges for node in latest_first)) for edge in each]
+        leaves = [*{id(edge): edge for edge in ends if isinstance(edge, Tensor)}.values()]
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
         numbers = [node._sequence for node in self.order]
         calls = calls_of({node._sequence: [each._sequence for each in _following(node)] for node in self.order})

@@ -205,19 +205,19 @@ def note_cut(name: str, reason: str, sources: list[Tensor], outputs: list[Tensor
             _add(CUTS_TO, leaf, cut)
 
 
-def leaves_of(edges: list[Any]) -> list[Tensor]:
-    """Return the leaves that `edges` lead to. In a very large graph the search stops early."""
-    leaves: dict[Tensor, None] = {}
+def leaves_of(edges: list[Any], most: float = LARGEST_SEARCH) -> list[Tensor]:
+    """Return the leaves that `edges` lead to. After `most` nodes the search stops."""
+    leaves: dict[int, Tensor] = {}
     seen: set[Any] = set()
     stack = list(edges)
-    while stack and len(seen) < LARGEST_SEARCH:
+    while stack and len(seen) < most:
         edge = stack.pop()
-        if isinstance(edge, Tensor):
-            leaves[edge] = None
+        if edge is not None and type(edge) is not tuple:
+            leaves[id(edge)] = edge
         elif edge is not None and edge[0] not in seen:
             seen.add(edge[0])
             stack.extend(edge[0]._edges)
-    return list(leaves)
+    return list(leaves.values())
 
 
 def _reason(outputs: list[Tensor]) -> str:

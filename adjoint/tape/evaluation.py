@@ -6,6 +6,7 @@ narrow, lazily conjugated or on `meta`. The formulas then run on tensors, so tha
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from ..kernels.runtime.lazy_conj import LazyConjNeg
@@ -13,8 +14,7 @@ from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.narrow_array import Narrow
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tensor import Tensor, as_array, wrap
-from . import modes
-from .modes import STATE
+from .modes import STATE, switched
 from .torch_function import WRAPPERS, DisableTorchFunction
 
 STAND_INS = frozenset((SparseArray, Narrow, LazyConjNeg, Meta))
@@ -35,17 +35,13 @@ def evaluated(node: Any, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any
 
 def on_tensors(node: Any, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
     """Run unrecorded formulas on tensors made from arrays, and return their results as arrays."""
-    before = STATE.grad_enabled
-    modes.set_grad(False)
-    try:
+    with switched(grad_enabled=False):
         given = (
             [None if item is None else wrap(as_array(item)) for item in grad]
             if type(grad) is list
             else wrap(as_array(grad))
         )
         results = recorded(node, given, retain_graph, edges)
-    finally:
-        modes.set_grad(before)
     return tuple([result._array if isinstance(result, Tensor) else result for result in results])
 
 
@@ -53,21 +49,13 @@ def recorded(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
     """Run `node.backward_recorded(grad, retain_graph, edges)` without overrides, except in custom functions."""
     if node.runs_undefined:  # only custom functions have `runs_undefined`
         return node.backward_recorded(grad, retain_graph, edges)
-    if not node.takes_stand_ins and is_sparse(grad):
-        before, STATE.dense_if_refused = STATE.dense_if_refused, True
-        try:
-            return formulas(node, grad, retain_graph, edges)
-        finally:
-            STATE.dense_if_refused = before
-    return formulas(node, grad, retain_graph, edges)
-
-
-def formulas(node: Any, grad: Any, retain_graph: bool, edges: Any) -> Any:
-    """Run the recorded formulas of a node of an operator."""
-    if not WRAPPERS.open:
-        return node.backward_recorded(grad, retain_graph, edges)
-    with DisableTorchFunction():
-        return node.backward_recorded(grad, retain_graph, edges)
+    before = STATE.dense_if_refused
+    STATE.dense_if_refused = before or (not node.takes_stand_ins and is_sparse(grad))
+    try:
+        with DisableTorchFunction() if WRAPPERS.open else nullcontext():
+            return node.backward_recorded(grad, retain_graph, edges)
+    finally:
+        STATE.dense_if_refused = before
 
 
 def is_sparse(grad: Any) -> bool:

@@ -92,7 +92,7 @@ class NodeHooks:
         self.tensor: dict[int, list[HookDict]] = {}
         self.retained: dict[int, weakref.ref[Any]] = {}
         self.pre: HookDict | None = None
-        self.post: list[HookDict] = []
+        self.post: list[dict[int, Any]] = []
         self.own_post: HookDict | None = None
         self.tangents: dict[str, Tangents] = {}
         self.of_view: weakref.ref[Any] | None = None
@@ -106,11 +106,3 @@ class NodeHooks:
             self.own_post = HookDict()
             self.post.insert(0, self.own_post)
         return self.own_post.register(hook)
-
-    def add_dict(self, hooks: Any) -> None:
-        """Also run the post-hooks in the dictionary `hooks`. The owner of the dictionary may change it later."""
-        self.post.append(hooks)
-
-    def add_tensor(self, output_nr: int, hooks: HookDict) -> None:
-        """Also run the hooks of a tensor that is output number `output_nr`."""
-        self.tensor.setdefault(output_nr, []).append(hooks)

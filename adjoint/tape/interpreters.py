@@ -42,10 +42,17 @@ class Interpreter(Handler):
     """The base class of interpreters.
 
     `outside`: the previous stack of the thread that entered this interpreter. `is_mode`: whether it overrides all
-    operators for the user, regardless of their arguments.
+    operators for the user, regardless of their arguments. `process(call)`: apply the operator. This interpreter wraps some
+    of the arguments, and no inner interpreter wraps any. `process_inplace(operator, args)`: apply the in-place variant.
+    `process_inplace_view(operator, args)`: apply an operator that turns its first argument into another view.
+    `apply_function(function, args)`: apply a custom `Function`, like `function.apply`.
     """
 
     outside: tuple[Interpreter, ...] | None
+    process: Callable[[Any], Any]
+    process_inplace: Callable[[Any, tuple[Any, ...]], Tensor]
+    process_inplace_view: Callable[[Any, tuple[Any, ...]], Tensor]
+    apply_function: Callable[[Any, tuple[Any, ...]], Any]
     is_mode = False
 
     @uninterrupted
@@ -79,22 +86,6 @@ class Interpreter(Handler):
             return self.process(call)
         with modes.switched(transforms=()):  # the change has been checked as a whole
             return (self.process_inplace if call.way == "_" else self.process_inplace_view)(call.op, call.given)
-
-    def process(self, call: Any) -> Any:
-        """Apply the operator. This interpreter wraps some of the arguments. No inner interpreter wraps any."""
-        raise NotImplementedError
-
-    def process_inplace(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
-        """Apply the in-place variant of `operator`."""
-        raise NotImplementedError
-
-    def process_inplace_view(self, operator: Any, args: tuple[Any, ...]) -> Tensor:
-        """Apply an operator that turns its first argument into another view."""
-        raise NotImplementedError
-
-    def apply_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Apply a custom `Function`, like `function.apply`."""
-        raise NotImplementedError
 
 
 class Transform:

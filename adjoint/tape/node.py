@@ -18,7 +18,7 @@ from .._runtime.sequence import sequence_numbers
 from ..tensor import Tensor
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle
-from .modes import ANOMALY, FLAGS
+from .modes import ANOMALY, FLAGS, STATE
 from .node_interface import NodeInterface
 
 FREED_MESSAGE = (
@@ -81,7 +81,7 @@ class Node(NodeInterface):
         return functions
 
     def _register_hook_dict(self, hooks: dict[int, Any]) -> None:
-        own_hooks(self).add_dict(hooks)
+        own_hooks(self).post.append(hooks)  # the owner of the dictionary may change it later
 
     def register_hook(self, hook: Any) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after this node has run. A returned tuple replaces `grad_inputs`."""
@@ -216,7 +216,12 @@ def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
 
 def note_node(node: Node) -> None:
     """Store the stack of the user's calls with a node, and with the ends of the graph that it leads to."""
-    origin.note_node(node)
+    import traceback
+
+    node.metadata["traceback_"] = traceback.format_stack(origin.user_frame(1))
+    task = STATE.task
+    if task is not None and task.node is not None:
+        node.metadata["parent_"] = task.node
     for end, _ in node.next_functions:
         if isinstance(end, AccumulateGrad) and "traceback_" not in end.metadata:
             end.metadata["traceback_"] = node.metadata["traceback_"]

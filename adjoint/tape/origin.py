@@ -79,13 +79,3 @@ def describe(code: CodeType | None, lasti: int) -> str:
     text = f'File "{code.co_filename}", line {line}, in {code.co_name}'
     source = linecache.getline(code.co_filename, line or 0).strip()
     return f"{text}\n    {source}" if source else text
-
-
-def note_node(node: Any) -> None:
-    """Store in the new `node` the traceback of its call, and the node whose backward created it."""
-    import traceback
-
-    node.metadata["traceback_"] = traceback.format_stack(user_frame(2))
-    task = STATE.task
-    if task is not None and task.node is not None:
-        node.metadata["parent_"] = task.node

@@ -39,17 +39,25 @@ class DisableTorchDispatch:
         STATE.asks_dispatching = self.before
 
 
+def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:
+    """Return the first argument of each class that is `wanted`. Subclasses come first, otherwise from left to right."""
+    found: list[Any] = []
+    kinds: list[type] = []
+    for value in arguments:
+        kind = type(value)
+        if kind in kinds or not wanted(value):
+            continue
+        place = next((index for index, other in enumerate(kinds) if issubclass(kind, other)), len(kinds))
+        found.insert(place, value)
+        kinds.insert(place, kind)
+    return found
+
+
 def dispatching_types(args: Iterable[Any]) -> tuple[type, ...]:
     """Return the classes among the tensors of a call that define `__torch_dispatch__`, without repetition, subclasses first."""
     if not STATE.asks_dispatching:
         return ()
-    found: list[type] = []
-    for tensor in tensors_in(args):
-        kind = type(tensor)
-        if kind in DISPATCHING and kind not in found:
-            place = next((index for index, other in enumerate(found) if issubclass(kind, other)), len(found))
-            found.insert(place, kind)
-    return tuple(found)
+    return tuple(map(type, among(tensors_in(args), lambda tensor: type(tensor) in DISPATCHING)))
 
 
 def ask(mode: Any, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from ..device import Size, device
 from ..dtypes import dtype
 from ..tensor import Tensor
 from .modes import STATE
-from .torch_dispatch import disabled_torch_dispatch_impl
+from .torch_dispatch import among, disabled_torch_dispatch_impl
 
 ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, EllipsisType, numpy.ndarray, dtype, device}
 """The most common types of arguments. None of them overrides calls."""
@@ -91,20 +91,6 @@ def has_override(value: Any) -> bool:
 def is_tensor_like(value: Any) -> bool:
     """Return whether `value` is a tensor or has a `__torch_function__`."""
     return type(value) is Tensor or hasattr(value, "__torch_function__")
-
-
-def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:
-    """Return the first argument of each class that is `wanted`. Subclasses come first, otherwise from left to right."""
-    found: list[Any] = []
-    kinds: list[type] = []
-    for value in arguments:
-        kind = type(value)
-        if kind in kinds or not wanted(value):
-            continue
-        place = next((index for index, other in enumerate(kinds) if issubclass(kind, other)), len(kinds))
-        found.insert(place, value)
-        kinds.insert(place, kind)
-    return found
 
 
 def overloaded(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:

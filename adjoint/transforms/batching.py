@@ -31,29 +31,19 @@ Rule: TypeAlias = Callable[..., Any]
 
 
 class Batch:
-    """The batch of a `vmap`, as rules see it."""
+    """The batch of a `vmap`, as rules see it.
+
+    `has(value)`: whether it is a tensor with the batch dimension. `first(tensor)`: the tensor with the batch dimension at
+    the front, or without this dimension the tensor itself. `in_front(args)`: `first` of each argument. `at(value, index)`:
+    the argument for one batch element. `random()`: "same" or "different", whether all elements get the same random numbers.
+    """
 
     size: int
-
-    def has(self, value: Any) -> bool:
-        """Return whether `value` is a tensor with the batch dimension."""
-        raise NotImplementedError
-
-    def first(self, tensor: Any) -> Any:
-        """Move the batch dimension of a tensor to the front. A tensor without this dimension is returned unchanged."""
-        raise NotImplementedError
-
-    def in_front(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Apply `first` to each argument."""
-        raise NotImplementedError
-
-    def at(self, value: Any, index: int) -> Any:
-        """Return the argument for one batch element."""
-        raise NotImplementedError
-
-    def random(self) -> str:
-        """`"same"` or `"different"`: whether all batch elements get the same random numbers."""
-        raise NotImplementedError
+    has: Callable[[Any], bool]
+    first: Callable[[Any], Any]
+    in_front: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    at: Callable[[Any, int], Any]
+    random: Callable[[], str]
 
     def expanded(self, tensor: Any) -> Any:
         """Move the batch dimension to the front. Expand a tensor without this dimension along a new dimension."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -18,12 +19,11 @@ from .._runtime.tracebacks import ending_at_caller
 from .._runtime.uninterrupted import uninterrupted
 from ..aten.torch_dispatch import zeros_like
 from ..autograd.backward import grad as gradients
-from ..autograd.engine import discover
-from ..autograd.graph_task import leaves_of
 from ..autograd.mutation import copies_of_overwritten
 from ..dispatch.decorators import tensors as operators
 from ..tape import modes
 from ..tape.aliases import detached
+from ..tape.anomaly import leaves_of
 from ..tape.edges import edge_of
 from ..tape.interpreters import Transform, is_recorded, lower
 from ..tape.node import NOWHERE
@@ -113,7 +113,7 @@ class Reverse(Transform):
         """
         own = {id(edge_of(tensor)) for tensor in self.inputs}
         roots = [edge_of(output) for output in outputs]
-        leaves = leaves_of(roots, discover(roots)[0])
+        leaves = leaves_of(roots, inf)
         return any(id(leaf) not in own and not (_has_ended(leaf) or self.has_created(leaf)) for leaf in leaves)
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:

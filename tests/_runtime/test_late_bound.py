@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import adjoint as torch
-from adjoint._runtime.late_bound import LATE, MODULES, Absent, LateBound, Unfilled
+from adjoint._runtime.late_bound import LATE, MODULES, LateBound, Unfilled
 from adjoint.dispatch.registry import HOOKS, OTHER_METHODS
 
 ABSENT_UNTIL_IMPORTED = {"forward_tangent", "text_within_transforms"}
@@ -134,6 +134,6 @@ def test_there_are_no_other_fields():
 @pytest.mark.parametrize("name", sorted(ABSENT_UNTIL_IMPORTED))
 def test_names_do_not_exist_before_the_import(name):
     record = LateBound()
-    assert type(getattr(record, name)) is Absent and getattr(record, name)(torch.ones(2)) is None
+    assert type(getattr(record, name)) is Unfilled and getattr(record, name)(torch.ones(2)) is None
     setattr(record, name, len)
     assert getattr(record, name) is len

@@ -24,15 +24,11 @@ from .promote import chooses_by_dtype, no_floats, promotes
 
 
 class Place(Step):
-    """Refuse operands, or an `out`, on the wrong device."""
+    """Refuse operands, or an `out`, on the wrong device. Straight-line code accepts no such operands, and `WriteOut` checks."""
 
     def run(self, call: Call) -> None:
         """Let the class of arrays check the arrays."""
         self.plan.arrays.check(self.plan, call)
-
-    def lines(self, leave: str) -> list[str]:
-        """Return no lines, because straight-line code accepts arrays with elements, and `WriteOut` checks `out`."""
-        return []
 
     def __str__(self) -> str:
         return f"check      {'out' if self.plan.way == OUT else 'devices'}"

@@ -20,32 +20,24 @@ from .record_lines import RECORDING, edge_lines, frame_lines, input_lines, node_
 
 
 class Target(Step):
-    """Refuse to change a tensor that must not be changed."""
+    """Refuse to change a tensor that must not be changed. Straight-line code accepts no such tensors."""
 
     def run(self, call: Call) -> None:
         """Find the edges of the arguments, because some refusals depend on them."""
         check_change(self.op, call)
-
-    def lines(self, leave: str) -> list[str]:
-        """Return no lines, because straight-line code accepts no such tensors."""
-        return []
 
     def __str__(self) -> str:
         return "check      that self may be changed"
 
 
 class Decide(Step):
-    """Compute in the dtype of `out`."""
+    """Compute in the dtype of `out`. The lines of `WriteOut` accept only an equal dtype."""
 
     def run(self, call: Call) -> None:
         """Set the argument `dtype` to this dtype."""
         if isinstance(call.out, Tensor):
             call.given = in_dtype_of(self.op, call.given, call.out)
             call.args = list(call.given)
-
-    def lines(self, leave: str) -> list[str]:
-        """Return no lines, because the lines of `WriteOut` accept an equal dtype."""
-        return []
 
     def __str__(self) -> str:
         return "decide     by out on the dtype"

@@ -16,8 +16,8 @@ from ..._runtime.sequence import (
     TABLES_SHOWN,
     in_thread,
     module_calls,
+    recording,
     sequence_numbers,
-    threads,
     watchers,
 )
 from ..._runtime.tracebacks import warn
@@ -130,7 +130,7 @@ def called_as_it_is(module: Registered, args: tuple[Any, ...], kwargs: dict[str,
     if NOTES not in watchers:
         return call_with_hooks(module, args, kwargs)
     if get_ident() != MAIN_THREAD:
-        threads.several = True
+        recording.several_threads = True
     first = next(sequence_numbers)
     if has_hooks(module):
         result = call_with_hooks(module, args, kwargs)
@@ -138,7 +138,9 @@ def called_as_it_is(module: Registered, args: tuple[Any, ...], kwargs: dict[str,
         result = module.forward(*args, **kwargs)
     last = next(sequence_numbers)
     if last - first > 1:
-        note_call((ref(module), type(module).__name__, first, last, in_thread(result) if threads.several else None))
+        note_call(
+            (ref(module), type(module).__name__, first, last, in_thread(result) if recording.several_threads else None)
+        )
     return result
 
 
