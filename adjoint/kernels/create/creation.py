@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -209,11 +210,20 @@ def triu_indices(row: int, col: int, offset: int) -> Array:
 
 
 def _indices(compare: numpy.ufunc, row: int, col: int, offset: int) -> Array:
+    if row * col < MOVED:
+        return _kept_indices(compare, row, col, offset).copy()
+    return _found_indices(compare, row, col, offset)
+
+
+def _found_indices(compare: numpy.ufunc, row: int, col: int, offset: int) -> Array:
     """Return the rows and columns of the elements for which `compare(row + offset, column)` is true."""
     (places,) = compare.outer(numpy.arange(offset, row + offset), numpy.arange(col)).ravel().nonzero()
     result = numpy.empty((2, places.size), numpy.int64)
     numpy.divmod(places, max(col, 1), out=(result[0], result[1]))
     return result
+
+
+_kept_indices = functools.lru_cache(32)(_found_indices)
 
 
 # --- complex numbers ------------------------------------------------------------------------------------------

@@ -203,16 +203,11 @@ def _trunc_divide_of_floats(self: Array, other: Array) -> Any:
     return xp.trunc(self / other)
 
 
-@by_expression(_trunc_divide_of_floats)
-@in_float32
-def trunc_divide(self: Array, other: Array) -> Array:
+def trunc_divide(self: Array, other: Array) -> Any:
     """Return the quotient rounded towards zero."""
     kind = self.dtype.kind if self.dtype is other.dtype else numpy.result_type(self, other).kind
-    if kind in "bc":
-        raise refuse("div_trunc_cpu", self)
     if kind not in "iu":
-        quotient = numpy.asarray(numpy.true_divide(self, other))
-        return numpy.trunc(quotient, quotient)
+        return _trunc_divide_of_floats.general(self, other)
     result = _divided(self, other, _trunc_divide_of_integers)
     if result is not NotImplemented:
         return result
@@ -250,7 +245,7 @@ def _remainder(self: Array, other: Array) -> Any:
     return xp.where((left != 0) & ((other < 0) ^ (left < 0)), left + other, left)
 
 
-@by_expression(_remainder)
+@by_expression(_remainder, small=_remainder.general)
 @in_float32
 def remainder(self: Array, other: Array) -> Array:
     """Return the remainder of the division that rounds down.

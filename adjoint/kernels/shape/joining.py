@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -253,7 +253,11 @@ def flip(self: Array, dims: tuple[int, ...]) -> Array:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
     if not self.ndim:
         return self.copy()
-    return _copied(self[tuple([slice(None, None, -1 if dim in wrapped else 1) for dim in range(self.ndim)])], self)
+    return _copied(_reversed(self, wrapped), self)
+
+
+def _reversed(self: Array, dims: Sequence[int]) -> Array:
+    return self[tuple([slice(None, None, -1 if dim in dims else 1) for dim in range(self.ndim)])]
 
 
 def _is_small_row_major(array: Array) -> bool:
@@ -280,7 +284,10 @@ def rot90(self: Array, k: int, dims: tuple[int, ...]) -> Array:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     if k % 4 == 0:
         return self.copy()
-    turned = numpy.rot90(self, k, (normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim)))
+    first, second = normalize_dim(dims[0], self.ndim), normalize_dim(dims[1], self.ndim)
+    turned = _reversed(self, ((second,), (first, second), (first,))[k % 4 - 1])
+    if k % 2:
+        turned = turned.swapaxes(first, second)
     result = numpy.empty_like(turned, order="K")
     copy_elements(result, turned)
     return result
@@ -359,25 +366,29 @@ def front_of_zeros(self: Array, shape: tuple[int, ...]) -> Array:
 
 def tril(self: Array, diagonal: int) -> Array:
     """Return the lower triangle of the last two dimensions."""
-    _require_matrices("tril", self)
-    return _triangle(self, operator.index(diagonal), False)
+    return _triangle(self, diagonal, False)
 
 
 def triu(self: Array, diagonal: int) -> Array:
     """Return the upper triangle of the last two dimensions."""
-    _require_matrices("triu", self)
-    return _triangle(self, operator.index(diagonal), True)
+    return _triangle(self, diagonal, True)
 
 
 def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
+    if x.ndim < 2:
+        raise RuntimeError(f"{'triu' if upper else 'tril'}: input tensor must have at least 2 dimensions")
+    diagonal = operator.index(diagonal)
     rows, columns = x.shape[-2:]
-    word = numpy.dtype(f"i{min(x.itemsize, 8)}")
-    if x.size >= LARGE and rows + columns <= numpy.iinfo(word).max and x.itemsize <= 8:
-        places = numpy.arange(rows, dtype=word)[:, None], numpy.arange(columns, dtype=word)
-        edge = min(max(diagonal, -rows), columns)
-        return row_major(_zero_apart(row_major(x).view(word), *places, edge, upper).view(x.dtype))
+    if x.size >= LARGE and x.itemsize <= 8:
+        word = numpy.dtype(f"i{x.itemsize}")
+        if rows + columns <= numpy.iinfo(word).max:
+            places = numpy.arange(rows, dtype=word)[:, None], numpy.arange(columns, dtype=word)
+            edge = min(max(diagonal, -rows), columns)
+            return row_major(_zero_apart(row_major(x).view(word), *places, edge, upper).view(x.dtype))
     apart = (_kept_apart if rows * columns < MOVED else _apart)(rows, columns, diagonal, upper)
-    return row_major(numpy.where(apart, ZERO[x.dtype], x))
+    result = x.copy()
+    numpy.copyto(result, ZERO[x.dtype], where=apart)
+    return result
 
 
 @pointwise("triangle", "i")
@@ -393,11 +404,6 @@ def _apart(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
 
 
 _kept_apart = functools.lru_cache(32)(_apart)
-
-
-def _require_matrices(name: str, array: Array) -> None:
-    if array.ndim < 2:
-        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
 
 def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
