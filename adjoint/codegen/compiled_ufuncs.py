@@ -91,7 +91,8 @@ class LargeUfunc:
         first = operands[0]
         if type(first) is ndarray or lazy_bits_of(first):
             last = first if self.with_number else operands[-1]
-            size = first.size if last.shape == first.shape or not last.ndim else numpy.broadcast(*operands).size
+            fits = last.shape == first.shape[first.ndim - last.ndim :]
+            size = first.size if fits else numpy.broadcast(*operands).size
             if self._is_large_enough(size, first.dtype):
                 result = self._compute(operands, out)
                 if result is not NotImplemented:

@@ -136,7 +136,8 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
             raise refuse("clamp_scalar_cpu", numpy.zeros((), dtype))
         if dtype.kind == "b" and min is not None and max is not None:
             raise refuse("clamp_cpu", numpy.zeros((), dtype))
-        self = self.astype(dtype, copy=False)
+        if dtype is not self.dtype:
+            self = self.astype(dtype)
     least = None if min is None else _bound(min, dtype)
     most = None if max is None else _bound(max, dtype)
     if least is not None and most is not None and LOOPS.takes(self.size, LARGE) and dtype.kind in "fiu":
@@ -191,7 +192,9 @@ def _has_dtype(bound: Any, dtype: numpy.dtype[Any]) -> bool:
 
 
 def _bound(bound: Any, dtype: numpy.dtype[Any]) -> Array:
-    return bound.astype(dtype, copy=False) if isinstance(bound, numpy.ndarray) else typed(bound, dtype)
+    if isinstance(bound, numpy.ndarray):
+        return bound if bound.dtype is dtype else bound.astype(dtype)
+    return typed(bound, dtype)
 
 
 def clamp_min(self: Array, min: Any) -> Array:

@@ -419,7 +419,7 @@ def smallest(x: ndarray) -> ndarray:
 
 
 def _whole_extremum(name: str, x: ndarray) -> ndarray:
-    if x.dtype.char in "fd" and 0 < x.size < THREADED and x.flags.c_contiguous and not LOOPS.every_size:
+    if x.dtype.char in "fdlqi" and 0 < x.size < THREADED and x.flags.c_contiguous and not LOOPS.every_size:
         flat = x.reshape(-1)
         return asarray(flat[flat.argmax() if name == "max" else flat.argmin()])  # the first nan, if there is one
     if x.size == 0:

@@ -59,7 +59,9 @@ def can_expand(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Return whether an array of `shape` broadcasts to `target`."""
     if len(shape) > len(target):
         return False
-    return all(size in (1, other) for size, other in zip(reversed(shape), reversed(target), strict=False))
+    return shape == target[len(target) - len(shape) :] or all(
+        size in (1, other) for size, other in zip(reversed(shape), reversed(target), strict=False)
+    )
 
 
 Dims = int | Sequence[int] | None

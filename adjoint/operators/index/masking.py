@@ -256,7 +256,7 @@ def _require_bounds(input, min, max):
 
 def _bounds(input, min, max):
     """Return the operator for these bounds, and the bounds in the form of its arguments."""
-    if all(bound is None or isinstance(bound, Tensor) for bound in (min, max)) and min is not max:
+    if (min is None or isinstance(min, Tensor)) and (max is None or isinstance(max, Tensor)) and min is not max:
         return clamp_to_tensors, min, max
     _require_bounds(input, min, max)
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):

@@ -132,6 +132,8 @@ def to(input, *args, **names):
         kind = wanted if type(wanted) is str else wanted.type if type(wanted) is device else None
         if kind == "cpu" and type(input._array) is not Meta:
             return input
+        if isinstance(wanted, Tensor) and Meta not in (type(input._array), type(wanted._array)):
+            return converted(input, wanted.dtype)
     kind, place, flags = _to_arguments(args, names)
     if place is None and isinstance(other := args[0] if args else names.get("other"), Tensor):
         place = meta if type(other._array) is Meta else cpu

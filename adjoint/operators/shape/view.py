@@ -494,25 +494,28 @@ def permute_method(input, /, *dims, **names):
 def movedim(input, source, destination):
     """The tensor with the dimensions `source` moved to the positions `destination`. The other dimensions keep their order."""
     ndim = input._array.ndim
-    one, several = is_of_type(source, "Int"), isinstance(source, (tuple, list))
-    if not (one or several) or not (is_of_type(destination, "Int") if one else isinstance(destination, (tuple, list))):
+    if is_of_type(source, "Int") and is_of_type(destination, "Int"):
+        source, destination = (source,), (destination,)
+    elif not isinstance(source, (tuple, list)) or not isinstance(destination, (tuple, list)):
         raise invalid_arguments("movedim", input, source, destination)
-    source, destination = ((source,), (destination,)) if one else (tuple(source), tuple(destination))
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims "
             f"as destination ({list(destination)} dims)"
         )
-    taken = _unique(source, ndim, "source")
-    moved = dict(zip(_unique(destination, ndim, "destination"), taken, strict=True))
+    taken, places = _unique(source, ndim, "source"), _unique(destination, ndim, "destination")
     if not ndim:
         return alias(input)
-    rest = iter([dim for dim in range(ndim) if dim not in moved.values()])
-    return permute(input, tuple(moved[dim] if dim in moved else next(rest) for dim in range(ndim)))
+    order = [dim for dim in range(ndim) if dim not in taken]
+    for place, dim in sorted(zip(places, taken, strict=True)):
+        order.insert(place, dim)
+    return permute(input, tuple(order))
 
 
 def _unique(dims, ndim, name):
     wrapped = [wrap_dim(dim.__index__(), ndim) for dim in dims]
+    if len(wrapped) == 1:
+        return wrapped
     if len(set(wrapped)) != len(wrapped):
         raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
     return wrapped
