@@ -29,11 +29,17 @@ try:  # use NumPy's loops directly: the functions around them take longer than a
     from numpy.fft import _pocketfft_umath as _LOOPS  # type: ignore[attr-defined]
 except ImportError:  # pragma: no cover
 
-    def _loop(transform: Callable[..., Array], norm: Norm = "backward") -> Callable[[Array, Any, Array], Array]:
-        return lambda rows, factor, out: numpy.multiply(transform(rows, norm=norm), factor, out)
+    def _loop(transform: Callable[..., Array], norm: Norm = "backward") -> Callable[..., Array]:
+        def loop(array: Array, factor: Any, out: Array, axes: Any = ((-1,),)) -> Array:
+            n = out.shape[-1] if transform is numpy.fft.irfft else None
+            return numpy.multiply(transform(array, n, axes[0][0], norm), factor, out)
 
-    _whole, _half = _loop(numpy.fft.fft), _loop(numpy.fft.rfft)
-    _LOOPS = SimpleNamespace(fft=_whole, ifft=_loop(numpy.fft.ifft, "forward"), rfft_n_even=_half, rfft_n_odd=_half)
+        return loop
+
+    _LOOPS = SimpleNamespace(
+        fft=_loop(numpy.fft.fft), ifft=_loop(numpy.fft.ifft, "forward"), irfft=_loop(numpy.fft.irfft, "forward"),
+        rfft_n_even=_loop(numpy.fft.rfft), rfft_n_odd=_loop(numpy.fft.rfft),
+    )  # fmt: skip
 
 _SPLIT = 1 << 14
 """Lines with at least this many elements are split to save time."""
@@ -71,11 +77,9 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
     def transform(array: Array, axes: tuple[int, ...]) -> Array:
         for axis in axes[:-1]:
             array = _along(array, axis, False, normalization)
-        norm = _INVERSE[normalization]
         kind = "f" if array.dtype.char == "F" else "d"
-        return _by_threads(
-            array, last_dim_size, kind, lambda rows, out: numpy.fft.irfft(rows, last_dim_size, norm=norm, out=out)
-        )
+        factor = _factor(last_dim_size, normalization, kind) if normalization else 1
+        return _by_threads(array, last_dim_size, kind, lambda rows, out: _LOOPS.irfft(rows, factor, out))
 
     return _innermost(self, dim[:-1], dim[-1:], transform)
 
@@ -114,13 +118,19 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
             return numpy.asarray(found)
         del lies
     char = array.dtype.char
-    if axis != array.ndim - 1 or char not in "fdFD":
+    if char not in "fdFD":
         transform = numpy.fft.rfft if onesided else numpy.fft.fft if forward else numpy.fft.ifft
         return transform(array, axis=axis, norm=(_FORWARD if forward else _INVERSE)[normalization])
     real, complex_ = ("f", "F") if char in "fF" else ("d", "D")
     loop = (_LOOPS.rfft_n_odd if n % 2 else _LOOPS.rfft_n_even) if onesided else _LOOPS.fft if forward else _LOOPS.ifft
+    kept = n // 2 + 1 if onesided else n
     factor = _factor(n, normalization, real)
-    return _by_threads(array, n // 2 + 1 if onesided else n, complex_, lambda rows, out: loop(rows, factor, out))
+    if axis == array.ndim - 1:
+        return _by_threads(array, kept, complex_, lambda rows, out: loop(rows, factor, out))
+    if not normalization:
+        factor = 1  # as in NumPy, which then computes in double precision
+    result = numpy.empty_like(array, complex_, shape=(*array.shape[:axis], kept, *array.shape[axis + 1 :]))
+    return loop(array, factor, result, axes=[(axis,), (), (axis,)])
 
 
 def _split(array: Array, forward: bool, scale: float) -> Any:

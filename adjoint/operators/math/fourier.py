@@ -11,6 +11,7 @@ from ...kernels.math import fourier as kernels
 from ...kernels.runtime.shapes import normalize_dim
 from ...tensor import Tensor
 from ..create.creation import finished, result_dtype
+from ..memory.conversion import converted
 
 # --- the operators ----------------------------------------------------------------------------------------------
 
@@ -76,13 +77,13 @@ def _scale(norm, forward):
 
 def _numbers(input, as_complex):
     """Return `input` in a dtype that can be transformed."""
-    kind = input.dtype
+    kind = own = input.dtype
     if kind in (dtypes.float16, dtypes.bfloat16):
         raise RuntimeError(f"Unsupported dtype {kind.scalar_type}")
     if not (kind.is_floating_point or kind.is_complex):
         kind = dtypes.get_default_dtype()
     wanted = kind.to_complex() if as_complex else kind
-    return input if wanted is input.dtype else input.to(wanted)
+    return input if wanted is own else converted(input, wanted)
 
 
 def _resized(input, dim, sizes):
@@ -133,7 +134,8 @@ def _one(input, dim, n):
 
 def _several(input, dim, s):
     """Return the dimensions of a transform over several dimensions, and the number of elements that it uses in each dimension."""
-    ndim = input.ndim
+    shape = input._array.shape
+    ndim = len(shape)
     s = (s,) if isinstance(s, int) else s
     if dim is not None:
         dim = tuple(_dimension(input, axis) for axis in ((dim,) if isinstance(dim, int) else dim))
@@ -147,7 +149,7 @@ def _several(input, dim, s):
         raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
     else:
         dim = tuple(range(ndim - len(s), ndim))
-    sizes = [input.shape[axis] if size == -1 else size for axis, size in zip(dim, s or (-1,) * len(dim), strict=True)]
+    sizes = [shape[axis] if size == -1 else size for axis, size in zip(dim, s or (-1,) * len(dim), strict=True)]
     return dim, sizes
 
 
