@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
+from numpy import ndarray
 
 from ... import dtypes
 from ...codegen.backend import NUMPY
@@ -117,6 +118,9 @@ def _sampled_like(name, sample, doc):
         memory_format=None, x=None,
     ):  # fmt: skip
         input = input if x is None else x
+        plain = type(input) is Tensor and type(input._array) is ndarray and not modes.FLAGS.special
+        if plain and dtype is memory_format is layout is device is None and pin_memory is requires_grad is False:
+            return wrap(_drawn_like(input._array, None, None, sample, generator))
         array = empty_array_like(input, name, dtype, memory_format)
         device = place_like(input, device)
         check_request(name, array.dtype, None, requires_grad, device, pin_memory, layout)

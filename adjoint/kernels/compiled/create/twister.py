@@ -153,10 +153,7 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
 
 def run_for(kernel: Any, out: ndarray, *arguments: Any) -> Any:
     """Run the kernel for an array of float32 or float64, with further arguments."""
-    return _run(_compiled(kernel, out.itemsize), out, *arguments)
-
-
-def _run(function: Any, out: ndarray, *arguments: Any) -> Any:
+    function = _compiled(kernel, out.itemsize)
     return function.quick(out, *arguments) if out.size < FEW else function.call(address(out), *arguments)
 
 
@@ -166,7 +163,7 @@ FEW = 1 << 10
 
 @cache
 def _compiled(kernel: Any, itemsize: int) -> Any:
-    return kernel.compiled(T=f64 if itemsize == 8 else f32)
+    return kernel.compiled() if kernel is draw else kernel.compiled(T=f64 if itemsize == 8 else f32)
 
 
 def fractions(out: ndarray, stream: Stream) -> Any:
@@ -194,7 +191,7 @@ def draw(out: Pointer[i64], state: Pointer[u32], n: Int, first: Int, size: Int) 
         out[i] = first + i64(next_word(state) % u32(size))
 
 
-_exchange, _draw = cache(exchange.compiled), cache(draw.compiled)
+_exchange = cache(exchange.compiled)
 
 
 def permutation(out: ndarray, stream: Stream) -> Any:
@@ -205,5 +202,5 @@ def permutation(out: ndarray, stream: Stream) -> Any:
 
 def integers(out: ndarray, stream: Stream, first: int, size: int) -> Any:
     """Fill a contiguous int64 array with integers that start at `first` and have `size` possible values (fewer than 2**32)."""
-    _run(_draw(), out, stream.state_address, out.size, first, size)
+    run_for(draw, out, stream.state_address, out.size, first, size)
     return out

@@ -323,10 +323,11 @@ def _warnings_of_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> list[
 
 def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> ndarray:
     """Fill `out` with `from_` plus words modulo `size`."""
-    direct = not wide and out.dtype is INT64 and out.size <= TILE and out.flags.c_contiguous
     with stream.lock:
-        if direct and _INTEGERS.run(out.size, out, stream, from_, size) is not NotImplemented:
-            return out
+        if not wide and out.size <= TILE:
+            target = out if out.dtype is INT64 and out.flags.c_contiguous else numpy.empty(out.size, INT64)
+            if _INTEGERS.run(out.size, target, stream, from_, size) is not NotImplemented:
+                return out if target is out else store(out, target)
         return in_parts(out, lambda n: _integers(stream, n, from_, size, wide))
 
 
