@@ -327,3 +327,35 @@ def test_data_may_change_from_one_compressed_layout_to_another():
     tensor = torch.eye(2).to_sparse_csr()
     tensor.data = torch.ones(2, 2).to_sparse_csc()
     assert tensor.layout is torch.sparse_csc
+
+
+@pytest.mark.parametrize(
+    ("make", "values"),
+    [
+        (torch.ones_like, [1, 1, 1]),
+        (lambda x: torch.full_like(x, 2, dtype=torch.float64), [2, 2, 2]),
+        (lambda x: torch.randn_like(x, generator=torch.Generator().manual_seed(0)), [1.5410, -0.2934, -2.1788]),
+    ],
+)
+def test_tensors_like_a_compressed_one_store_the_same_elements(make, values):
+    x = torch.tensor([[5.0, 0.0], [6.0, 7.0]]).to_sparse_csr()
+    found = make(x)
+    assert found.layout == x.layout
+    assert found.col_indices().tolist() == x.col_indices().tolist()
+    torch.testing.assert_close(found.values(), torch.tensor(values, dtype=found.dtype), rtol=0, atol=1e-4)
+    assert x.values().tolist() == [5, 6, 7]
+    with pytest.raises(RuntimeError, match="self is SparseCsr but you requested Strided"):
+        torch.ones_like(x, layout=torch.strided)
+
+
+def test_coordinates_are_not_filled():
+    for make in (torch.ones_like, torch.rand_like, lambda x: torch.full_like(x, 2.0)):
+        with pytest.raises(NotImplementedError, match="Could not run 'aten::"):
+            make(torch.eye(2).to_sparse())
+    assert torch.ones_like(torch.eye(2).to_sparse(), layout=torch.strided).tolist() == [[1, 1], [1, 1]]
+
+
+def test_sampled_products_of_integers_are_refused():
+    ones = torch.ones(2, 2, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="Expected self to be a floating-point or complex tensor, but got Long"):
+        torch.sparse.sampled_addmm(ones.to_sparse_csr(), ones, ones)

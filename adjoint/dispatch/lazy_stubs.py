@@ -13,11 +13,13 @@ import functools
 import inspect
 import linecache
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from operator import itemgetter
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
+
+import numpy
 
 from .._runtime.first_use import import_late, unwatched
 from .._runtime.late_bound import LATE
@@ -93,6 +95,25 @@ class LazyStub:
         return repeated(error, self.function.__name__, sys._getframe(1))
 
     shorten = staticmethod(shorten)
+
+    @staticmethod
+    def require_flag(value: Any, name: str, position: int | None) -> None:
+        """Raise an error unless `value`, the argument of a parameter annotated `bool`, is a truth value."""
+        if type(value) is not bool and type(value) is not numpy.bool_:
+            raise NotABool(name, position, value)
+
+
+class NotABool(TypeError):
+    """The error about the argument of a flag: its name, its position (None for keyword-only ones), and its value."""
+
+
+def flags_of(function: Callable[..., Any]) -> Iterator[tuple[str, int | None, str]]:
+    """Yield the parameters of `function` that are annotated `bool` or `bool | None`: name, position and annotation."""
+    code = function.__code__
+    for position, name in enumerate(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]):
+        kind = function.__annotations__.get(name)
+        if kind in ("bool", "bool | None"):
+            yield name, position if position < code.co_argcount else None, kind
 
 
 def stub_of(function: Any) -> LazyStub | None:
@@ -318,6 +339,7 @@ CONSTANTS = (None, True, False)
 RETRY = """
     def {name}{parameters}:
         try:
+            {checks}
             if {plain}:
                 return retried.original({positional})
             return retried.original({arguments})
@@ -337,7 +359,10 @@ def standing_in(cells: int) -> CodeType:
 
 
 def retry_code(function: FunctionType) -> CodeType:
-    """Return code with the same parameters that calls `function` and, if this fails, checks whether an argument overrides it."""
+    """Return code with the same parameters that calls `function` and, if this fails, checks whether an argument overrides it.
+
+    The code checks the arguments of flags before the call.
+    """
     parameters = [one.replace(annotation=one.empty) for one in signature_of_own(function).values()]
     keyword_only = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
     others = [one for one in parameters if one.kind is one.VAR_KEYWORD]
@@ -347,8 +372,14 @@ def retry_code(function: FunctionType) -> CodeType:
     given = [*positional, *keyword_only, inspect.Parameter("retried", inspect.Parameter.KEYWORD_ONLY), *others]
     bare = [str(one.replace(default=one.empty)) for one in positional]
     name = function.__code__.co_name.strip("<>")
+    checks = [
+        f"{one} is False or {one} is True or {'' if kind == 'bool' else f'{one} is None or '}"
+        f"retried.require_flag({one}, '{one}', {position})"
+        for one, position, kind in flags_of(function)
+    ]
     definition = RETRY.format(
         name=name,
+        checks="; ".join(checks) or "pass",
         parameters=inspect.Signature([one.replace(default=one.empty) for one in given]),
         plain="False" if len(constant) < len(keyword_only) else " and ".join(plain) or "True",
         positional=", ".join(bare),

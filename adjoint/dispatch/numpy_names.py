@@ -10,7 +10,7 @@ from typing import Any
 
 from .._runtime.tracebacks import shorten
 from .arguments import MISSING, invalid_arguments
-from .lazy_stubs import repeated
+from .lazy_stubs import LazyStub, flags_of, repeated
 from .parameter_source import NUMPY_NAMES
 
 
@@ -21,14 +21,20 @@ def takes_dim(function: Callable[..., Any]) -> bool:
 
 
 def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `function` so that NumPy's parameter names are translated."""
+    """Wrap `function` so that NumPy's parameter names are translated, and the arguments of flags are checked."""
+    flags = list(flags_of(function))
 
     @functools.wraps(function)
     def translating(*args: Any, **keywords: Any) -> Any:
         try:
-            if not keywords or NUMPY_NAMES.keys().isdisjoint(keywords):
-                return function(*args, **keywords)
-            return function(*args, **{NUMPY_NAMES.get(name, name): value for name, value in keywords.items()})
+            if keywords and not NUMPY_NAMES.keys().isdisjoint(keywords):
+                keywords = {NUMPY_NAMES.get(name, name): value for name, value in keywords.items()}
+            for name, position, _ in flags:
+                if name in keywords:
+                    LazyStub.require_flag(keywords[name], name, position)
+                elif position is not None and position < len(args):
+                    LazyStub.require_flag(args[position], name, position)
+            return function(*args, **keywords)
         except Exception as error:  # noqa: BLE001  (raised again)
             try:
                 return repeated(error, function.__name__, sys._getframe())

@@ -21,7 +21,7 @@ __all__ = [
     "_conj", "_conj_copy", "_conj_physical", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
     "_debug_has_internal_overlap", "_dim_arange", "_efficientzerotensor", "_euclidean_dist", "_fft_c2c", "_fft_c2r", "_fft_r2c",
     "_grid_sampler_2d_cpu_fallback", "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true", "_is_zerotensor",
-    "_log_softmax", "_logcumsumexp", "_lu_with_info", "_masked_softmax", "_neg_view_copy", "_nnpack_available",
+    "_lazy_clone", "_log_softmax", "_logcumsumexp", "_lu_with_info", "_masked_softmax", "_neg_view_copy", "_nnpack_available",
     "_pack_padded_sequence", "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax",
     "_sparse_csr_prod", "_sparse_csr_sum", "_stack", "_to_cpu", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_weight_norm_interface",
@@ -245,6 +245,14 @@ def _dim_arange(like: Tensor, dim: int) -> Tensor:
 def _stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Return the tensors stacked along a new dimension, as `torch.stack` does."""
     return torch.stack(tensors, dim)
+
+
+def _lazy_clone(input: Tensor) -> Tensor:
+    """Return a copy. It is made at once, but `_C._is_cow_tensor` is true for both tensors until they are changed."""
+    copy = input.clone()
+    for tensor in (input, copy):
+        tensor.__dict__["_cow_version"] = tensor._version
+    return copy
 
 
 def _to_cpu(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -108,3 +108,10 @@ def test_the_median_of_few_numbers():
     assert torch.tensor([3.0, float("nan"), 2.0]).median().isnan()
     zeros = torch.tensor([0.0, -0.0, 1.0])
     assert zeros.median().signbit() == zeros.sort(stable=True).values[1].signbit()
+
+
+@pytest.mark.parametrize("numbers", [[], [-2.0, -1.0, -2.0], [0.0, -1.0, 0.0]])
+def test_unique_elements_of_few_numbers(numbers):
+    found, counts = torch.tensor(numbers).unique(return_counts=True)
+    assert found.tolist() == torch.tensor(numbers).unique().tolist() == sorted(set(numbers))
+    assert counts.sum() == len(numbers)

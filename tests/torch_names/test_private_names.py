@@ -410,3 +410,15 @@ def test_former_vmap_is_found_without_an_import():
 
 def test_no_tf32():
     assert torch.cuda.is_tf32_supported() is False
+
+
+def test_a_lazy_clone_is_marked_until_it_is_changed():
+    source = torch.ones(2, requires_grad=True)
+    copy = torch._lazy_clone(source)
+    assert torch._C._is_cow_tensor(source)
+    assert torch._C._is_cow_tensor(copy)
+    copy.add_(1)
+    assert source.tolist() == [1, 1]
+    assert torch._C._is_cow_tensor(source)
+    assert not torch._C._is_cow_tensor(copy)
+    assert not torch._C._is_cow_tensor(torch.ones(2))

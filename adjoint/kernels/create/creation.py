@@ -166,7 +166,7 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Arra
     """Return `base` to the powers `linspace(start, end, steps)`."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    if kind.roles is not None:
+    if kind.roles is not None or (kind.numpy.kind == "b" and steps > 1):
         raise refuse("logspace_cpu", kind)
     if kind.is_complex:
         return convert(numpy.power(base, _spaced(start, end, steps, kind)), kind.numpy)

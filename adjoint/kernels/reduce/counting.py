@@ -74,7 +74,7 @@ def _in_order(x: ndarray) -> ndarray | None:
     if x.size >= SORTED or x.dtype.char not in "lifd":
         return None
     values = numpy.sort(x)
-    if x.dtype.kind == "f" and values[values.searchsorted(0) :][:1] == 0:  # zeros of either sign
+    if x.dtype.kind == "f" and 0 in values[values.searchsorted(0) :][:1]:  # zeros of either sign
         return None
     return values
 

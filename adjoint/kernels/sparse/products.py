@@ -179,6 +179,11 @@ def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1,
     parts = self.parts
     if parts.layout != "sparse_csr":
         raise RuntimeError(f"sampled_addmm: Expected sparse_csr layout for self but got {layout_name(parts.layout)}")
+    if self.dtype.char not in _BY_SCIPY:
+        raise RuntimeError(
+            "sparse_sampled_addmm: Expected self to be a floating-point or complex tensor, but got "
+            f"{from_numpy(self.dtype).scalar_type}"
+        )
     rows = numpy.repeat(numpy.arange(self.shape[0]), as_places(numpy.diff(parts.starts)))
     terms = numpy.einsum("ij,ji->i", mat1[rows], mat2[:, parts.places])
     return sparse(parts.with_values((beta * parts.values + alpha * terms).astype(self.dtype)), self.shape)

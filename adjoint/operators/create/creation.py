@@ -269,7 +269,7 @@ def as_tensor(data, *, dtype=None, device=None):
 
 
 @public()
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool | None = None):
     """Convert `obj` to a tensor, without a copy if possible. `copy=True` forces a copy, and `copy=False` forbids it.
 
     Raises:

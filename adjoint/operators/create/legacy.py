@@ -155,7 +155,7 @@ def type_name(kind: dtypes.dtype) -> str:
 
 
 @public(namespace=None, method=("type",))
-def type_of(input, dtype=None, non_blocking=False):
+def type_of(input, dtype=None, non_blocking: bool = False):
     """Return the name of the tensor's type, such as `'torch.FloatTensor'`.
 
     If a dtype or the name of a type is given, return the converted tensor.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import Any
 
 import numpy
 
-from ..._runtime.first_use import import_late
 from ...codegen.backend import NUMPY
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
@@ -37,7 +37,24 @@ def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any) 
     return copying.empty_like(input._array, None if kind is None else kind.numpy, memory_format)
 
 
+def sparse_like(input: Any, dtype: Any, layout: Any, requires_grad: Any, device: Any, fill: Any) -> Tensor | None:
+    """Return a copy of the sparse tensor `input` after `fill` has changed it. Return None if the result is not sparse."""
+    if not isinstance(input, Tensor) or type(input._array) is not SparseArray:
+        return None
+    if layout is not None and layout is not input.layout:
+        if input.is_sparse:
+            return None
+        raise RuntimeError(
+            f"empty_like with different sparse layout is not supported (self is {input._array.words} but you requested "
+            f"{str(layout)[6:].title().replace('_', '')})"
+        )
+    copy = input.detach().to(input.dtype if dtype is None else dtype, copy=True)
+    return leaf(fill(copy)._array, requires_grad, device)
+
+
 def _filled_like(name, value, on_arrays, doc):
+    fill = methodcaller("fill_", value) if value else methodcaller("zero_")
+
     def create(
         input=None,
         *,
@@ -52,16 +69,9 @@ def _filled_like(name, value, on_arrays, doc):
         if type(input) is not Tensor and hasattr(input, "made_like"):
             return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))
         input = input if x is None else x
-        if isinstance(input, Tensor) and type(input._array) is SparseArray:
-            kept = layout is None or layout is input.layout
-            array = input._array if dtype is None else input._array.astype(checked_dtype(dtype, name).numpy)
-            array = import_late("adjoint.kernels.sparse.shapes").zeros(array) if not value and kept else array
-            if value and kept:
-                raise NotImplementedError(
-                    f"Could not run 'aten::fill_.Scalar' with arguments from the '{array.words}CPU' backend. Elements of sparse "
-                    "tensors that are not stored are zero."
-                )
-            return leaf(array, requires_grad, device) if kept else create(input.to_dense(), requires_grad=requires_grad)
+        made = sparse_like(input, dtype, layout, requires_grad, device, fill)
+        if made is not None:
+            return made
         array = empty_array_like(input, name, dtype, memory_format)
         if value == 0 and array.dtype.isbuiltin != 1:
             copying.zero_(array)
@@ -94,6 +104,9 @@ def full_like(
     """A tensor with the shape and dtype of `input`, filled with `fill_value`."""
     if type(input) is not Tensor and hasattr(input, "made_like"):
         return input.made_like(lambda each: full_like(each, fill_value, dtype=dtype, requires_grad=requires_grad))
+    made = sparse_like(input, dtype, layout, requires_grad, device, methodcaller("fill_", fill_value))
+    if made is not None:
+        return made
     array = empty_array_like(input, "full_like", dtype, memory_format)
     filled_with(array, fill_number(fill_value, "full_like", 2))
     return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)

@@ -6,6 +6,7 @@ With the same seed, the numbers equal PyTorch's numbers bit for bit. The gradien
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy
@@ -32,7 +33,7 @@ from ...tensor import Tensor, wrap
 from ..memory.conversion import checked_dtype, is_meta
 from .batches import like_batch, one_by_one, under_vmap, with_batch_size
 from .creation import check_request, checked_shape, finished, leaf, result_dtype, shape_of
-from .like import empty_array_like
+from .like import empty_array_like, sparse_like
 
 
 def stream_of(generator: Any) -> kernels.Stream:
@@ -112,7 +113,7 @@ def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Gener
     return sample(stream_of(generator), copying.empty_like(like, dtype, order), *parameters)
 
 
-def _sampled_like(name, sample, doc):
+def _sampled_like(name, sample, method, doc):
     def create(
         input=None, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
         memory_format=None, x=None,
@@ -121,6 +122,10 @@ def _sampled_like(name, sample, doc):
         plain = type(input) is Tensor and type(input._array) is ndarray and not modes.FLAGS.special
         if plain and dtype is memory_format is layout is device is None and pin_memory is requires_grad is False:
             return wrap(_drawn_like(input._array, None, None, sample, generator))
+        fill = methodcaller(method, generator=generator)
+        made = sparse_like(input, dtype, layout, requires_grad, device, fill)
+        if made is not None:
+            return made
         array = empty_array_like(input, name, dtype, memory_format)
         device = place_like(input, device)
         check_request(name, array.dtype, None, requires_grad, device, pin_memory, layout)
@@ -146,8 +151,12 @@ rand = _sampled(
     """,
 )
 randn = _sampled("randn", kernels.randn, kernels.normal_, "Normally distributed numbers of mean 0 and variance 1.")
-rand_like = _sampled_like("rand_like", kernels.uniform_, "Numbers evenly spread over [0, 1), in the shape of `input`.")
-randn_like = _sampled_like("randn_like", kernels.normal_, "Normally distributed numbers in the shape of `input`.")
+rand_like = _sampled_like(
+    "rand_like", kernels.uniform_, "uniform_", "Numbers evenly spread over [0, 1), in the shape of `input`."
+)
+randn_like = _sampled_like(
+    "randn_like", kernels.normal_, "normal_", "Normally distributed numbers in the shape of `input`."
+)
 
 
 def _whole(value, function, name, position):
@@ -212,6 +221,10 @@ def randint_like(
         low, high = bounds
     elif bounds:
         low, high = (low, bounds[0]) if high is None else (bounds[0], high)
+    fill = methodcaller("random_", low, high, generator=generator)
+    made = sparse_like(input, dtype, None if layout is strided else layout, requires_grad, device, fill)
+    if made is not None:
+        return made
     array = empty_array_like(input, "randint_like", dtype, memory_format)
     low, high = _whole(low, "randint_like", "low", 2), _whole(high, "randint_like", "high", 2)
     device = place_like(input, device)
@@ -434,7 +447,7 @@ def drawn(sampler: Any, node: str, **options: Any) -> Any:
     return declare
 
 
-@drawn(kernels.normal_, "NormalBackward0", narrow="converts")
+@drawn(kernels.normal_, "NormalBackward0", narrow="converts", sparse="values")
 class normal:
     """Fill the tensor with normally distributed numbers."""
 

@@ -251,7 +251,7 @@ triu_indices = _triangle(
 
 
 @public()
-def vander(x, N=None, increasing=False):
+def vander(x, N=None, increasing: bool = False):
     """The Vandermonde matrix. Its columns are the powers of `x`, in descending order unless `increasing` is true."""
     if x._array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
@@ -360,7 +360,7 @@ def cartesian_prod(*tensors_):
 
 
 @public()
-def combinations(input=None, r=2, with_replacement=False, *, x=None):
+def combinations(input=None, r=2, with_replacement: bool = False, *, x=None):
     """All combinations of `r` elements of a one-dimensional tensor, in order, as rows.
 
     >>> import adjoint as torch

@@ -39,7 +39,7 @@ def _window(
 
 
 @public()
-def bartlett_window(window_length, periodic=True, **options):
+def bartlett_window(window_length, periodic: bool = True, **options):
     """A triangular window with zeros at its ends.
 
     >>> import adjoint as torch
@@ -50,19 +50,19 @@ def bartlett_window(window_length, periodic=True, **options):
 
 
 @public()
-def blackman_window(window_length, periodic=True, **options):
+def blackman_window(window_length, periodic: bool = True, **options):
     """Blackman's window, `0.42 - 0.5 cos(x) + 0.08 cos(2x)`."""
     return _window("blackman_window", kernels.blackman, window_length, periodic, (), options)
 
 
 @public()
-def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, **options):
+def hamming_window(window_length, periodic: bool = True, alpha=0.54, beta=0.46, **options):
     """Hamming's window, `alpha - beta cos(x)`."""
     return _window("hamming_window", kernels.hamming, window_length, periodic, (alpha, beta), options)
 
 
 @public()
-def hann_window(window_length, periodic=True, **options):
+def hann_window(window_length, periodic: bool = True, **options):
     """Hann's window, `0.5 - 0.5 cos(x)`.
 
     >>> import adjoint as torch
@@ -73,6 +73,6 @@ def hann_window(window_length, periodic=True, **options):
 
 
 @public()
-def kaiser_window(window_length, periodic=True, beta=12.0, **options):
+def kaiser_window(window_length, periodic: bool = True, beta=12.0, **options):
     """Kaiser's window. A larger `beta` gives smaller side lobes and a wider main lobe."""
     return _window("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), options)

@@ -222,7 +222,7 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
 
 
 @public(name="svd", method=("svd",), numpy_names=True)
-def svd_function(input, some=True, compute_uv=True, *, out=None):
+def svd_function(input, some: bool = True, compute_uv: bool = True, *, out=None):
     """The singular value decomposition `input = U @ diag(S) @ V.mH`. `linalg.svd` returns the adjoint of V instead.
 
     If `compute_uv` is false, U and V are zeros.
@@ -351,7 +351,7 @@ def qr(A, mode="reduced", *, out=None):
 
 
 @public(name="qr", method=("qr",), numpy_names=True)
-def qr_function(input, some=True, *, out=None):
+def qr_function(input, some: bool = True, *, out=None):
     """An orthonormal and an upper triangular factor; see `linalg.qr`."""
     return named(QR, linalg_qr(input, "reduced" if some else "complete", out=out), out)
 

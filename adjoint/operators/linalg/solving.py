@@ -36,7 +36,7 @@ class linalg_solve_triangular:
 
 
 @public(namespace="linalg")
-def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
+def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False, out=None):
     """Find X with `A @ X = B` or, if `left` is false, with `X @ A = B`.
 
     Only the upper (or lower) triangle of A is read.
@@ -95,7 +95,7 @@ class solve_with_triangular:
 
 
 @public(method=True)
-def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
+def triangular_solve(input, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out=None):
     """The solution of `A @ X = input` and a copy of A. Use `linalg.solve_triangular` instead.
 
     If `transpose` is true, A is transposed first.

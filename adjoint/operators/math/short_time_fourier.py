@@ -42,9 +42,9 @@ def stft(
     window: Tensor | None = None,
     center=True,
     pad_mode="reflect",
-    normalized=False,
-    onesided=None,
-    return_complex=None,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
     align_to_window=None,
 ):
     """The Fourier transforms of overlapping parts of a signal, with shape `(frequencies, frames)`.
@@ -152,11 +152,11 @@ def istft(
     hop_length=None,
     win_length=None,
     window: Tensor | None = None,
-    center=True,
-    normalized=False,
-    onesided=None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
     length=None,
-    return_complex=False,
+    return_complex: bool = False,
 ):
     """The signal whose `stft` is nearest to the given transforms in the least-squares sense (Griffin and Lim, 1984).
 

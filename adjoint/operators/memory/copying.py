@@ -31,7 +31,7 @@ from ..create.creation import shape_of
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=copying.clone, tangent="linear", batch="elementwise", sparse="shapes.clone", narrow="moves")
+@operator(kernel=copying.clone, out=False, tangent="linear", batch="elementwise", sparse="shapes.clone", narrow="moves")
 class clone:
     """A copy in separate memory.
 
@@ -85,7 +85,7 @@ class copy:
 
 
 @public(namespace=None, method=True)
-def copy_(input, other, non_blocking=False):
+def copy_(input, other, non_blocking: bool = False):
     """Overwrite the elements of the tensor with the elements of `other`, broadcast and converted.
 
     >>> import adjoint as torch

@@ -159,7 +159,7 @@ _FEW = 1 << 12
 
 @public(method=True)
 @sequential_fallback
-def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
+def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan: bool = False, **names):
     """Whether elements differ by at most `atol + rtol * abs(other)`.
 
     With `equal_nan`, NaN is close to NaN.
@@ -187,7 +187,7 @@ def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **n
 
 
 @public(method=True)
-def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan=False, **names):
+def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan: bool = False, **names):
     """Whether `isclose` holds for all elements."""
     if not is_readable(input, other):
         raise RuntimeError(

@@ -119,7 +119,7 @@ def _check(log_probs, targets, inputs, lengths, blank):
 
 
 @public()
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity: bool = False):
     """The loss of connectionist temporal classification; see `nn.functional.ctc_loss`.
 
     `reduction` is 0 (none), 1 (mean) or 2 (sum).

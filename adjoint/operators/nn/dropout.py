@@ -88,10 +88,10 @@ def _alpha_dropped(input, kept, p, inplace):
 
 
 def _dropout(name, feature, alpha, doc):
-    def dropout(input, p, train):
+    def dropout(input, p, train: bool):
         return _dropped(input, p, train, feature, alpha, inplace=False)
 
-    def dropout_(input, p, train):
+    def dropout_(input, p, train: bool):
         return _dropped(input, p, train, feature, alpha, inplace=True)
 
     for function, own_name in ((dropout, name), (dropout_, f"{name}_")):

@@ -151,14 +151,14 @@ def _rrelu_operator(input, lower, upper, training, generator):
 
 
 @public()
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training: bool = False, generator=None):
     """Leaky ReLU with a random slope from `[lower, upper)` for each element in training, and with the mean slope otherwise."""
     function, argument = _rrelu_operator(input, lower, upper, training, generator)
     return function(input, argument)
 
 
 @public()
-def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training: bool = False, generator=None):
     """`rrelu` in place."""
     function, argument = _rrelu_operator(input, lower, upper, training, generator)
     return function.inplace(input, argument)

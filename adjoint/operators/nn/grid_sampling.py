@@ -144,7 +144,7 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
 
 
 @public()
-def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners: bool):
     """Images or volumes at the positions of a grid; see `nn.functional.grid_sample`."""
     _check(input, grid)
     return _sampled(3 if input.ndim == 5 else 2, input, grid, interpolation_mode, padding_mode, align_corners)

@@ -108,7 +108,7 @@ class native_batch_norm:
 
 
 @public(namespace="torch")
-def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+def batch_norm(input, weight, bias, running_mean, running_var, training: bool, momentum, eps, cudnn_enabled: bool):
     """`input` with each channel (dimension 1) normalized over all other dimensions.
 
     In training the running statistics are updated.
@@ -361,7 +361,7 @@ def _checked_shape(input, normalized_shape, leading, weight, bias=None):
 
 
 @public(namespace="torch")
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable: bool = True):
     """`input` normalized over the last dimensions, which have the shape `normalized_shape` (Ba et al., 2016)."""
     shape = _checked_shape(input, normalized_shape, "*, ", weight, bias)
     _check_dtypes(input, weight, bias)
@@ -463,7 +463,7 @@ class native_group_norm:
 
 
 @public(namespace="torch")
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled: bool = True):
     """`input` with each group of channels of each sample normalized together (Wu and He, 2018)."""
     shape = input._array.shape
     if len(shape) < 2:

@@ -91,7 +91,7 @@ def _in_one_dimension(input, bins, range, weight, density):
 
 
 @public(namespace="torch", method=True)
-def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density=False, out=None):
+def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False, out=None):
     """The number of elements in each bin, and the edges of the bins.
 
     The result has no derivative.
@@ -121,7 +121,7 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
 
 
 @public(namespace="torch")
-def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, density=False):
+def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, density: bool = False):
     """The number of points in each box of a grid, and the edges of the grid.
 
     The result has no derivative.

@@ -69,7 +69,15 @@ class std:
         return _variance_gradient(_divided_by_twice(grad, result, xp), self, dim, correction, keepdim, xp)
 
 
-@reduction(moments.var_mean, method=False, overloaded=True, outputs=("var", "mean"), aten="correction", narrow="halves")
+@reduction(
+    moments.var_mean,
+    method=False,
+    out=False,
+    overloaded=True,
+    outputs=("var", "mean"),
+    aten="correction",
+    narrow="halves",
+)
 class var_mean:
     """`var` and the mean over `dim`, or of all elements."""
 
@@ -82,7 +90,15 @@ class var_mean:
         return _plus_mean(total, grads[1], self, dim, keepdim, xp)
 
 
-@reduction(moments.std_mean, method=False, overloaded=True, outputs=("std", "mean"), aten="correction", narrow="halves")
+@reduction(
+    moments.std_mean,
+    method=False,
+    out=False,
+    overloaded=True,
+    outputs=("std", "mean"),
+    aten="correction",
+    narrow="halves",
+)
 class std_mean:
     """`std` and the mean over `dim`, or of all elements."""
 

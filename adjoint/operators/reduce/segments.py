@@ -30,7 +30,9 @@ class segment_of_each:
 
 
 @public(namespace="torch")
-def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+def segment_reduce(
+    data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe: bool = False, initial=None
+):
     """Each segment of `data` along `axis`, reduced to one element by "sum", "mean", "prod", "max" or "min".
 
     `lengths` or `offsets` give the segments. Both contain integers. The last dimension corresponds to `axis`, and the

@@ -260,7 +260,7 @@ class nanmedian:
 
 
 def _quantile(name, ignore_nan):
-    def function(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+    def function(input, q, dim=None, keepdim: bool = False, *, interpolation="linear", out=None):
         levels = q._array if isinstance(q, Tensor) else q
         readable = not isinstance(q, Tensor) or is_readable(q)
         sorting.check_quantile(input._array, levels, dim, interpolation, readable=readable)
@@ -386,7 +386,7 @@ def _wanted(results, return_inverse, return_counts):
 
 
 @public(method=True)
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+def unique(input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim=None):
     """The unique elements, or the unique slices of `dim`.
 
     Optionally, return also each element's index among the unique elements, and the counts.
@@ -397,7 +397,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 
 @public(method=True)
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+def unique_consecutive(input, return_inverse: bool = False, return_counts: bool = False, dim=None):
     """The tensor without repeated neighbours: only the first of equal neighbours remains."""
     wanted = bool(return_inverse), bool(return_counts)
     return _wanted(unique_runs(input, dim, *wanted), *wanted)

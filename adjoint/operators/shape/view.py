@@ -377,7 +377,7 @@ class expand:
 
 
 @public(namespace=None, method=("expand",), separate_sizes=expand)
-def expand_method(input, /, *size, implicit=False, **names):
+def expand_method(input, /, *size, implicit: bool = False, **names):
     """The tensor with dimensions of size 1 repeated to the given sizes, without copying. -1 keeps a size."""
     return expand(input, sizes_of(size, names, "expand"))
 

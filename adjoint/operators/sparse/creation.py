@@ -52,8 +52,8 @@ def sparse_coo_tensor(
     layout=None,
     device=None,
     pin_memory=False,
-    requires_grad=False,
-    check_invariants=None,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
     is_coalesced=None,
 ):
     """A tensor that stores `values` at the coordinates in the columns of `indices`. All other elements are zero.
@@ -217,8 +217,8 @@ def _constructor(kind: str) -> Any:
     layout = LAYOUTS[f"sparse_{kind}"]
 
     def construct(
-        compressed, plain, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
-        check_invariants=None,
+        compressed, plain, values, size=None, *, dtype=None, device=None, pin_memory=False,
+        requires_grad: bool = False, check_invariants: bool | None = None,
     ):  # fmt: skip
         return _compressed(construct.__name__, layout, compressed, plain, values, size, dtype, requires_grad)
 
@@ -252,7 +252,7 @@ for _kind in ("csr", "csc", "bsr", "bsc"):
 @public()
 def sparse_compressed_tensor(
     compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False,
-    requires_grad=False, check_invariants=None,
+    requires_grad: bool = False, check_invariants: bool | None = None,
 ):  # fmt: skip
     """A matrix in the compressed layout `layout`; see `sparse_csr_tensor`."""
     given = compressed_indices, plain_indices, values, size, dtype, requires_grad

@@ -288,7 +288,7 @@ class to_dense_from:
 
 
 @public(namespace=None, method=True)
-def to_dense(input, dtype=None, *, masked_grad=None):
+def to_dense(input, dtype=None, *, masked_grad: bool | None = None):
     """The tensor with all elements.
 
     A dense tensor is returned unchanged, or converted to `dtype`.

@@ -219,6 +219,11 @@ def _is_alias_of(first: Any, second: Any) -> bool:
     return bool(first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr())
 
 
+def _is_cow_tensor(tensor: Any) -> bool:
+    """Return whether `_lazy_clone` has returned or received `tensor`, and it has not been changed since."""
+    return bool(tensor.__dict__.get("_cow_version") == tensor._version)
+
+
 def _get_tracing_state() -> None:
     """Return None, because nothing is traced."""
 
