@@ -152,10 +152,10 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
             for leaf in complete:
                 if leaf._extra is not None or FLAGS.special:
                     finish_leaf(leaf, buffers, task)
-                elif capture is None or (task.accumulating and leaf in capture.leaves):
+                elif capture is None or (task.accumulating and id(leaf) in capture.leaves):
                     accumulate(leaf, buffers.pop(id(leaf)), create_graph)
-                elif leaf in capture.leaves:
-                    capture.leaves[leaf] = buffers.pop(id(leaf))
+                elif id(leaf) in capture.leaves:
+                    capture.leaves[id(leaf)] = buffers.pop(id(leaf))
             complete.clear()
 
 

@@ -27,25 +27,25 @@ _RUNNERS = {"execute": "node", "finish_leaf": "leaf"}
 
 
 class Capture:
-    """The inputs whose gradients are requested, by leaf and by (node, output_nr)."""
+    """The inputs whose gradients are requested, by the `id` of a leaf and by (node, output_nr)."""
 
     __slots__ = ("leaves", "outputs")
 
     def __init__(self) -> None:
-        self.leaves: dict[Tensor, Any] = {}
+        self.leaves: dict[int, Any] = {}
         self.outputs: dict[Node, dict[int, Any]] = {}
 
     def add(self, edge: Any) -> None:
         """Request the gradient that arrives at `edge`."""
         if type(edge) is not tuple:
-            self.leaves[edge] = None
+            self.leaves[id(edge)] = None
         elif not edge[0].is_nowhere:
             self.outputs.setdefault(edge[0], {})[edge[1]] = None
 
     def value(self, edge: Any) -> Any:
         """Return the gradient that arrived, or None."""
         if type(edge) is not tuple:
-            return self.leaves[edge]
+            return self.leaves[id(edge)]
         return None if edge[0].is_nowhere else self.outputs[edge[0]][edge[1]]
 
 
@@ -80,7 +80,7 @@ class GraphTask:
 
     def accumulates(self, leaf: Tensor) -> bool:
         """Return whether this run adds to the `.grad` of `leaf`, which it reaches."""
-        return self.capture is None or (self.accumulating and leaf in self.capture.leaves)
+        return self.capture is None or (self.accumulating and id(leaf) in self.capture.leaves)
 
     def stop_recording(self) -> None:
         """Record nothing in this thread until the run ends, unless the run records gradients.
@@ -97,12 +97,12 @@ class GraphTask:
         if isinstance(node, AccumulateGrad):
             if capture is None:
                 return id(node.variable) in self.uses
-            if not self.accumulating and node.variable in capture.leaves:
+            if not self.accumulating and id(node.variable) in capture.leaves:
                 raise RuntimeError(
                     "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). "
                     "This is currently not supported."
                 )
-            return node.variable in capture.leaves
+            return id(node.variable) in capture.leaves
         if self.needed is None:
             self.needed = {node: node._edges for node in self.order}
         return node in self.needed or (capture is not None and node in capture.outputs and node in self.order)
@@ -206,7 +206,7 @@ def nodes_without_watch(task: GraphTask) -> Container[Node] | None:
 
 def all_are_needed(order: list[Node], uses: dict[int, int], capture: Capture) -> bool:
     """Return whether every leaf is requested and every node leads to a leaf."""
-    if capture.outputs or not uses.keys() <= set(map(id, capture.leaves)):
+    if capture.outputs or not uses.keys() <= capture.leaves.keys():
         return False
     for node in order:
         for edge in node._edges:
@@ -227,7 +227,7 @@ def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ..
         edges = []
         for edge in node._edges:
             if edge is not None:
-                if edge[0] in needed or edge[0] in outputs if type(edge) is tuple else edge in leaves:
+                if edge[0] in needed or edge[0] in outputs if type(edge) is tuple else id(edge) in leaves:
                     found = True
                 else:
                     edge = None

@@ -39,16 +39,16 @@ def finish_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> None:
 def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     """Run the hooks of `leaf` and accumulate, or capture. `grad` is None if all gradients were None."""
     capture = task.capture
-    if capture is not None and leaf not in capture.leaves and leaf is not task.root:
+    if capture is not None and id(leaf) not in capture.leaves and leaf is not task.root:
         return
     extra = leaf._extra
     if extra is not None and extra.grad_dtype is not OWN and grad is not None:
         grad = validate_grad(grad, grad.shape, leaf._array.dtype, None, leaf)
     if extra is not None and extra.hooks:
         grad = run_leaf_hooks(leaf, grad, task.create_graph)
-    if capture is not None and (leaf not in capture.leaves or not task.accumulating):
-        if leaf in capture.leaves:
-            capture.leaves[leaf] = grad
+    if capture is not None and (id(leaf) not in capture.leaves or not task.accumulating):
+        if id(leaf) in capture.leaves:
+            capture.leaves[id(leaf)] = grad
         return
     if FLAGS.special and STATE.recorder is not None:
         STATE.recorder.backward(accumulator_of(leaf), lambda node, grad: add_to_leaf(leaf, grad, task), grad)

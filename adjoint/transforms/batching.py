@@ -56,7 +56,8 @@ class Batch:
         missing = rank - tensor._array.ndim
         if missing <= 0 or not (expanded or self.has(tensor)):
             return first
-        return first.reshape(first.shape[:1] + (1,) * missing + first.shape[1:])
+        count, *shape = first._array.shape
+        return first.reshape((count, *(1,) * missing, *shape))
 
     @staticmethod
     def shifted(dims: Any, ndim: int) -> Any:
@@ -68,7 +69,8 @@ class Batch:
     @staticmethod
     def flat(tensor: Tensor) -> Tensor:
         """Flatten all dimensions except the first, which is the batch dimension."""
-        return tensor.reshape((tensor.shape[0], prod(tensor.shape[1:])))
+        count, *shape = tensor._array.shape
+        return tensor.reshape((count, prod(shape)))
 
     def unmerged(self, tensor: Tensor) -> Tensor:
         """Split the first dimension into two. The batch dimension has been merged into it."""

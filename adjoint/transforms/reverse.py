@@ -30,7 +30,7 @@ from ..tape.node import NOWHERE
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .batched_tensor import BatchedTensor
-from .forward_mode import JvpInterpreter, _set_fwd_grad_enabled, carry_tangents, check_floating
+from .forward_mode import JvpInterpreter, carry_tangents, check_floating
 from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint
 from .vmap import vmap
 from .vmap_interpreter import VmapInterpreter
@@ -49,11 +49,13 @@ LATE.vmap = vmap
 class Reverse(Transform):
     """A function that is running to be differentiated in reverse mode, with the leaves of its graph and its conditions.
 
-    `inputs`: the arguments to differentiate, as the function sees them. `outside_recorded`: whether the results can be
-    differentiated outside. It is False if the transform is called under `no_grad`.
+    `inputs`: the arguments to differentiate, as the function sees them. `structure`: the structure of their list.
+    `outside_recorded`: whether the results can be differentiated outside. It is False if the transform is called under
+    `no_grad`.
     """
 
     records = True
+    structure: TreeSpec
 
     def __init__(self, refuses_captured: bool = True) -> None:
         self.inputs: list[Tensor] = []
@@ -62,22 +64,20 @@ class Reverse(Transform):
         self.outside_recorded = modes.is_grad_enabled()
 
     def run(self, func: Callable[..., Any], args: Any, chosen: Any = None, keywords: Any = MappingProxyType({})) -> Any:
-        """Call `func(*args)`. Replace arguments at the positions `chosen` (None: all) by copies that are leaves.
-
-        Return the copies and the result.
-        """
+        """Call `func(*args)`, with copies that are leaves in place of the arguments at the positions `chosen` (None: all)."""
         self.begin()
         try:
             with modes.switched(inference=False, grad_enabled=True):
                 places = range(len(args)) if chosen is None else chosen
-                copies = [tree_map(self.track, args[place]) for place in places]
+                leaves, self.structure = tree_flatten([args[place] for place in places])
+                copies = tree_unflatten([self.track(leaf) for leaf in leaves], self.structure)
                 replaced = list(args)
                 for place, copy in zip(places, copies, strict=True):
                     replaced[place] = copy
                 self.arguments = [
                     leaf for leaf in tree_flatten((replaced, dict(keywords)))[0] if isinstance(leaf, Tensor)
                 ]
-                return copies, func(*replaced, **keywords)
+                return func(*replaced, **keywords)
         finally:
             self.end()
 
@@ -118,8 +118,12 @@ class Reverse(Transform):
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
         """Return the vector-Jacobian products of `outputs` for the inputs, and zeros for unused inputs."""
-        with modes.switched(inference=False, grad_enabled=True):
-            found = gradients(outputs, self.inputs, vectors, retain_graph, create_graph, allow_unused=True)
+        used = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
+        found: Any = (None,) * len(self.inputs)
+        if used:
+            roots, given = used[0] if len(used) == 1 else zip(*used, strict=True)
+            with modes.switched(inference=False, grad_enabled=True):
+                found = gradients(roots, self.inputs, given, retain_graph, create_graph, allow_unused=True)
         return [
             zeros_like(leaf.detach()) if gradient is None else gradient
             for leaf, gradient in zip(self.inputs, found, strict=True)
@@ -226,27 +230,29 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
     >>> torch.func.grad_and_value(lambda x: x ** 2)(torch.tensor(3.0))
     (tensor(6.), tensor(9.))
     """
-    return functools.wraps(func)(ending_at_caller(_differentiated(func, argnums, has_aux)))
+    return _differentiated(func, argnums, has_aux, True)
 
 
-def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool) -> Callable[..., Any]:
+def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool, with_value: bool) -> Callable[..., Any]:
+    @functools.wraps(func)
+    @ending_at_caller
     def differentiated(*args: Any, **keywords: Any) -> Any:
         reverse = Reverse()
-        copies, output = reverse.run(func, args, positions(argnums, len(args)), keywords)
+        output = reverse.run(func, args, positions(argnums, len(args)), keywords)
         output, aux = with_aux(output, has_aux, "grad_and_value(f)(*args)")
         _check_scalar(output)
         outside = output.requires_grad and reverse.is_recorded_outside([output])
-        if output.requires_grad:
-            found = reverse.gradients(output, None, outside, outside)
-        else:
-            found = [zeros_like(leaf.detach()) for leaf in reverse.inputs]
+        found = reverse.gradients([output], [None], outside, outside)
         if outside and type(output) is BatchedTensor and not reverse.is_tracked_in_batch([output]):
             found = [_outside_of_batch(gradient) for gradient in found]
-        results = tree_unflatten(found, tree_flatten(copies)[1])
+        results = tree_unflatten(found, reverse.structure)
         gradient = tuple(results) if isinstance(argnums, tuple) else results[0]
-        value, aux = released(output, outside), released(aux, outside)
+        aux = released(aux, outside) if has_aux else None
+        value = released(output, outside) if with_value else None
         reverse.release_arguments()
-        return (gradient, (value, aux)) if has_aux else (gradient, value)
+        if with_value:
+            return gradient, (value, aux) if has_aux else value
+        return (gradient, aux) if has_aux else gradient
 
     return differentiated
 
@@ -258,21 +264,13 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
     >>> torch.func.grad(torch.func.grad(lambda x: x ** 3))(torch.tensor(2.0))
     tensor(12.)
     """
-    both = _differentiated(func, argnums, has_aux)
-
-    @functools.wraps(func)
-    @ending_at_caller
-    def differentiated(*args: Any, **keywords: Any) -> Any:
-        gradient, value = both(*args, **keywords)
-        return (gradient, value[1]) if has_aux else gradient
-
-    return differentiated
+    return _differentiated(func, argnums, has_aux, False)
 
 
 def _check_scalar(output: Any) -> None:
     if not isinstance(output, Tensor):
         raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
-    if output.dim() != 0:
+    if output._array.ndim != 0:
         raise RuntimeError(
             f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
             "you wanted to use the vjp or jacrev APIs instead?"
@@ -303,7 +301,7 @@ def pulled(
 
     The function may change the other arguments in place.
     """
-    copies, output = reverse.run(func, args, chosen, keywords)
+    output = reverse.run(func, args, chosen, keywords)
     output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
     outputs, shape = only_tensors(output, "vjp(f, *primals)")
     for leaf in outputs:
@@ -311,7 +309,6 @@ def pulled(
             raise RuntimeError(
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {leaf.dtype}"
             )
-    structure = tree_flatten(tuple(copies))[1]
     outside = reverse.is_tracked_outside(outputs)
 
     @ending_at_caller
@@ -325,18 +322,12 @@ def pulled(
         for vector in given:
             if not isinstance(vector, Tensor) and vector is not None:
                 raise TypeError(f"gradients can be either Tensors or None, but got {type(vector).__name__}")
-        used = [(out, vector) for out, vector in zip(outputs, given, strict=True) if out.requires_grad]
         record = modes.is_grad_enabled() and (
             outside or any(is_recorded(vector) for vector in given if vector is not None)
         )
         if create_graph is not None:
             record = create_graph
-        if used:
-            roots, vectors = zip(*used, strict=True)
-            found = reverse.gradients(roots, vectors, retain_graph, record)
-        else:
-            found = [zeros_like(leaf.detach()) for leaf in reverse.inputs]
-        return tree_unflatten(found, structure)
+        return tuple(tree_unflatten(reverse.gradients(outputs, given, retain_graph, record), reverse.structure))
 
     outside_value = outside and reverse.outside_recorded
     value = released(output, outside_value)
@@ -386,27 +377,25 @@ def pushed(
     level = Forward()
     level.begin()
     level.enter()
-    inference = modes.switch("inference", False)
     try:
-        for point, direction in zip(points, directions, strict=True):
-            check_floating(point, direction)
-        duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
-        level.arguments = [*duals, *(leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, Tensor))]
-        with _set_fwd_grad_enabled(True):
+        with modes.switched(inference=False, forward_enabled=True):
+            for point, direction in zip(points, directions, strict=True):
+                check_floating(point, direction)
+            duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
+            level.arguments = [*duals, *(leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, Tensor))]
             result = func(*tree_unflatten(duals, structure))
-        output, aux = with_aux(result, has_aux, "jvp(f, primals, tangents)")
-        outputs, shape = only_tensors(output, "jvp(f, primals, tangents)")
-        found = [level.tangent_of(leaf) for leaf in outputs]
-        if strict and any(tangent is None for tangent in found):
-            raise RuntimeError(
-                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
-                "strict=True."
-            )
-        values = [level.without_tangent(leaf) for leaf in outputs]
-        if has_aux:
-            aux = tree_map(level.without_tangent, aux)
+            output, aux = with_aux(result, has_aux, "jvp(f, primals, tangents)")
+            outputs, shape = only_tensors(output, "jvp(f, primals, tangents)")
+            found = [level.tangent_of(leaf) for leaf in outputs]
+            if strict and any(tangent is None for tangent in found):
+                raise RuntimeError(
+                    "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
+                    "with strict=True."
+                )
+            values = [level.without_tangent(leaf) for leaf in outputs]
+            if has_aux:
+                aux = tree_map(level.without_tangent, aux)
     finally:
-        modes.switch("inference", inference)
         level.end()
         level.leave()
     carried = [zeros_like(value) if tangent is None else tangent for value, tangent in zip(values, found, strict=True)]
@@ -438,13 +427,13 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         check_floating(point)
     reverse = Reverse(refuses_captured=False)
     with copies_of_overwritten():
-        _, output = reverse.run(lambda *copies: func(*tree_map(_changeable, copies)), primals)
+        output = reverse.run(lambda *copies: func(*tree_map(_changeable, copies)), primals)
         outputs, shape = tree_flatten(output)
         roots = [leaf for leaf in outputs if isinstance(leaf, Tensor) and leaf.requires_grad]
         outside = bool(roots) and reverse.is_recorded_outside(roots)
         with modes.switched(inference=False, grad_enabled=True):
             vectors = [tracked(zeros_like(root.detach()), reverse) for root in roots]
-            products = reverse.gradients(roots, vectors, True, True) if roots else ()
+            products = reverse.gradients(roots, vectors, True, True)
 
     def push(*tangents: Any) -> Any:
         directions, tangent_structure = tree_flatten(tangents)
