@@ -23,6 +23,7 @@ import adjoint as torch
 from adjoint.device import Size
 
 from .. import dtypes
+from ..dispatch.slow_path import handlers_of_thread
 from ..interchange import Interchange, elements_of
 from ..tape import modes
 from ..tensor import Tensor
@@ -356,7 +357,7 @@ def may_run(here: dict[str, Any]) -> bool:
 def is_undisturbed() -> bool:
     """Return whether no handler and no device context affects the operators of this thread."""
     here = modes.STATE.__dict__
-    return bool(modes.STATE.handlers == () and here["default_place"] is None and here["places"] == ())
+    return bool(handlers_of_thread() == () and here["default_place"] is None and here["places"] == ())
 
 
 def modes_in_force() -> tuple[Any, ...]:

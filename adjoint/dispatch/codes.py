@@ -12,21 +12,13 @@ from types import NoneType
 from typing import Any
 
 from .. import dtypes
-from ..tape.modes import ANOMALY, FLAGS, STATE
 from .declaration import OPTIONAL_ARRAY, Operator
 from .kinds import kind_of
 from .parameter_source import numpy_names
 from .plan import FUNCTION, OUT, Plan
 from .source import block, public_name
 
-
-def infers_plainly() -> bool | None:
-    """Return whether this thread is in inference mode, or None if another mode forbids straight-line code."""
-    here = STATE.__dict__
-    return here["inference"] if here["plain"] and not FLAGS.levels and not ANOMALY.enabled else None
-
-
-NAMES = {"infers_plainly": infers_plainly, "kind_of": kind_of, "get_default_dtype": dtypes.get_default_dtype}
+NAMES = {"kind_of": kind_of, "get_default_dtype": dtypes.get_default_dtype}
 """The names that the lines below use."""
 
 
@@ -62,6 +54,15 @@ def frequent_lines(op: Operator, way: str, inference: str = "False", result: str
     ]
 
 
+INFERENCE_LINES = (
+    "inference = False",
+    "if FLAGS.special:",
+    "    here = STATE.__dict__",
+    "    inference = here['inference'] if here['plain'] and not FLAGS.levels and not ANOMALY.enabled else None",
+)
+"""The lines that find whether this thread is in inference mode, or None if another mode forbids straight-line code."""
+
+
 def frequent_call_lines(op: Operator, variant: str, way: str, arrays: list[str]) -> list[str]:
     """Run the code for plain tensors on plain arrays with `out`, in inference mode, and while other threads have modes.
 
@@ -85,6 +86,6 @@ def frequent_call_lines(op: Operator, variant: str, way: str, arrays: list[str])
             )  # `call` asks other classes
             way, result = f"{FUNCTION!r} if out is None else {OUT!r}", "code({0}) if out is None else code({0}, out)"
     return [
-        "inference = infers_plainly() if FLAGS.special else False",
+        *INFERENCE_LINES,
         *block(f"if {' and '.join(plain)}:", [*arrays, *frequent_lines(op, way, "inference", result)]),
     ]

@@ -30,7 +30,7 @@ getframe = sys._getframe
 
 def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTION, **names: Any) -> Any:
     """Call `op` with `args`, in the order of the declaration."""
-    handlers = modes.STATE.handlers if modes.FLAGS.special else ()
+    handlers = handlers_of_thread() if modes.FLAGS.special else ()
     try:
         if way != FUNCTION and not isinstance(args[0], Tensor):
             raise not_a_tensor(op, 0, args)
@@ -53,6 +53,27 @@ def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTI
                 return NotImplemented
             raise
     return again()
+
+
+def handlers_of_thread() -> tuple[Handler, ...]:
+    """Return the handlers of operators in this thread. The first handler runs last (see `interpreters.Handler`).
+
+    The recorder and the transforms handle every call. Interpreters, innermost first, handle the calls that reach them. The
+    other handlers handle the calls that are left to the operator.
+    """
+    here = modes.STATE.__dict__
+    handlers: Any = modes.FLAGS.levels if here["stack"] is None else here["stack"]
+    if modes.ANOMALY.enabled:
+        handlers = (modes.ANOMALY.handler, *handlers)
+    if here["result_cache"] is not None:
+        handlers = (here["result_cache"], *handlers)
+    if here["view_replay"] or here["before_change"] is not None:
+        handlers = (modes.FLAGS.stepwise, *handlers)
+    if here["capture"] is not None:
+        handlers = (here["capture"], *handlers)
+    if here["transforms"] and here["transforms"][-1].notes_creation:
+        handlers = (*handlers, modes.FLAGS.owners)
+    return handlers if here["recorder"] is None else (*handlers, here["recorder"])
 
 
 def proceed(call: Call, handlers: Sequence[Handler]) -> Any:

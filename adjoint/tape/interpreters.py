@@ -20,7 +20,7 @@ from . import modes
 
 
 class Handler:
-    """An object that participates in the operator calls of a thread while it is in `STATE.handlers`.
+    """An object that participates in the operator calls of a thread while it is in `slow_path.handlers_of_thread`.
 
     A call passes through the handlers one by one. Then the operator computes. A call is a `dispatch.plan.Call`. It
     contains the operator (`op`), how it is called (`way`: for a new result, with `out`, in place), and its arguments

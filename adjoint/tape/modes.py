@@ -106,27 +106,6 @@ class _ThreadState(threading.local):
         stack = self.stack
         return FLAGS.levels if stack is None else stack
 
-    @property
-    def handlers(self) -> tuple[Any, ...]:
-        """The handlers of operators in this thread. The first handler runs last (see `interpreters.Handler`).
-
-        The recorder and the transforms handle every call. Interpreters, innermost first, handle the calls that reach them. The
-        other handlers handle the calls that are left to the operator.
-        """
-        here = self.__dict__
-        handlers: Any = FLAGS.levels if here["stack"] is None else here["stack"]
-        if ANOMALY.enabled:
-            handlers = (ANOMALY.handler, *handlers)
-        if here["result_cache"] is not None:
-            handlers = (here["result_cache"], *handlers)
-        if here["view_replay"] or here["before_change"] is not None:
-            handlers = (FLAGS.stepwise, *handlers)
-        if here["capture"] is not None:
-            handlers = (here["capture"], *handlers)
-        if here["transforms"] and here["transforms"][-1].notes_creation:
-            handlers = (*handlers, FLAGS.owners)
-        return handlers if here["recorder"] is None else (*handlers, here["recorder"])
-
 
 _DEFAULTS = {
     name: value

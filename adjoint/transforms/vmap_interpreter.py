@@ -170,8 +170,10 @@ class VmapInterpreter(Interpreter, Transform, Batch):
 
     # --- operators ----------------------------------------------------------------------------------------------
 
-    def process(self, call: Call) -> Any:
+    def handle(self, call: Call, proceed: Callable[[], Any]) -> Any:
         """Apply the operator to the whole batch."""
+        if call.in_place:
+            return super().handle(call, proceed)
         operator, args = call.op, call.given
         if call.out is not None:
             raise RuntimeError(
