@@ -117,7 +117,8 @@ _NAMES = {
         "_fft_c2c _fft_c2r _fft_r2c _grid_sampler_2d_cpu_fallback _index_put_impl_ _int_mm _is_all_true _is_any_true "
         "_is_zerotensor _lazy_clone _log_softmax _logcumsumexp _lu_with_info _masked_softmax _neg_view_copy _nnpack_available "
         "_pack_padded_sequence _reshape_from_tensor _scaled_dot_product_attention_math _segment_reduce _softmax _sparse_csr_prod "
-        "_sparse_csr_sum _stack _to_cpu _unique _unique2 _unsafe_index _unsafe_index_put _validate_sparse_compressed_tensor_args "
+        "_sparse_csr_sum _stack _test_check_tensor _to_cpu _unique _unique2 _unsafe_index _unsafe_index_put "
+        "_validate_sparse_compressed_tensor_args "
         "_validate_sparse_coo_tensor_args _weight_norm_interface"
     ),
     "_utils": "_assert",
@@ -142,7 +143,8 @@ _NAMES = {
     "serialization": "load save",
     "storage": (
         "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage "
-        "HalfStorage IntStorage LongStorage ShortStorage TypedStorage UntypedStorage"
+        "HalfStorage IntStorage LongStorage ShortStorage TypedStorage UntypedStorage _storage_classes "
+        "_tensor_classes"
     ),
     "testing": "FileCheck",
     "settings": (

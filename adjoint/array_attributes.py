@@ -267,6 +267,11 @@ class ArrayAttributes:
             RuntimeError: if the order is ambiguous.
             TypeError: if `ambiguity_check` is neither a bool nor a list of memory formats.
         """
+        if type(self._array) is SparseArray:
+            raise AttributeError(
+                f"Can't get dim order on sparse type: torch.sparse.{self.dtype.scalar_type}Tensor Use Tensor.to_dense() to "
+                "convert to a dense tensor first."
+            )
         steps = storages.element_strides(self._array)
         if ambiguity_check is not False:
             formats = ambiguity_check if isinstance(ambiguity_check, list) else []

@@ -234,6 +234,8 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: tuple[int, ...], /) -> "Size":  # type: ignore[override]
         if not isinstance(other, tuple):
+            if hasattr(type(other), "__radd__"):
+                return NotImplemented
             raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
         return Size(tuple.__add__(self, other))
 

@@ -321,6 +321,12 @@ def _loss_backward(name: str) -> Callable[..., Any]:
     return function
 
 
+def _number_of(self: Tensor) -> Any:
+    if not self.numel():
+        raise RuntimeError("_local_scalar_dense: Empty tensor not supported")
+    return self.item()
+
+
 def _lifted(self: Tensor) -> Tensor:
     return self
 
@@ -360,7 +366,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "index_put_": _index_put_,
     "lift_fresh": _lifted,
     "detach": lambda self: self.detach(),
-    "_local_scalar_dense": lambda self: self.item(),
+    "_local_scalar_dense": _number_of,
     "slice": lambda self, dim=0, start=None, end=None, step=1: tensors.slice(
         self, dim, start, None if end == LARGEST else end, step
     ),

@@ -82,6 +82,7 @@ class Dense:
         array = target._array
         if not op.uniform_write:
             check_overlap(target)
+        if not op.uniform_write or len(arrays) > 1:
             if op.copies or type(array) is ndarray or not lazy_bits_of(array):  # the copy must be materialized first
                 others = [call.args[1]._array] if op.copies else arrays[1:]
                 check_partial_overlap(array, others, op.no_overlap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -19,7 +20,7 @@ from ..tape import modes, views
 from ..tape.edges import LEAF, edge_of
 from ..tape.node import NOWHERE, Node, start
 from ..tape.refusals import count_change
-from ..tape.versions import about_to_change
+from ..tape.versions import about_to_change, bump
 from ..tensor import Tensor
 from .declaration import Operator
 
@@ -210,15 +211,34 @@ def check_castable(source: Any, target: Any) -> None:
         )
 
 
-def check_overlap(target: Tensor) -> None:
-    """Raise an error if several elements of `target` share memory, as in an expanded tensor."""
+def shares_elements(target: Tensor) -> bool:
+    """Return whether several elements of `target` share memory, as in an expanded tensor."""
     array = target._array
-    if (
+    return (
         0 in array.strides
-        and array.size
+        and bool(array.size)
         and type(array) is not SparseArray
         and any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
-    ):
+    )
+
+
+def written_repeatedly(target: Tensor, operation: str, example: str, write: Callable[[Any], object]) -> Tensor:
+    """Change a tensor whose elements share memory by `write(array)`, with a warning. The last of several values stays."""
+    if target.requires_grad:
+        check_overlap(target)
+    warn(
+        f"Use of {operation} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+        f"This also applies to advanced indexing e.g. tensor[{example}"
+    )
+    about_to_change(target)
+    write(target._array)
+    bump(target, operation)
+    return target
+
+
+def check_overlap(target: Tensor) -> None:
+    """Raise an error if several elements of `target` share memory, as in an expanded tensor."""
+    if shares_elements(target):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
             "clone() the tensor before performing the operation."

@@ -10,8 +10,9 @@ from typing import Any
 import adjoint as torch
 
 from .._runtime.extra import warn_of_hooks
+from ..kernels.memory.legacy_storages import TypedStorage
 from ..kernels.memory.storage import element_strides, owner, storage_offset, strided
-from ..kernels.memory.storages import TypedStorage, UntypedStorage
+from ..kernels.memory.storages import UntypedStorage
 from ..kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.sparse_array import SparseArray

@@ -9,8 +9,8 @@ import numpy
 from numpy.lib import format as npy
 
 from .. import dtypes
+from ..kernels.memory.legacy_storages import TypedStorage
 from ..kernels.memory.storage import row_major_steps
-from ..kernels.memory.storages import TypedStorage
 from ..tensor import Tensor
 from .limits import shown
 from .safetensors import named_tensors

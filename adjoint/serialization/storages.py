@@ -8,8 +8,9 @@ import numpy
 from .. import dtypes
 from ..device import device
 from ..dtypes import dtype
+from ..kernels.memory.legacy_storages import TypedStorage
 from ..kernels.memory.storage import memory
-from ..kernels.memory.storages import TypedStorage, UntypedStorage
+from ..kernels.memory.storages import UntypedStorage
 from ..kernels.runtime.addresses import address
 from .locations import default_restore_location, location_tag
 

@@ -19,7 +19,8 @@ from ..device import LAYOUTS, layout
 from ..dtypes import dtype
 from ..kernels.memory import storage as storages
 from ..kernels.memory.bounds import checked_bytes
-from ..kernels.memory.storages import TypedStorage, UntypedStorage
+from ..kernels.memory.legacy_storages import TypedStorage
+from ..kernels.memory.storages import UntypedStorage
 from ..kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from ..kernels.runtime.meta_array import Meta, parked, remade
 from ..kernels.runtime.sparse_array import Coordinates, SparseArray

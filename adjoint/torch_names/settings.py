@@ -1,4 +1,4 @@
-"""Settings of PyTorch that programs read and set. Their values are stored, but have no effect.
+"""Settings of PyTorch that programs read and set. Most values are stored, but have no effect.
 
 Every operation is deterministic, products of float32 matrices are computed in float32, and there is one thread pool.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint._runtime.determinism import CHOSEN
 from adjoint._runtime.tracebacks import ALWAYS, ending_at_caller, warn
 
 __all__ = [
@@ -17,7 +18,6 @@ __all__ = [
 ]  # fmt: skip
 
 _kept: dict[str, Any] = {
-    "deterministic": 0,
     "matmul_precision": "highest",
     "interop_threads": 1,
 }
@@ -29,31 +29,48 @@ _DEBUG_MODES = ("default", "warn", "error")
 def use_deterministic_algorithms(mode: Any, *, warn_only: bool = False) -> None:
     """Request deterministic operations.
 
-    All operations here are deterministic.
+    All operations here are deterministic. As in PyTorch, operations whose result depends on the order of writes raise an
+    error, or warn with `warn_only`, and new memory is filled (`torch.utils.deterministic.fill_uninitialized_memory`).
 
     Raises:
-        TypeError: if `mode` is not a bool.
+        TypeError: if an argument is not a bool.
+    """
+    for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
+        if not isinstance(value, bool):
+            kind = type(value).__name__
+            raise TypeError(f"_set_deterministic_algorithms(): argument {name} must be bool, not {kind}")
+    CHOSEN["level"] = (1 if warn_only else 2) if mode else 0
+
+
+def fills_uninitialized_memory() -> bool:
+    """Return whether new memory is filled while deterministic algorithms are requested."""
+    return bool(CHOSEN["fill"])
+
+
+def set_fill_uninitialized_memory(mode: Any) -> None:
+    """Choose whether new memory is filled while deterministic algorithms are requested.
+
+    Raises:
+        RuntimeError: if `mode` is not a bool.
     """
     if not isinstance(mode, bool):
-        raise TypeError(
-            f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
-        )
-    _kept["deterministic"] = (1 if warn_only else 2) if mode else 0
+        raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
+    CHOSEN["fill"] = mode
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """Return whether `use_deterministic_algorithms` has been requested."""
-    return bool(_kept["deterministic"])
+    return bool(CHOSEN["level"])
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Return whether deterministic algorithms have been requested with `warn_only`."""
-    return bool(_kept["deterministic"] == 1)
+    return bool(CHOSEN["level"] == 1)
 
 
 def get_deterministic_debug_mode() -> int:
     """Return the setting of `use_deterministic_algorithms` as a number: 0 (off), 1 (with `warn_only`) or 2 (without)."""
-    return int(_kept["deterministic"])
+    return int(CHOSEN["level"])
 
 
 @ending_at_caller
@@ -74,7 +91,7 @@ def set_deterministic_debug_mode(debug_mode: Any) -> None:
         debug_mode = _DEBUG_MODES.index(debug_mode)
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
-    _kept["deterministic"] = debug_mode
+    CHOSEN["level"] = debug_mode
 
 
 def get_float32_matmul_precision() -> str:

@@ -26,6 +26,7 @@ _LATE = (
     "_mode_utils",
     "_python_dispatch",
     "benchmark",
+    "deterministic",
     "dlpack",
     "flop_counter",
     "model_zoo",

@@ -75,3 +75,20 @@ def test_arrays_that_step_by_parts_of_elements_are_refused():
     array = numpy.zeros(4, dtype=[("a", "f4"), ("b", "i1")])["a"]
     with pytest.raises(ValueError, match="given numpy array strides not a multiple of the element byte size"):
         torch.from_numpy(array)
+
+
+def test_indices_written_to_an_expanded_tensor_warn():
+    x, index = torch.zeros(1).expand(4), torch.tensor([2, 0])
+    with pytest.warns(UserWarning, match="Use of index_put_ on expanded tensors is deprecated"):
+        x.index_put_((index,), torch.tensor([1.0, 2.0]))
+    assert x.tolist() == [2.0] * 4
+    with pytest.warns(UserWarning, match="Use of index_fill_ on expanded tensors is deprecated"):
+        x.index_fill_(0, index, 3.0)
+    assert x.tolist() == [3.0] * 4
+
+
+def test_indices_and_masks_that_are_written_themselves_are_refused():
+    index, mask = torch.tensor([2, 1, 0]), torch.tensor([True, False, True])
+    for change in (lambda: index.index_put_((index,), index.clone()), lambda: mask[1:].masked_fill_(mask[:-1], False)):
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            change()

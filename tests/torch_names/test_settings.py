@@ -54,3 +54,39 @@ def test_names_of_types():
     assert torch.typename(torch.ones(1).long()) == "torch.LongTensor"
     assert torch.typename(torch.float32) == "torch.dtype"
     assert torch.typename(3) == "int"
+
+
+@pytest.fixture
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+
+
+@pytest.mark.usefixtures("deterministic")
+def test_new_memory_is_filled_under_deterministic_algorithms():
+    assert torch.empty(2).isnan().all() and torch.empty_strided((2, 2), (1, 3), dtype=torch.bfloat16).isnan().all()
+    assert torch.empty_like(torch.ones(2, dtype=torch.int8)).tolist() == [127, 127]
+    assert torch.empty(1, dtype=torch.bool).item() is True
+    assert torch.zeros(2).resize_(3).isnan().tolist() == [False, False, True]
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    assert not torch._C._get_deterministic_fill_uninitialized_memory()
+    with pytest.raises(RuntimeError, match="expected a bool, but got int"):
+        torch.utils.deterministic.fill_uninitialized_memory = 1
+
+
+@pytest.mark.usefixtures("deterministic")
+def test_results_that_depend_on_the_order_of_writes_are_refused_under_deterministic_algorithms():
+    image, places = torch.ones(1, 1, 3, 3), torch.zeros(1, 1, 3, 3, dtype=torch.int64)
+    unpool = torch.nn.MaxUnpool2d(2)
+    with pytest.raises(RuntimeError, match="max_unpooling2d_forward_out does not have a deterministic implementation"):
+        unpool(image, places)
+    with pytest.raises(RuntimeError, match="put_ does not have"):
+        torch.zeros(3).put_(torch.tensor([0]), torch.ones(1))
+    assert torch.zeros(3).put_(torch.tensor([0, 0]), torch.ones(2), accumulate=True).tolist() == [2.0, 0.0, 0.0]
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    with pytest.warns(UserWarning, match="max_unpooling2d_forward_out"):
+        unpool(image, places)
+    with pytest.raises(TypeError, match="'warn_only' must be bool, not int"):
+        torch.use_deterministic_algorithms(True, warn_only=1)

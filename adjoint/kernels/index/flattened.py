@@ -3,6 +3,7 @@
 import numpy
 from numpy import ndarray
 
+from ..._runtime.determinism import alert_not_deterministic
 from ..memory.copying import clone
 from ..runtime.floating import type_name
 from .places import few_places, out_of_bounds
@@ -42,6 +43,8 @@ def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -
 
 def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
     """Do the same as `put` in place in `x`."""
+    if not accumulate:
+        alert_not_deterministic("put_")
     if index.dtype != _INT64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
     if source.dtype != x.dtype:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
+from ..._runtime.determinism import must_fill
 from ..._runtime.late_bound import LATE
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import CONVERTED, MOVED, THREADED
 from ...codegen.plans import compiled
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
+from ...dtypes import bool as boolean
 from ...dtypes import from_numpy
 from ..runtime.floating import FLOAT32, HALVES, OFF, WARNINGS, quietly, restore, unwarned
 from ..runtime.layout import row_major
@@ -21,7 +24,7 @@ from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand
 from .bounds import checked_bytes
-from .storage import restrided, strided, to_python
+from .storage import owner, restrided, strided, to_python
 
 Array = numpy.ndarray[Any, Any]
 
@@ -111,6 +114,21 @@ def strided_empty(shape: tuple[int, ...], steps: tuple[int, ...], dtype: Any) ->
     span = checked_bytes(shape, steps, 0, dtype.itemsize, operation="empty_strided")
     memory = numpy.empty(span // dtype.itemsize, dtype)
     return strided(memory, shape, steps, 0)
+
+
+def uninitialized(array: Array, start: int = 0) -> Array:
+    """Return `array`, whose memory is new from byte `start` on.
+
+    If deterministic algorithms are requested, the new elements become NaN or the largest number of the dtype.
+    """
+    if must_fill() and owner(array).nbytes > start:
+        kind = from_numpy(array.dtype)
+        whole = kind.is_complex or kind.is_floating_point
+        value = math.nan if whole else kind is boolean or numpy.iinfo(array.dtype).max
+        root = owner(array)
+        count = (root.nbytes - start) // array.itemsize
+        fill_(strided(root, (count,), (1,), start // array.itemsize, array.dtype), value)
+    return array
 
 
 def clone(array: Array, memory_format: Any = None) -> Array:

@@ -9,18 +9,18 @@ from typing import Any, ClassVar, Self
 
 import numpy
 
-from ... import dtypes
 from ..._runtime.first_use import import_late
 from ..._runtime.tracebacks import end_methods_at_caller
 from ...device import cpu, meta
 from ...device import device as Device
-from ...dtypes import from_numpy, get_default_dtype
+from ...dtypes import get_default_dtype, int64
 from ..runtime.addresses import address
 from ..runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..runtime.meta_array import Meta, Released, parked, remade
 from .bounds import checked_bytes
 from .storage import (
     adopt,
+    copy_with_memo,
     element_strides,
     is_foreign,
     is_shared,
@@ -53,21 +53,8 @@ def mapped_bytes(filename: Any, shared: bool, length: int) -> Array:
     return numpy.ndarray(length, numpy.uint8, mapping)
 
 
-class UntypedStorage:
-    """The bytes that a tensor and its views share.
-
-    Args:
-        size: the number of bytes, or a sequence of their values.
-        device: `"cpu"` or `"meta"`.
-
-    Raises:
-        RuntimeError: for a negative size, or for values that are not integers.
-
-    >>> import adjoint as torch
-    >>> storage = torch.UntypedStorage([1, 2, 3, 4])
-    >>> storage[1:3].tolist(), storage.nbytes()
-    ([2, 3], 4)
-    """
+class StorageBase:
+    """The base of `UntypedStorage`, which has all of its methods. Classes may derive from it, but it has no instances."""
 
     element_kind: Any = numpy.dtype(numpy.uint8)
     filename: str | None = None
@@ -77,6 +64,12 @@ class UntypedStorage:
 
     _move_to_shared_memory: ClassVar[Any]
     _reduced: ClassVar[Any]
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Refuse to make an instance of this class itself."""
+        if cls is StorageBase:
+            raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
+        return super().__new__(cls)
 
     def __init__(self, size: Any = 0, /, *, allocator: int | None = None, device: Any = None) -> None:
         self._take(_new_memory("torch.UntypedStorage", size, self.element_kind), device)
@@ -110,7 +103,7 @@ class UntypedStorage:
         return storage
 
     @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> Self:
         """Return the first `nbytes` bytes of a file, mapped into memory.
 
         Args:
@@ -128,7 +121,7 @@ class UntypedStorage:
     @classmethod
     def from_buffer(
         cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, dtype: Any = None
-    ) -> UntypedStorage:
+    ) -> Self:
         """Return a copy of `count` elements of a buffer, from byte `offset` on.
 
         They are converted from `byte_order` to the order of this machine.
@@ -166,8 +159,8 @@ class UntypedStorage:
         return meta if isinstance(self._seen, Meta) else cpu
 
     def data_ptr(self) -> int:
-        """Return the address of the first byte."""
-        return address(self._root)
+        """Return the address of the first byte, or 0 on the meta device."""
+        return 0 if self.device is meta else address(self._root)
 
     def nbytes(self) -> int:
         """Return the number of bytes."""
@@ -189,10 +182,15 @@ class UntypedStorage:
         return id(self._root)
 
     def bytes(self) -> Array:
-        """Return the bytes, as an array of uint8 that shares the memory."""
+        """Return the bytes, as an array of uint8 that shares the memory.
+
+        NotImplementedError: on the meta device.
+        """
+        if self.device is meta and self._root.nbytes:
+            raise NotImplementedError(Meta.refusal)
         return memory(self._root)
 
-    def untyped(self) -> UntypedStorage:
+    def untyped(self) -> StorageBase:
         """Return the same storage as bytes."""
         return self
 
@@ -221,19 +219,54 @@ class UntypedStorage:
         """Return False, because there is no accelerator."""
         return False
 
-    def pin_memory(self, device: Any = "cuda") -> UntypedStorage:
+    def pin_memory(self, device: Any = "cuda") -> Self:
         """Raise an error, because there is no accelerator for which memory could be pinned.
 
         Raises:
             RuntimeError: always.
         """
+        if self.device is meta:
+            raise TypeError("cannot pin 'torch.storage.UntypedStorage' only CPU memory can be pinned")
         raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    def _share_fd_cpu_(self) -> Any:
+        """Refuse, because processes share memory by segments, which `share_memory_` moves it to."""
+        kind = "only available on CPU" if self.device is meta else "use share_memory_() instead"
+        raise RuntimeError(f"_share_fd_: {kind}")
+
+    def _share_filename_cpu_(self) -> Any:
+        """Refuse, as `_share_fd_cpu_` does."""
+        kind = "only available on CPU" if self.device is meta else "use share_memory_() instead"
+        raise RuntimeError(f"_share_filename_: {kind}")
+
+    def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Write the bytes to a file, after the number of elements if `save_size` is true."""
+        content = self.bytes()
+        file.write((self.nbytes() // element_size).to_bytes(8, "little") * save_size + content.tobytes())
+
+    def _swap_data_ptr_(self, other: StorageBase) -> None:
+        """Exchange the memory of two storages of the same size. One of them may be empty instead.
+
+        RuntimeError: if the devices or the sizes differ.
+        """
+        if self.device != other.device:
+            raise RuntimeError(
+                f"_swap_data_ptr_: storages must be on the same device, got {self.device} and {other.device}"
+            )
+        sizes = self.nbytes(), other.nbytes()
+        if sizes[0] != sizes[1] and 0 not in sizes:
+            raise RuntimeError(
+                f"_swap_data_ptr_: storages must have the same nbytes or one must have 0, got {sizes[0]} and {sizes[1]}"
+            )
+        mine, theirs = self._root, other._root
+        self._move(theirs)
+        other._move(mine)
 
     def resizable(self) -> bool:
         """Return whether `resize_` can change the number of bytes."""
         return self._seen is not None and not is_foreign(self._root)
 
-    def resize_(self, size: int) -> UntypedStorage:
+    def resize_(self, size: int) -> Self:
         """Change the number of bytes. If it is 0, the memory is released, and reading the tensor raises an error.
 
         This applies to the tensor that owns the storage. The views of this tensor keep the old memory.
@@ -273,6 +306,17 @@ class UntypedStorage:
         """Return the bytes as elements of `kind`, as many as fit."""
         return strided(self._root, (self.nbytes() // kind.itemsize,), (1,), 0, kind)
 
+    def elements_of(self, dtype: Any) -> Array:
+        """Return `elements` of a dtype, which must be the dtype of a typed storage. None means the default dtype, or int64."""
+        own = getattr(self, "dtype", None)
+        if dtype is None:
+            dtype = int64 if own is None else get_default_dtype()
+        if own not in (None, dtype):
+            raise RuntimeError(
+                f"Expected a Storage of type {dtype.scalar_type} or an UntypedStorage, but got {own.scalar_type}"
+            )
+        return self.elements(dtype.numpy)
+
     def extended(
         self, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: Any, operation: str = "set_"
     ) -> Array:
@@ -299,6 +343,8 @@ class UntypedStorage:
     def _place(self, index: Any) -> slice:
         """Return the elements of an index, which is one element or a slice without steps."""
         size = self.size()
+        if self.device is meta:
+            raise NotImplementedError("Not available for 'meta' device type")
         if isinstance(index, slice):
             start, stop, step = index.indices(size)
             if step != 1:
@@ -321,7 +367,7 @@ class UntypedStorage:
     def __setitem__(self, index: Any, value: Any) -> None:
         self._set(self._place(index), value, "can only set storage content with a int types, but got {} instead")
 
-    def fill_(self, value: Any) -> UntypedStorage:
+    def fill_(self, value: Any) -> Self:
         """Set all bytes to `value`, modulo 256."""
         self._set(slice(None), value, "fill_ expects int, but got {}")
         return self
@@ -331,7 +377,7 @@ class UntypedStorage:
             raise RuntimeError(refusal.format(type(value).__name__))
         self.bytes()[place] = value % 256
 
-    def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> UntypedStorage:
+    def copy_(self, source: StorageBase, non_blocking: bool | None = None) -> Self:
         """Copy the bytes of another storage of the same size.
 
         Raises:
@@ -346,8 +392,22 @@ class UntypedStorage:
 
     def clone(self) -> Self:
         """Return a copy."""
+        if self.device is meta:
+            return self._alike(self._root, self._seen)
         copy = self.bytes().copy()
         return self._alike(copy, copy)
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy, on which the tensors of the same deep copy lie."""
+        if id(self) not in memo:
+            copy = copy_with_memo(self._root, memo)
+            memo[id(self)] = self._alike(copy, copy)
+        return memo[id(self)]
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def _alike(self, root: Array, seen: Array | None = None) -> Self:
         """Return the storage of other memory, with elements of the same dtype."""
@@ -359,11 +419,16 @@ class UntypedStorage:
         """Return -1, because the bytes are not on an accelerator."""
         return -1
 
-    def cpu(self) -> UntypedStorage:
-        """Return the storage itself, because it is on the CPU."""
+    def cpu(self) -> Self:
+        """Return the storage itself, because it is on the CPU.
+
+        Raises:
+            NotImplementedError: on the device `meta`.
+        """
+        self.bytes()
         return self
 
-    def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
+    def to(self, *, device: Any, non_blocking: bool = False) -> Self:
         """Return the storage itself for its own device.
 
         Raises:
@@ -388,116 +453,25 @@ class UntypedStorage:
 
     def tolist(self) -> list[Any]:
         """Return the elements (bytes if the storage has no dtype) as Python numbers."""
+        if self.device is meta and self._root.nbytes:
+            raise NotImplementedError("Not available for 'meta' device type")
         return to_python(self.elements(self.element_kind))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
     def __repr__(self) -> str:
-        listed = "\n ".join(map(str, self.tolist()))
+        listed = "..." if self.device is meta else "\n ".join(map(str, self.tolist()))
         return f" {listed}\n[torch.storage.{self._described()}device={self.device}) of size {len(self)}]"
 
     def _described(self) -> str:
         return "UntypedStorage("
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and other._root is self._root
+        return isinstance(other, StorageBase) and other._root is self._root
 
     def __hash__(self) -> int:
         return id(self._root)
-
-
-class TypedStorage(UntypedStorage):
-    """A storage viewed as elements of one dtype.
-
-    Args:
-        size: the number of elements, or a sequence of their values.
-        dtype: the dtype, or None for the default dtype.
-        wrap_storage: the storage to view in this way, instead of a new storage.
-        device: `"cpu"` or `"meta"`.
-    """
-
-    def __init__(
-        self, size: Any = 0, /, *, dtype: Any = None, wrap_storage: UntypedStorage | None = None, device: Any = None
-    ) -> None:
-        self.element_kind = (dtype or get_default_dtype()).numpy
-        if wrap_storage is None:
-            self._take(_new_memory("torch.TypedStorage", size, self.element_kind), device)
-        else:
-            self._root, self._seen, self._replace = wrap_storage._root, wrap_storage._seen, wrap_storage._replace
-
-    @classmethod
-    def of(cls, root: Array, kind: Any, seen: Array | None = None, replace: Replace | None = None) -> TypedStorage:
-        """Return the result of `over`, as a storage of elements of `kind`."""
-        storage = cls.over(root, seen, replace)
-        storage.element_kind = kind
-        return storage
-
-    def resize_(self, size: int) -> TypedStorage:
-        """Change the number of elements; see `UntypedStorage.resize_`."""
-        super().resize_(size if type(size) is not int else size * self.element_size())
-        return self
-
-    def size(self) -> int:
-        """Return the number of elements."""
-        return self.nbytes() // self.element_size()
-
-    def check_kind(self, kind: Any, name: str) -> None:
-        """Raise RuntimeError if the elements have another type than `kind`, which is called `name`."""
-        if self.element_kind != kind:
-            raise RuntimeError(
-                f"Expected a Storage of type {name} or an UntypedStorage, but got type "
-                f"{from_numpy(self.element_kind).scalar_type} for argument 1 'storage'"
-            )
-
-    def untyped(self) -> UntypedStorage:
-        """Return the same storage as bytes."""
-        return UntypedStorage.over(self._root, self._seen, self._replace)
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the elements."""
-        return from_numpy(self.element_kind)
-
-    @property
-    def _untyped_storage(self) -> UntypedStorage:
-        return self.untyped()
-
-    def pickle_storage_type(self) -> str:
-        """Return the name of storages of this dtype in files, such as "FloatStorage"."""
-        return f"{self.dtype.scalar_type}Storage"
-
-    def type(self) -> str:
-        """Return the name of the type, such as "torch.FloatStorage"."""
-        return f"torch.{self.pickle_storage_type()}"
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
-        return super().__getitem__(index)
-
-    def _set(self, place: slice, value: Any, refusal: str) -> None:
-        self.elements(self.element_kind)[place] = value
-
-    def _described(self) -> str:
-        return f"TypedStorage(dtype={self.dtype}, "
-
-
-def _conversion(name: str, dtype: Any) -> Callable[[UntypedStorage], TypedStorage]:
-    def converted(self: UntypedStorage) -> TypedStorage:
-        return TypedStorage.of(memory(self.elements(self.element_kind).astype(dtype.numpy)), dtype.numpy)
-
-    converted.__name__, converted.__qualname__ = name, f"UntypedStorage.{name}"
-    converted.__doc__ = f"The elements (bytes, of a storage without a dtype) as a new storage of {dtype}."
-    return converted
-
-
-for _name, _dtype in {
-    "bool": dtypes.bool, "byte": dtypes.uint8, "char": dtypes.int8, "short": dtypes.int16, "int": dtypes.int32,
-    "long": dtypes.int64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "float": dtypes.float32,
-    "double": dtypes.float64, "complex_float": dtypes.complex64, "complex_double": dtypes.complex128,
-}.items():  # fmt: skip
-    setattr(UntypedStorage, _name, _conversion(_name, _dtype))
 
 
 def _new_memory(name: str, size: Any, kind: Any) -> Array:
@@ -507,7 +481,7 @@ def _new_memory(name: str, size: Any, kind: Any) -> Array:
         if count < 0:
             raise _negative(count * kind.itemsize)
         return numpy.empty(count * kind.itemsize, numpy.uint8)
-    if not isinstance(size, Sequence):
+    if not isinstance(size, (Sequence, StorageBase)):
         raise RuntimeError(f"{name}(): Expected a sequence type, but got {type(size).__name__}")
     if kind.itemsize == 1 and kind.kind == "u":
         for value in size:
@@ -534,25 +508,21 @@ def _swapped(content: Array, dtype: Any) -> Array:
     return content.reshape(-1, size)[:, ::-1].reshape(-1)
 
 
-def _converted_to(name: str, kind: Any) -> Callable[[UntypedStorage], TypedStorage]:
-    """Return the method `name`, which converts the elements of a storage to another dtype."""
+class UntypedStorage(StorageBase):
+    """The bytes that a tensor and its views share.
 
-    def convert(self: UntypedStorage) -> TypedStorage:
-        """Return the elements (bytes if the storage has no dtype) as a storage of another dtype."""
-        content = self.elements(self.element_kind).astype(kind.numpy)
-        return TypedStorage.of(memory(content), kind.numpy)
+    Args:
+        size: the number of bytes, or a sequence of their values.
+        device: `"cpu"` or `"meta"`.
 
-    convert.__name__ = name
-    return convert
+    Raises:
+        RuntimeError: for a negative size, or for values that are not integers.
 
-
-for _name, _dtype in {
-    "bool": dtypes.bool, "byte": dtypes.uint8, "char": dtypes.int8, "short": dtypes.int16, "int": dtypes.int32,
-    "long": dtypes.int64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "float": dtypes.float32, "double": dtypes.float64,
-    "complex_float": dtypes.complex64, "complex_double": dtypes.complex128,
-}.items():  # fmt: skip
-    setattr(UntypedStorage, _name, _converted_to(_name, _dtype))
+    >>> import adjoint as torch
+    >>> storage = torch.UntypedStorage([1, 2, 3, 4])
+    >>> storage[1:3].tolist(), storage.nbytes()
+    ([2, 3], 4)
+    """
 
 
-for _kind in (UntypedStorage, TypedStorage):
-    end_methods_at_caller(_kind)
+end_methods_at_caller(StorageBase)

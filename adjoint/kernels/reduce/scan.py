@@ -162,6 +162,8 @@ def cummin(x: ndarray, dim: int) -> Pair:
 
 
 def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pair:
+    if x.ndim == 0 and dim not in (-1, 0):
+        raise IndexError(f"cum{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     dim = normalize_dim(dim, x.ndim)
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)

@@ -248,6 +248,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         if hasattr(data, "without_history"):  # a tensor with a batch dimension
             copy = data.without_history(copy=True)
             return copy if dtype is None else copy.to(dtype)
+        if isinstance(data, storages.StorageBase):
+            return leaf(data.elements_of(dtype), requires_grad, device)
         return leaf(array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)
     except Exception as error:
         shorten(error)
@@ -265,7 +267,7 @@ def as_tensor(data, *, dtype=None, device=None):
         return leaf(_on_numpy_memory(data), False, device)
     if hasattr(data, "__dlpack__") and not isinstance(data, (numpy.ndarray, numpy.generic)):
         return from_dlpack(data).to(device or cpu, dtype)
-    return leaf(array_from_data(data, dtype, tensor_array), False, device)
+    return tensor(data, dtype=dtype, device=device)
 
 
 @public()
@@ -311,8 +313,8 @@ def _shared(obj, dtype):
         return from_numpy(obj)
     if isinstance(obj, (int, float, complex, list, tuple, numpy.generic)):
         return None
-    if isinstance(obj, storages.UntypedStorage):
-        return wrap(obj.elements(obj.element_kind if dtype is None else dtype.numpy))
+    if isinstance(obj, storages.StorageBase):
+        return wrap(obj.elements_of(dtype))
     if hasattr(obj, "__dlpack__"):
         return from_dlpack(obj)
     try:
@@ -514,7 +516,7 @@ def empty(
     kind = result_dtype("empty", dtype, out) or dtypes.get_default_dtype()
     if out is not None and out._array.shape == shape:
         return out.requires_grad_() if requires_grad else out
-    array = copying.ordered_empty(shape, kind.numpy, copying.order_of(memory_format, len(shape)))
+    array = copying.uninitialized(copying.ordered_empty(shape, kind.numpy, copying.order_of(memory_format, len(shape))))
     if layout is not None and layout is not strided:
         array[...] = 0  # sparse layouts store nothing
     return finished("empty", array, out, requires_grad, device, pin_memory, layout)
@@ -542,7 +544,8 @@ def empty_permuted(
     if len(set(order)) < len(order):
         raise RuntimeError("Duplicate dim not allowed")
     kind = checked_dtype(dtype, "empty_permuted") or dtypes.get_default_dtype()
-    return leaf(copying.ordered_empty(size, kind.numpy, order), requires_grad, device, pin_memory, layout)
+    array = copying.uninitialized(copying.ordered_empty(size, kind.numpy, order))
+    return leaf(array, requires_grad, device, pin_memory, layout)
 
 
 @public()
@@ -553,7 +556,8 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
         raise wrong_type("empty_strided", "stride", " (position 2)", "Ints", stride)
     stride = tuple(map(whole, stride))
     kind = checked_dtype(dtype, "empty_strided") or dtypes.get_default_dtype()
-    return leaf(copying.strided_empty(size, stride, kind.numpy), requires_grad, device, pin_memory, layout)
+    array = copying.uninitialized(copying.strided_empty(size, stride, kind.numpy))
+    return leaf(array, requires_grad, device, pin_memory, layout)
 
 
 def fill_number(value, function, position):

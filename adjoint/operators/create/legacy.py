@@ -102,6 +102,12 @@ class tensortype(type):
             and instance.layout is cls.layout
         )
 
+    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> tensortype:
+        for base in bases:
+            place = base.__module__.replace("adjoint", "torch", 1)
+            raise TypeError(f"type '{place}.{base.__name__}' is not an acceptable base type")
+        return super().__new__(cls, name, bases, body)
+
     @ending_at_caller
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
         cls.check_available()
@@ -134,6 +140,7 @@ def _typed_constructor(kind: dtypes.dtype, module: str, place: device, is_sparse
         "dtype": kind,
         "is_sparse": is_sparse,
         "layout": layout,
+        "is_xpu": False,
     }
     return tensortype(f"{kind.scalar_type}Tensor", (), {**names, "is_cuda": place is not cpu, "device": place})
 
@@ -185,9 +192,10 @@ def named_dtype(value: Any) -> dtypes.dtype:
 
 
 @public(namespace=None, method=True)
-def new(input, *args, device=None):
+def new(input, *args, size=None, device=None):
     """An uninitialized tensor of the given size, or a tensor of the given data, with this tensor's dtype."""
-    return wrap(legacy_array(args, input.dtype, device))
+    args = args if size is None else (Size(size),)
+    return wrap(legacy_array(args, input.dtype, device, exact=True))
 
 
 @public()

@@ -77,6 +77,8 @@ def _filled_like(name, value, on_arrays, doc):
             copying.zero_(array)
         elif value is not None or layout is not None:  # a sparse layout stores nothing
             array.fill(value or 0)
+        else:
+            copying.uninitialized(array)
         return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name

@@ -10,7 +10,7 @@ from ..._runtime.tracebacks import warn
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Int, Number, Str
 from ...dispatch.decorators import internal, operator, public, tensors
-from ...dispatch.out import STRICT
+from ...dispatch.out import STRICT, shares_elements, written_repeatedly
 from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable, read_array
 from ...dispatch.underived import underived
@@ -436,6 +436,13 @@ def index_fill(input, dim, index, value):
 @public(namespace=None, method=("index_fill_",))
 def index_fill_inplace(input, dim, index, value):
     """`index_fill`, in place."""
+    if shares_elements(input) and not isinstance(value, Tensor):
+        return written_repeatedly(
+            input,
+            "index_fill_",
+            "mask] = scalar",
+            lambda array: scatter_kernels.index_fill_(array, dim, index._array, value),
+        )
     return (index_fill_tensor if isinstance(value, Tensor) else index_fill_number).inplace(input, dim, index, value)
 
 

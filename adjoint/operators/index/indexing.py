@@ -17,7 +17,7 @@ from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.lazy_stubs import repeated
-from ...dispatch.out import check_memory, check_overlap
+from ...dispatch.out import check_memory, check_overlap, check_partial_overlap, shares_elements, written_repeatedly
 from ...kernels.create import creation
 from ...kernels.index import indexing as kernels
 from ...kernels.runtime.addresses import may_share_memory
@@ -229,7 +229,17 @@ def index_put(input, indices, values, accumulate=False):
 @public(method=True)
 def index_put_(input, indices, values, accumulate=False):
     """`index_put`, in place."""
-    return index_put_arrays.inplace(input, _index_tensors(indices, "index_put_"), values, accumulate)
+    indices = _index_tensors(indices, "index_put_")
+    if any(each is input or each._counter is input._counter is not None for each, _ in indices.tensors):
+        check_partial_overlap(input._array, list(indices), disjoint=True)
+    if shares_elements(input):
+        return written_repeatedly(
+            input,
+            "index_put_",
+            "indices] = tensor",
+            lambda array: kernels.index_put_(array, indices, values._array, accumulate),
+        )
+    return index_put_arrays.inplace(input, indices, values, accumulate)
 
 
 @public()

@@ -17,7 +17,7 @@ from ...dispatch.out import Underived
 from ...dispatch.signatures import type_name
 from ...dtypes import C_NAMES
 from ...kernels.memory import copying, storage, storages
-from ...kernels.memory.bounds import whole
+from ...kernels.memory.bounds import checked_bytes, whole
 from ...kernels.reduce import reduction
 from ...kernels.runtime import shapes
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
@@ -313,7 +313,8 @@ def map2_(input, x, y, callable):
             raise TypeError(
                 f"map2_(): argument '{name}' (position {place}) must be Tensor, not {type(tensor).__name__}"
             )
-    _without_grad(input, "map2_")
+    for tensor in (input, x, y):
+        _without_grad(tensor, "map2_")
     for name, tensor in (("x", x), ("y", y)):
         if input.dtype is not tensor.dtype:
             raise TypeError(f"map2_: expected {input.type()} for argument '{name}' (got {tensor.type()})")
@@ -367,7 +368,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
         if window is None:
             array = source._array if isinstance(source, Tensor) else source.elements(kind)
         else:
-            array = _part_of(source, window, kind)
+            array = _part_of(source, window, kind, input._array.shape)
     if input._edge is LEAF:
         note_former(input, array)
     input._array = with_lazy_bits(without_lazy_bits(array), lazy_bits_of(input._array))
@@ -408,14 +409,16 @@ def _check_source(source, input):
         )
 
 
-def _part_of(source, window, kind):
-    """Return the array of a window of `source`. Move `source` to larger memory if necessary."""
+def _part_of(source, window, kind, before):
+    """Return the array of a window of `source`. Move `source` to larger memory if the size is another than `before`."""
     offset, size, stride = window
     if isinstance(source, Tensor):
         if not source.is_contiguous():
             raise RuntimeError("passed in tensor to be used as storage must be contiguous")
         offset += source.storage_offset()
         source = source.untyped_storage()
+    if size == before and not stride:
+        checked_bytes(size, storage.row_major_steps(size), offset, kind.itemsize, source.nbytes())
     if stride:
         return source.extended(size, stride, offset, kind)
     return source.extended(size, storage.row_major_steps(size), offset, kind, "resize_")
@@ -438,7 +441,9 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     order = copying.order_of(memory_format, len(shape))
     changed = shape != input._array.shape
     if changed or order is not None:
+        before = storage.root_of(input._array).nbytes
         array = storages.resized(input._array, shape if order is None else tuple(shape[dim] for dim in order))
+        copying.uninitialized(array, before)
         array = array if order is None else array.transpose(numpy.argsort(order))
         input._array = with_lazy_bits(array, lazy_bits_of(input._array))
     if changed:

@@ -115,6 +115,8 @@ def is_same_size(input, other):
 def is_set_to(input, tensor):
     """Whether both tensors have the same memory, shape and strides."""
     first, second = input._array, tensor._array
+    if not tensor.untyped_storage().nbytes():
+        return False
     return (first.shape, first.strides, type(first), input.data_ptr()) == (
         second.shape,
         second.strides,
@@ -173,7 +175,9 @@ def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan: bool = Fa
     input, other = _tensor("isclose", input, "input", 1), _tensor("isclose", other)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_type} did not match {other.dtype.scalar_type}")
-    for name, value in (("rtol", rtol), ("atol", atol)):
+    for place, (name, value) in enumerate((("rtol", rtol), ("atol", atol)), 3):
+        if isinstance(value, Tensor) and value.requires_grad:
+            raise TypeError(f"isclose(): argument '{name}' (position {place}) must be float, not Tensor")
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     broadcast_shapes(input._array.shape, other._array.shape)

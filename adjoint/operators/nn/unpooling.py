@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..._runtime.determinism import alert_not_deterministic
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public
 from ...kernels.nn import pooling as kernels
@@ -68,6 +69,7 @@ def _output_size(input, kernel_size, stride, padding, output_size):
 
 
 def _unpooled(dims, input, indices, size):
+    alert_not_deterministic(f"max_unpooling{dims}d_forward_out")
     shape = tuple(input.shape)
     for dim in range(1, len(shape)):
         if shape[dim] == 0:

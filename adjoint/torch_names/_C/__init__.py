@@ -8,7 +8,7 @@ from weakref import ref
 from adjoint import dtypes as _dtypes
 from adjoint._runtime.absent import absent
 from adjoint._runtime.first_use import import_late
-from adjoint._runtime.tracebacks import end_at_caller
+from adjoint._runtime.tracebacks import end_at_caller, warn
 from adjoint.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from adjoint.autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
 from adjoint.autograd.graph_task import current_task_id as _current_graph_task_id
@@ -93,12 +93,15 @@ _ELSEWHERE = {
     "FileCheck": ("testing", "FileCheck"),
     "Generator": ("random", "Generator"),
     "Size": ("device", "Size"),
+    "StorageBase": ("kernels.memory.storages", "StorageBase"),
     "dtype": ("dtypes", "dtype"),
     "OutOfMemoryError": ("", "OutOfMemoryError"),
     "layout": ("", "layout"),
     "memory_format": ("", "memory_format"),
     "_get_cpu_capability": ("backends.cpu", "get_cpu_capability"),
     "_get_deterministic_algorithms": (_SETTINGS, "are_deterministic_algorithms_enabled"),
+    "_get_deterministic_fill_uninitialized_memory": (_SETTINGS, "fills_uninitialized_memory"),
+    "_set_deterministic_fill_uninitialized_memory": (_SETTINGS, "set_fill_uninitialized_memory"),
     "_get_warnAlways": (_SETTINGS, "is_warn_always_enabled"),
     "_set_warnAlways": (_SETTINGS, "set_warn_always"),
     "_from_dlpack": ("utils.dlpack", "from_dlpack"),
@@ -163,6 +166,16 @@ def _get_all_dtypes() -> list[_dtypes.dtype]:
 def _get_privateuse1_backend_name() -> str:
     """Return the name of devices that a library may add to PyTorch. Libraries cannot add devices here."""
     return "privateuseone"
+
+
+def _warn() -> None:
+    """Give a warning of category UserWarning."""
+    warn("Test message for TORCH_WARN")
+
+
+def _warn_deprecation() -> None:
+    """Give a warning of category DeprecationWarning."""
+    warn("Test message for TORCH_WARN_DEPRECATION", DeprecationWarning)
 
 
 def _log_api_usage_once(event: str) -> None:
