@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
@@ -21,7 +22,7 @@ class OptState(Enum):
 
 
 def _refresh_per_optimizer_state() -> dict[str, Any]:
-    return {"stage": OptState.READY, "found_inf": None}
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 def stored(grad: Any) -> Any:
@@ -75,19 +76,16 @@ class GradScaler:
         self._scale: torch.Tensor | None = None
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
+        self._init_growth_tracker = 0
         self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
 
     def __getstate__(self) -> dict[str, Any]:
         if not self._enabled:
             return vars(self)
-        tracked = {"_init_scale": self.get_scale(), "_init_growth_tracker": self._growth_tracker}
-        return {**vars(self), **tracked, "_scale": None, "_growth_tracker": None}
+        return {**vars(self), "_init_scale": self.get_scale(), "_scale": None, "_growth_tracker": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self._enabled:
-            self._growth_tracker = state["_init_growth_tracker"]
 
     def _current(self) -> torch.Tensor:
         if self._scale is None:
@@ -124,16 +122,46 @@ class GradScaler:
                 "Attempted unscale_ but _scale is None.  This may indicate your script did not use "
                 "scaler.scale(loss or outputs) earlier in the iteration."
             )
-        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        if any(grad.dtype is torch.float16 for grad in grads):
-            raise ValueError("Attempting to unscale FP16 gradients.")
         inverse = self._scale.double().reciprocal().float()
-        infinite = False
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, torch.tensor(0.0), False)
+        state["stage"] = OptState.UNSCALED
+
+    def _unscale_grads_(
+        self, optimizer: Any, inv_scale: torch.Tensor, found_inf: torch.Tensor, allow_fp16: bool
+    ) -> dict[torch.device, torch.Tensor]:
+        """Multiply the gradients by `inv_scale`. Return, by device, 1 if one of them was not finite."""
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if not allow_fp16 and any(grad.dtype is torch.float16 for grad in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        found_inf = found_inf.clone()
         with torch.no_grad():
             for grad in grads:
-                infinite = infinite or not bool(torch.isfinite(stored(grad)).all())
-                grad.mul_(inverse)
-        state["found_inf"], state["stage"] = infinite, OptState.UNSCALED
+                if not bool(torch.isfinite(stored(grad)).all()):
+                    found_inf.fill_(1.0)
+                grad.mul_(inv_scale)
+        return {found_inf.device: found_inf} if grads else {}
+
+    def _step_of_scaling_optimizer(self, optimizer: Any, state: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        """Take a step of an optimizer that unscales gradients itself, by `grad_scale` and `found_inf`."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future "
+                "GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the "
+                "optimizer use them directly.",
+                FutureWarning,
+            )
+            result = optimizer.step(*args, grad_scaler=self, **kwargs)
+        else:
+            unscaled = state["stage"] is OptState.UNSCALED
+            if not unscaled:
+                found = self._unscale_grads_(optimizer, torch.tensor(1.0), torch.tensor(0.0), True)
+                state["found_inf_per_device"] = found
+            optimizer.grad_scale = None if unscaled else self._current()
+            optimizer.found_inf = sum(state["found_inf_per_device"].values(), torch.tensor(0.0))
+            result = optimizer.step(*args, **kwargs)
+            del optimizer.grad_scale, optimizer.found_inf
+        state["stage"] = OptState.STEPPED
+        return result
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Unscale the gradients if necessary, and take a step if they are finite. Return the result of the step.
@@ -148,11 +176,14 @@ class GradScaler:
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_of_scaling_optimizer(optimizer, state, args, kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
-        if not any(p.grad is not None for group in optimizer.param_groups for p in group["params"]):
+        found = state["found_inf_per_device"]
+        if not found:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None if state["found_inf"] else optimizer.step(*args, **kwargs)
+        result = None if any(map(bool, found.values())) else optimizer.step(*args, **kwargs)
         state["stage"] = OptState.STEPPED
         return result
 
@@ -168,19 +199,19 @@ class GradScaler:
             if new_scale is not None:
                 scale.fill_(float(new_scale))
             else:
-                found = [state["found_inf"] for state in self._per_optimizer_states.values()]
-                found = [each for each in found if each is not None]
+                states = self._per_optimizer_states.values()
+                found = [each for state in states for each in state["found_inf_per_device"].values()]
                 if not found:
                     raise AssertionError("No inf checks were recorded prior to update.")
                 if any(found):
                     scale.mul_(self._backoff_factor)
-                    self._growth_tracker = 0
+                    self._init_growth_tracker = 0
                 else:
-                    self._growth_tracker += 1
-                    if self._growth_tracker == self._growth_interval:
+                    self._init_growth_tracker += 1
+                    if self._init_growth_tracker == self._growth_interval:
                         if bool(torch.isfinite(scale * self._growth_factor)):
                             scale.mul_(self._growth_factor)
-                        self._growth_tracker = 0
+                        self._init_growth_tracker = 0
         self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def get_scale(self) -> float:
@@ -226,7 +257,7 @@ class GradScaler:
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._init_growth_tracker,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -241,4 +272,4 @@ class GradScaler:
         if self._scale is not None:
             self._scale.fill_(state_dict["scale"])
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
-        self._growth_interval, self._growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
+        self._growth_interval, self._init_growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]

@@ -124,3 +124,47 @@ def test_a_scaler_leaves_out_steps_with_infinite_gradients():
     other = torch.amp.GradScaler("cpu")
     other.load_state_dict(scaler.state_dict())
     assert other.get_scale() == 4.0
+
+
+class Recording(torch.optim.Optimizer):
+    """An optimizer that unscales gradients itself."""
+
+    def __init__(self, params):
+        super().__init__(params, {})
+        self._step_supports_amp_scaling, self.seen = True, []
+
+    def step(self, closure=None):
+        self.seen.append((self.grad_scale and float(self.grad_scale), float(self.found_inf)))
+
+
+def test_an_optimizer_that_unscales_itself_receives_the_scale_and_what_was_found():
+    weight = torch.ones(2, requires_grad=True)
+    optimizer, scaler = Recording([weight]), torch.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale((weight * 3).sum()).backward()
+    scaler.step(optimizer)
+    assert weight.grad.tolist() == [12.0, 12.0] and not hasattr(optimizer, "grad_scale")
+    scaler.update()
+    weight.grad.fill_(torch.inf)
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+    assert optimizer.seen == [(4.0, 0.0), (None, 1.0)]
+    assert scaler.get_scale() == 2.0
+
+
+def test_an_optimizer_whose_step_takes_the_scaler_receives_it_with_a_warning():
+    class Taking(Recording):
+        def step(self, closure=None, *, grad_scaler=None):
+            self.seen.append(grad_scaler)
+
+    weight = torch.ones(1, requires_grad=True)
+    optimizer, scaler = Taking([weight]), torch.amp.GradScaler("cpu")
+    scaler.scale(weight.sum()).backward()
+    with pytest.warns(FutureWarning, match="stop passing itself"):
+        scaler.step(optimizer)
+    assert optimizer.seen == [scaler]
+
+
+def test_scalers_of_one_device_are_deprecated():
+    with pytest.warns(FutureWarning, match=r"`torch.cpu.amp.GradScaler\(args...\)` is deprecated"):
+        torch.cpu.amp.GradScaler()

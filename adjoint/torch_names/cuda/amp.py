@@ -10,6 +10,8 @@ from adjoint import amp
 from adjoint.dtypes import dtype as _dtype
 from adjoint.dtypes import float16 as _half
 
+from ..cpu.amp import deprecated
+
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
@@ -17,6 +19,7 @@ class autocast(amp.autocast):
     """The context `torch.autocast("cuda", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype: _dtype = _half, cache_enabled: bool = True) -> None:
+        deprecated("cuda", "autocast")
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
@@ -24,6 +27,7 @@ class GradScaler(amp.GradScaler):
     """The scaler `torch.amp.GradScaler("cuda", ...)`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
+        deprecated("cuda", "GradScaler")
         super().__init__("cuda", *args, **options)
 
 
