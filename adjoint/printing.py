@@ -225,7 +225,7 @@ def format_with(tensor: Printable, specification: str) -> str:
     Raises:
         TypeError: if the specification is not empty and the tensor has dimensions.
     """
-    if tensor._array.ndim == 0:
+    if tensor._array.ndim == 0 and type(tensor._array) is not Meta:
         return format(_python_values(materialize(tensor._array))[0], specification)
     return object.__format__(tensor, specification)
 

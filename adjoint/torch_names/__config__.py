@@ -8,6 +8,11 @@ def show() -> str:
     return "".join(f"  - {name}: {value}\n" for name, value in installation().items())
 
 
+def _cxx_flags() -> str:
+    """Return an empty string, because no C++ is compiled."""
+    return ""
+
+
 def parallel_info() -> str:
     """Return the number of threads, and the libraries that use them."""
     return show()

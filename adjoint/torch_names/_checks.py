@@ -38,7 +38,10 @@ def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], A
         TypeError: if `cond` is not a bool, or `message` is not a function.
     """
     if not isinstance(cond, bool):
-        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+        advice = "For tensor conditions, use torch._check_tensor_all() to assert that all elements are true."
+        raise TypeError(
+            f"cond must be a bool, but got {f'a Tensor. {advice}' if isinstance(cond, Tensor) else type(cond)}"
+        )
     if cond:
         return
     if message is None:

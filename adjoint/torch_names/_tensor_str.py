@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import adjoint as torch
 from adjoint import printing
 from adjoint.printing import get_printoptions, set_printoptions
 from adjoint.tensor import Tensor
@@ -34,6 +35,15 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 def _str(self: Tensor, *, tensor_contents: Any = None) -> str:
     return repr(self)
+
+
+def get_summarized_data(self: Tensor) -> Tensor:
+    """Return the elements that are printed of a large tensor: the first and the last `edgeitems` of each dimension."""
+    edge = printing._options.edgeitems
+    for dim, size in enumerate(self.shape):
+        if size > 2 * edge:
+            self = torch.cat((self.narrow(dim, 0, edge), self.narrow(dim, size - edge, edge)), dim)
+    return self
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:

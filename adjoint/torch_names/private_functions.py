@@ -23,9 +23,16 @@ __all__ = [
     "_grid_sampler_2d_cpu_fallback", "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true", "_is_zerotensor",
     "_lazy_clone", "_log_softmax", "_logcumsumexp", "_lu_with_info", "_masked_softmax", "_neg_view_copy", "_nnpack_available",
     "_pack_padded_sequence", "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax",
-    "_sparse_csr_prod", "_sparse_csr_sum", "_stack", "_to_cpu", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put",
+    "_sparse_csr_prod", "_sparse_csr_sum", "_stack", "_test_check_tensor",
+    "_to_cpu", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put",
     "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_weight_norm_interface",
 ]  # fmt: skip
+
+
+def _test_check_tensor(input: Tensor) -> Tensor:
+    """Return `input`. Raise RuntimeError unless all elements are true."""
+    torch._check_tensor_all(input, lambda: "Test message for TORCH_CHECK_TENSOR_ALL")
+    return input.clone()
 
 
 # --- elementwise ----------------------------------------------------------------------------------------------------

@@ -262,7 +262,9 @@ def unflatten(input, dim, sizes):
         raise RuntimeError("unflatten: sizes must be non-empty")
     try:
         sizes = kernels.infer_size(sizes, shape[dim])
-    except RuntimeError:
+    except RuntimeError as error:
+        if not str(error).startswith("shape "):
+            raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
         raise RuntimeError(
             f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the "
             "input tensor"
