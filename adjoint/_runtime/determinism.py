@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .tracebacks import warn
 
 CHOSEN: dict[str, int] = {"level": 0, "fill": True}
@@ -25,6 +27,22 @@ def alert_not_deterministic(operation: str) -> None:
         if not only:
             raise RuntimeError(message)
         warn(message)
+
+
+def fills_uninitialized_memory() -> bool:
+    """Return whether new memory is filled while deterministic algorithms are requested."""
+    return bool(CHOSEN["fill"])
+
+
+def set_fill_uninitialized_memory(mode: Any) -> None:
+    """Choose whether new memory is filled while deterministic algorithms are requested.
+
+    Raises:
+        RuntimeError: if `mode` is not a bool.
+    """
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
+    CHOSEN["fill"] = mode
 
 
 def must_fill() -> bool:

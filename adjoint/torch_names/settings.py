@@ -42,22 +42,6 @@ def use_deterministic_algorithms(mode: Any, *, warn_only: bool = False) -> None:
     CHOSEN["level"] = (1 if warn_only else 2) if mode else 0
 
 
-def fills_uninitialized_memory() -> bool:
-    """Return whether new memory is filled while deterministic algorithms are requested."""
-    return bool(CHOSEN["fill"])
-
-
-def set_fill_uninitialized_memory(mode: Any) -> None:
-    """Choose whether new memory is filled while deterministic algorithms are requested.
-
-    Raises:
-        RuntimeError: if `mode` is not a bool.
-    """
-    if not isinstance(mode, bool):
-        raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
-    CHOSEN["fill"] = mode
-
-
 def are_deterministic_algorithms_enabled() -> bool:
     """Return whether `use_deterministic_algorithms` has been requested."""
     return bool(CHOSEN["level"])
