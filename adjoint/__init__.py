@@ -125,7 +125,7 @@ _NAMES = {
     "accelerator": "AcceleratorError OutOfMemoryError",
     "as_torch": "install_as_torch",
     "autograd": "enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad set_grad_enabled",
-    "autograd.debug.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
+    "autograd.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "compiler": "_disable_dynamo compile",
     "foreach": " ".join(_FOREACH),
     "func": "vmap",

@@ -39,7 +39,7 @@ LAYERS = [
         "adjoint.autograd.gradcheck",
         "adjoint.autograd.profiler",
     },
-    {"adjoint.autograd.check"},
+    {"adjoint.checks"},
     {"adjoint.transforms"},
     {"adjoint.autograd", "adjoint.operators", "adjoint.profiler"},
     {"adjoint.aten"},
@@ -210,8 +210,8 @@ CLOSING = {
     # interpreter.
     ("adjoint.transforms.vmap_interpreter", "adjoint.transforms.mapped_function"),
     # `gradcheck` declares the error that these checks raise, and imports the checks.
-    ("adjoint.autograd.check.gradcheck", "adjoint.autograd.check.derivative_checks"),
-    ("adjoint.autograd.check.jacobians", "adjoint.autograd.check.gradcheck"),
+    ("adjoint.checks.gradcheck", "adjoint.checks.derivative_checks"),
+    ("adjoint.checks.jacobians", "adjoint.checks.gradcheck"),
 }
 
 

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from .._runtime.first_use import further_names, import_late
+from .._runtime.first_use import import_late
 from .._runtime.tracebacks import end_at_caller
 from ..tape.modes import is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
-from . import function, grad_mode, graph, methods
+from . import anomaly_mode, function, grad_mode, graph, methods
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
-from .debug import anomaly_mode
-from .debug.anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import (
     _force_original_view_tracking,
@@ -70,15 +69,13 @@ _BINDINGS = (
     "_push_saved_tensors_default_hooks",
 )
 
-further_names(__name__, {"anomaly_mode": anomaly_mode})
-
 
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
     if name in ("_functions", "forward_ad", "functional", "profiler", "profiler_util"):
         return import_late(f"{__name__}.{name}")
     if name in ("Explanation", "explain"):
-        value = globals()[name] = getattr(import_late(f"{__name__}.debug.explanation"), name)
+        value = globals()[name] = getattr(import_late("adjoint.inspect.explanation"), name)
         return value
     if name == "kineto_available":
         return import_late("adjoint.profiler").kineto_available

@@ -24,7 +24,7 @@ from ..tape.node import Node, explain
 from ..tape.torch_function import WRAPPERS
 from ..tensor import Tensor, ndarray
 from .accumulate import accumulate, summed
-from .debug.anomaly_mode import check_nan, report
+from .anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, by_dependencies, nodes_without_watch, run_callbacks
 from .hook_calls import run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
 from .leaves import finish_leaf

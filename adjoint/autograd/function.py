@@ -19,7 +19,7 @@ from ..tape.interpreters import innermost
 from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import released
 from ..tensor import Tensor
-from .debug.anomaly_mode import check_nan
+from .anomaly_mode import check_nan
 from .function_context import FunctionCtx, bound
 from .function_context import once_differentiable as once_differentiable
 from .function_outputs import check_unwanted, checked_grads, is_simple, materialized, numbers_of, tie_outputs

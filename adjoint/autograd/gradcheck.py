@@ -1,6 +1,6 @@
 """PyTorch's name for the checks of derivatives."""
 
-from .check.gradcheck import (
+from ..checks.gradcheck import (
     GradcheckError,
     _get_numerical_jacobian,
     _iter_tensors,

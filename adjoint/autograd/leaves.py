@@ -10,7 +10,7 @@ from ..tape.modes import FLAGS, STATE
 from ..tape.node import accumulator_of, live_accumulator
 from ..tensor import Tensor
 from .accumulate import accumulate
-from .debug.anomaly_mode import report
+from .anomaly_mode import report
 from .graph_task import GraphTask
 from .hook_calls import run_accumulator, run_leaf_hooks, run_post_accumulate_hooks
 from .validate_grad import validate_grad

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy
 
-from ...kernels.math import finite_differences
-from ...kernels.runtime.floating import is_inexact
-from ...kernels.runtime.lazy_conj import materialize
-from ...kernels.runtime.sparse_array import SparseArray
-from ...kernels.sparse.layouts import all_stored, coalesce, places_in_dense, to_dense
-from ...tape.torch_dispatch import DISPATCHING
-from ...tensor import Tensor, wrap
-from ..backward import grad
+from ..autograd.backward import grad
+from ..kernels.math import finite_differences
+from ..kernels.runtime.floating import is_inexact
+from ..kernels.runtime.lazy_conj import materialize
+from ..kernels.runtime.sparse_array import SparseArray
+from ..kernels.sparse.layouts import all_stored, coalesce, places_in_dense, to_dense
+from ..tape.torch_dispatch import DISPATCHING
+from ..tensor import Tensor, wrap
 
 Array = numpy.ndarray[Any, Any]
 
@@ -110,7 +110,7 @@ class Mapping:
 
     def part_of_inputs(self, part: str) -> Mapping:
         """Return the same function of the real or imaginary parts of complex inputs that require grad."""
-        from ...operators import complex as complex_of
+        from ..operators import complex as complex_of
 
         def whole(given: Any, value: Any) -> Any:
             if not (is_source(value) and value.is_complex()):
@@ -249,7 +249,7 @@ def backward_jacobians(mapping: Mapping, output: int) -> list[Array]:
 
 def forward_product(mapping: Mapping, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
     """Return the tangents of all outputs for given tangents of the inputs that require grad."""
-    from ...transforms.forward_mode import dual_level, make_dual, unpack_dual
+    from ..transforms.forward_mode import dual_level, make_dual, unpack_dual
 
     given = iter(tangents)
     with dual_level():

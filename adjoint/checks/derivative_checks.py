@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.tracebacks import warn
-from ...device import strided
-from ...dispatch.sequential import read_array
-from ...dtypes import float32
-from ...kernels.runtime.floating import unwarned
-from ...kernels.sparse.layouts import coalesce, places_in_dense, to_dense
-from ...operators import allclose, empty, rand, randn_like, stack, view_as_real, zeros_like
-from ...random import Generator
-from ...tensor import Tensor, wrap
-from ..backward import grad
-from ..function import Function
+from .._runtime.tracebacks import warn
+from ..autograd.backward import grad
+from ..autograd.function import Function
+from ..device import strided
+from ..dispatch.sequential import read_array
+from ..dtypes import float32
+from ..kernels.runtime.floating import unwarned
+from ..kernels.sparse.layouts import coalesce, places_in_dense, to_dense
+from ..operators import allclose, empty, rand, randn_like, stack, view_as_real, zeros_like
+from ..random import Generator
+from ..tensor import Tensor, wrap
 from . import report
 from .gradcheck import GradcheckError
 from .jacobians import (
@@ -262,8 +262,8 @@ def check_undefined_tangents(mapping: Mapping) -> None:
 
 def check_batched_gradients(mapping: Mapping) -> None:
     """Check that a batch of gradients gives the same results as separate gradients."""
-    from ...transforms.vmap import vmap
-    from ...transforms.vmap_interpreter import LEGACY
+    from ..transforms.vmap import vmap
+    from ..transforms.vmap_interpreter import LEGACY
 
     for number, output in enumerate(mapping.outputs):
 
@@ -284,8 +284,8 @@ def check_batched_gradients(mapping: Mapping) -> None:
 
 def check_batched_tangents(mapping: Mapping) -> None:
     """Check that a batch of tangents gives the same results as separate tangents."""
-    from ...transforms.vmap import vmap
-    from ...transforms.vmap_interpreter import LEGACY
+    from ..transforms.vmap import vmap
+    from ..transforms.vmap_interpreter import LEGACY
 
     for number, source in enumerate(mapping.sources):
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.tracebacks import ending_at_caller, warn
-from ..._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
-from ...kernels.runtime.narrow_array import widened
-from ...tape import mode_switches, modes, origin
-from ...tape.anomaly import Statistics, elements
-from ...tape.node import Node, accumulator_of
-from ...tape.subject import Subject
-from ...tensor import Tensor
+from .._runtime.tracebacks import ending_at_caller, warn
+from .._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
+from ..kernels.runtime.narrow_array import widened
+from ..tape import mode_switches, modes, origin
+from ..tape.anomaly import Statistics, elements
+from ..tape.node import Node, accumulator_of
+from ..tape.subject import Subject
+from ..tensor import Tensor
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 

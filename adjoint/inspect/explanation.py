@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..._runtime.tracebacks import ending_at_caller
-from ...kernels.runtime.floating import OFF, WARNINGS, restore
-from ...tape import anomaly, modes
-from ...tape.anomaly import Statistics, elements
-from ...tape.edges import edge_of
-from ...tape.evaluation import evaluated
-from ...tape.node import Node
-from ...tape.saved import RELEASED, unpack
-from ...tape.subject import Subject
-from ...tensor import Tensor, ndarray
-from ..engine import deliver, discover
-from ..graph_task import Capture, GraphTask
-from ..roots import first_grad
-from .anomaly_mode import has_nan, listed
+from .._runtime.tracebacks import ending_at_caller
+from ..autograd.anomaly_mode import has_nan, listed
+from ..autograd.engine import deliver, discover
+from ..autograd.graph_task import Capture, GraphTask
+from ..autograd.roots import first_grad
+from ..kernels.runtime.floating import OFF, WARNINGS, restore
+from ..tape import anomaly, modes
+from ..tape.anomaly import Statistics, elements
+from ..tape.edges import edge_of
+from ..tape.evaluation import evaluated
+from ..tape.node import Node
+from ..tape.saved import RELEASED, unpack
+from ..tape.subject import Subject
+from ..tensor import Tensor, ndarray
 
 OF_GRADIENT = "If it is a gradient, explain the tensor whose backward it comes from."
 ENABLE = (

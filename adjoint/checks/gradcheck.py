@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy
 
-from ..._runtime.tracebacks import ending_at_caller, warn
-from ...kernels.runtime.sparse_array import SparseArray
-from ...tensor import Tensor, wrap
+from .._runtime.tracebacks import ending_at_caller, warn
+from ..kernels.runtime.sparse_array import SparseArray
+from ..tensor import Tensor, wrap
 
 __all__ = [
     "GradcheckError",
@@ -191,7 +191,7 @@ def gradgradcheck(
         not (check_batched_grad and not check_rev_over_rev),
         "Setting check_batched_grad=True requires check_rev_over_rev to be True",
     )
-    from ..backward import grad
+    from ..autograd.backward import grad
     from .derivative_checks import random_gradient
     from .jacobians import as_tuple, is_source
 

@@ -9,13 +9,13 @@ import pytest
 
 import adjoint as torch
 from adjoint.autograd import Function, gradcheck, gradgradcheck
-from adjoint.autograd.check.report import Progress
 from adjoint.autograd.gradcheck import (
     GradcheckError,
     get_analytical_jacobian,
     get_numerical_jacobian,
     get_numerical_jacobian_wrt_specific_input,
 )
+from adjoint.checks.report import Progress
 
 D, C = torch.float64, torch.complex128
 
@@ -329,7 +329,7 @@ def test_inputs_are_put_back_if_the_function_raises():
 
 
 def test_gradient_dtypes(monkeypatch):
-    from adjoint.autograd.check import jacobians
+    from adjoint.checks import jacobians
 
     assert gradcheck(lambda x: x.float() * 2, leaf(2), atol=1, eps=1e-2, check_grad_dtypes=True)
     monkeypatch.setattr(jacobians, "grad", lambda *args, **options: (torch.ones(2),))

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy
 
-from ...kernels.math.comparison import isclose
-from ...tape.edges import edge_of
-from ...tensor import wrap
+from ..kernels.math.comparison import isclose
+from ..tape.edges import edge_of
+from ..tensor import wrap
 from .jacobians import Mapping
 
 Array = numpy.ndarray[Any, Any]

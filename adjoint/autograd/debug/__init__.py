@@ -1,1 +1,0 @@
-"""Debugging: anomaly detection, `explain`, the profiler."""
