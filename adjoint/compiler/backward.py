@@ -16,6 +16,7 @@ from ..tape.node import FREED_MESSAGE, Node, sequence_numbers
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, as_array, wrap
 from .buffers import Buffers
+from .objects import compile_deferred
 from .program import Instruction, Program, Source, numbers_in, used
 from .symbols import is_record
 from .tracer import Stop, Tracer
@@ -106,20 +107,22 @@ class Gradients:
         self.program, self.saved, self.source, self.choose = program, saved, source, choose
         self.laid_out, self.zeros, self.parameters = laid_out, zeros, parameters
         self.functions: dict[tuple[int, ...], Any] = {}
-        self.function_without(())
+        self.complete = self.written(set())
 
     def __call__(self, *given: Any) -> tuple[Any, ...]:
         """Return the gradients for these values of the parameters. A gradient that does not arrive is None."""
         absent = tuple([seed for seed, grad in zip(self.program.seeds, given[-1], strict=True) if grad is None])
-        found: tuple[Any, ...] = self.function_without(absent)(*given)
+        function = self.functions.get(absent) or self.compiled(absent)
+        found: tuple[Any, ...] = function(*given)
         return found
 
-    def function_without(self, absent: tuple[int, ...]) -> Any:
-        """Return the function for this set of absent gradients."""
-        found = self.functions.get(absent)
-        if found is None:
-            found = self.functions[absent] = self.written({*absent})
-        return found
+    def compiled(self, absent: tuple[int, ...]) -> Any:
+        """Return the function for this set of absent gradients, after its native functions have been compiled."""
+        function = self.written({*absent}) if absent else self.complete
+        if not compile_deferred(function.__globals__):
+            function = self.written({*absent})
+        self.functions[absent] = function
+        return function
 
     def written(self, absent: set[int]) -> Any:
         """Write the function."""

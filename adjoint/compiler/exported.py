@@ -36,6 +36,7 @@ from ..tensor import Tensor, wrap
 from .errors import Unsupported
 from .known import ARITHMETIC, CREATING, Made
 from .native import fused
+from .objects import compile_deferred
 from .program import Constant, Instruction, Program, Reference, Source
 from .program_text import PLAIN, TextWriter
 from .symbols import Number
@@ -263,6 +264,7 @@ class ExportedProgram:
         lines = [*head, *(f"    {line}" for line in source.lines), f"    return {ast.unparse(result)}"]
         namespace = {**source.namespace, "wrap": wrap, **LITERALS}
         compile_source("\n".join(lines) + "\n", "<adjoint exported program>", namespace)
+        compile_deferred(namespace)
         return namespace["run"]
 
 

@@ -14,25 +14,24 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import ndarray
 
-from ..codegen.acceleration import LOOPS
+from .._runtime.first_use import computed_once
 from ..codegen.llvm.built_in import built_in, define_functions_of_python
 from ..codegen.llvm.host import HOST
-from ..codegen.llvm.values import CompilationError
-from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
-from .blocks import POINTERS, SIZES, STATUS, TYPES, Foreign, Writer, order_of
+from ..kernels.runtime.addresses import AFTER_HEAD
+from .blocks import POINTERS, SIZES, STATUS, TYPES, Compiled, Foreign, Writer, order_of
 from .extents import is_contiguous
 from .fusion import in_one_loop
 from .loops import write
+from .objects import Deferred, words
 from .passes import in_few_buffers, recomputed, with_short_views
 from .program import Instruction, Program, Reference
 
 
 class Native:
-    """A run of blocks. `function` is called with the arrays that the blocks read and write.
+    """A run of blocks.
 
     `run`: the instructions of the blocks. `inside`: the values in the arena, each stored only while a block uses it.
-    `outside`: the arrays that the run receives. `spans`: the positions of the values. `llvm`: the text of the
-    different blocks.
+    `outside`: the arrays that the run receives. `spans`: the positions of the values.
     """
 
     def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
@@ -43,13 +42,30 @@ class Native:
         places = {number: (0, span.offset) for number, span in self.spans.items()}
         places |= {STATUS: (0, self.arena), SIZES: (1, 0)}  # the status follows the values
         places |= {number: (position, 0) for position, number in enumerate(outside, 2)}
-        compiled = writer.compiled()
-        self.llvm = list(dict.fromkeys(each.text for each in compiled))
-        words = []
-        for block, machine_code in zip(writer.blocks, compiled, strict=True):
-            words.append(machine_code.address)
+        self.places, self.writer = places, writer
+
+    @computed_once
+    def machine_code(self) -> list[Compiled]:
+        """Return the machine code of each block."""
+        return self.writer.compiled()
+
+    @property
+    def llvm(self) -> list[str]:
+        """Return the text of the different blocks."""
+        return list(dict.fromkeys(each.text for each in self.machine_code))
+
+    @computed_once
+    def function(self) -> Any:
+        """Return the native function, which is called with the arrays that the blocks read and write.
+
+        Raises:
+            CompilationError: if LLVM refuses a block.
+        """
+        writer, words = self.writer, []
+        for block, compiled in zip(writer.blocks, self.machine_code, strict=True):
+            words.append(compiled.address)
             for buffer, offset in block.pointers:
-                array, begin = places[buffer]
+                array, begin = self.places[buffer]
                 words += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
             words += [0, 0] * (POINTERS - len(block.pointers))
         touched = sum(
@@ -66,8 +82,8 @@ class Native:
             *words,
             *writer.sizes,
         ]
-        name = f"native, of {len(writer.blocks)} blocks"
-        self.function = built_in(name, block_runner().address, numpy.array(code))
+        del self.writer  # the texts of the blocks are known now
+        return built_in(f"native, of {self.blocks} blocks", block_runner().address, numpy.array(code))
 
     def __str__(self) -> str:
         names = ", ".join(
@@ -250,7 +266,7 @@ def fused(program: Program, instructions: list[Instruction], kept: list[bool], l
     wanted = in_one_loop(program, wanted, lasting)
     wanted = recomputed(program, in_few_buffers(program, wanted, lasting), lasting)
     wanted = with_short_views(program, wanted)
-    if not (LOOPS.available and IN_OBJECTS):
+    if not words():
         return wanted
     result: list[Instruction] = []
     position = 0
@@ -261,10 +277,7 @@ def fused(program: Program, instructions: list[Instruction], kept: list[bool], l
             position += 1
             continue
         later = {number for each in wanted[stop:] for number in each.reads()} | lasting
-        try:
-            result += native(program, run, wanted, position, stop, later)
-        except CompilationError:
-            result += wanted[position:stop]
+        result += native(program, run, wanted, position, stop, later)
         position = stop
     return result
 
@@ -336,7 +349,11 @@ def native(
         for number in outputs
     ]
     arrays = [Reference(number) for number in (*given, *outputs)]
-    result.append(Instruction("native", call.function, arrays, [], False, True, True, None, line))
+    result.append(
+        Instruction(
+            "native", Deferred(functools.partial(getattr, call, "function")), arrays, [], False, True, True, None, line
+        )
+    )
     return [*result, *needed, *stored]
 
 

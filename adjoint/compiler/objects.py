@@ -10,6 +10,7 @@ import functools
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -32,6 +33,7 @@ from ..codegen.llvm.compilation import Module
 from ..codegen.llvm.element_types import PointerType
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.language import Int, Pointer, Static, as_pointer, f32, f64, i32, i64, loops, unrolled
+from ..codegen.llvm.values import CompilationError
 from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, address
 from ..tensor import Tensor, new_tensor, wrap
 
@@ -201,10 +203,8 @@ def keeping(ways: Sequence[tuple[int, int, int, int]]) -> Callable[[], bool] | N
     """Return a native function that tests these conditions on objects, or None if that is impossible."""
     if not (ways and words()):
         return None
-    found: Callable[[], bool] = native(
-        "all_unchanged", numpy.array([0, 0, 0, len(ways), *chain(*[(*way, 0) for way in ways])], numpy.int64)
-    )
-    return found
+    numbers = numpy.array([0, 0, 0, len(ways), *chain(*[(*way, 0) for way in ways])], numpy.int64)
+    return Deferred(partial(native, "all_unchanged", numbers))
 
 
 def identical(objects: Iterable[Any]) -> Callable[..., bool]:
@@ -212,9 +212,11 @@ def identical(objects: Iterable[Any]) -> Callable[..., bool]:
     held = numpy.fromiter(objects, object)
     if not words():
         return lambda *given: [*map(id, given)] == [*map(id, held)]
-    found: Callable[..., bool] = native("all_same", held)
-    return found
+    return Deferred(partial(native, "all_same", held), held)
 
+
+PROGRAMS = "programs of torch.compile"
+"""The name under which failures of compilation are listed."""
 
 ATTRIBUTES = ("_array", "_base", "_counter", "_edge", "_extra", "_grad")
 """The attributes that all tensors have."""
@@ -223,7 +225,7 @@ ATTRIBUTES = ("_array", "_base", "_counter", "_edge", "_extra", "_grad")
 @functools.cache
 def words() -> dict[str, int]:
     """Return the positions of attributes in tensor objects, in words, or nothing if machine code cannot read objects."""
-    if not (LOOPS.available and IN_OBJECTS):
+    if not (LOOPS.available and IN_OBJECTS) or LOOPS.has_given_up(PROGRAMS):
         return {}
     tensor, marks = new_tensor(), {name: object() for name in ATTRIBUTES}
     for name, mark in marks.items():
@@ -253,8 +255,8 @@ def fitting(tensors: Sequence[Tensor], owners: Sequence[Tensor] = (), *, whole: 
             *array.strides,
         )
     ]
-    found: Callable[..., bool] = native("all_fit", numpy.array([len(objects), count, whole, *numbers], numpy.int64))
-    return found
+    expected = numpy.array([len(objects), count, whole, *numbers], numpy.int64)
+    return Deferred(partial(native, "all_fit", expected))
 
 
 @loops(noalias=False, explicit=True, plain=True)
@@ -278,10 +280,7 @@ def tensor_maker() -> Callable[[ndarray], Tensor]:
 
     It may wrap arrays that operators have computed, if new tensors are not recorded.
     """
-    if not words():
-        return wrap
-    found: Callable[[ndarray], Tensor] = native("new_on_array", Tensor)
-    return found
+    return Deferred(partial(native, "new_on_array", Tensor)) if words() else wrap
 
 
 ONE = id(1)
@@ -325,6 +324,40 @@ def note_changes(change: Int, tensors: Pointer[i64], number: Int, COUNTER: Stati
         set_element(counter, 0, version)
         set_element(counter, 1, new_reference(change))
     return new_reference(NONE)
+
+
+class Deferred:
+    """A native function that is compiled when the program that calls it runs first.
+
+    The capture runs the function in Python, so no machine code is needed for a function that is called once. Like a
+    built-in function, it has the object that it is bound to as `__self__`.
+    """
+
+    __slots__ = ("__self__", "make")
+
+    def __init__(self, make: Callable[[], Any], own: Any = None) -> None:
+        self.make, self.__self__ = make, own
+
+    def __call__(self, *args: Any) -> Any:
+        """Compile the function, and call it."""
+        return self.make()(*args)
+
+
+def compile_deferred(namespace: dict[str, Any]) -> bool:
+    """Replace the deferred functions in a namespace by native functions.
+
+    Return False if LLVM refuses one of them. Later programs are written without native functions.
+    """
+    try:
+        for name, value in namespace.items():
+            if type(value) is Deferred:
+                namespace[name] = value.make()
+    except CompilationError as error:
+        LOOPS.give_up(PROGRAMS, error)
+        words.cache_clear()
+        tensor_maker.cache_clear()
+        return False
+    return True
 
 
 def native(name: str, own: Any) -> Any:

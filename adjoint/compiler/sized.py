@@ -21,6 +21,7 @@ from .blocks import order_of
 from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Made, Method
 from .native import fused
+from .objects import compile_deferred
 from .program import Constant, Instruction, Program, Reference, Source
 from .steps import Step
 
@@ -224,6 +225,8 @@ class Sized:
         text = "\n".join([f"def body(sizes, args, kwargs{values}):", *(f"    {line}" for line in body)]) + "\n"
         namespace = source.namespace
         compile_source(text, "<adjoint compiled function>", namespace)
+        if not compile_deferred(namespace):
+            return self.body(program, planned)
         made: Any = namespace["body"]
         self.origins[made.__code__] = {position + 2 + len(self.head): line for position, line in source.origins.items()}
         self.natives, self.loops = program.natives or self.natives, program.loops or self.loops

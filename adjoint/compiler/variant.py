@@ -39,11 +39,11 @@ from .errors import Unsupported
 from .extents import Differs, Folded, General
 from .known import MUTABLE, is_constant, is_plain, is_undisturbed, is_usual, same_items, settings, shown, uncollected
 from .native import Empty, fused
-from .objects import Fits, identical, way_of
+from .objects import Fits, compile_deferred, identical, way_of
 from .observer import Observer
 from .program import Constant, Instruction, Program, Reference, Source, made
 from .program_text import literal
-from .sized import MISSED, Sized, SizedFits
+from .sized import MISSED, Sized, SizedFits, missed
 from .symbols import Symbol, called, is_record, new_record, symbol, symbols_in, unwrapped
 from .tracer import Stop, Tracer
 
@@ -67,7 +67,7 @@ class Variant:
         self, function: Any, program: Program, source: str, namespace: dict[str, Any], checks: list[Check], origins: Any
     ) -> None:
         self.function, self.program, self.source, self.checks, self.origins = function, program, source, checks, origins
-        self.namespace, self.run = namespace, namespace["run"]
+        self.namespace = namespace
         self.because: list[str] = []
         self.signature: tuple[list[str], str] | None = None
         self.returned: list[int] = []
@@ -75,13 +75,19 @@ class Variant:
         self.calls = 0
         self.example = program
 
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compile the native functions, and run the program. Return MISSED if they cannot be compiled."""
+        run = self.namespace["run"] if compile_deferred(self.namespace) else missed
+        self.run = run  # type: ignore[assignment, method-assign]
+        return run(args, kwargs)
+
     def at_sizes(self) -> list[Variant]:
         """Return a list of this variant and of the variants whose sizes it serves too."""
         return [self] if self.replaced is None else [self, *self.replaced.at_sizes()]
 
     def origins_of(self, code: Any) -> dict[int, tuple[str, int]] | None:
         """Return the user's lines for the lines of code, if the code belongs to this variant."""
-        if code is self.run.__code__:
+        if code is self.namespace["run"].__code__:
             return self.origins
         return None if self.sized is None else self.sized.origins.get(code)
 

@@ -8,7 +8,10 @@ import pytest
 import adjoint as torch
 from adjoint import inspect
 from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.llvm.host import HOST
+from adjoint.codegen.llvm.values import CompilationError
 from adjoint.compiler.native import in_arena
+from adjoint.compiler.objects import PROGRAMS, addresses, tensor_maker, words
 
 from .comparison import assert_alike, assert_as_eager
 
@@ -159,11 +162,46 @@ def test_programs_that_repeat_themselves_compile_each_block_once():
             x = (x * 1.0625).tanh() + x.sum(0)
         return x
 
-    x = torch.randn(13, 3)
-    torch.compile(repeated)(x, 2)
-    known = len(KNOWN_BLOCKS)
-    torch.compile(repeated)(x, 40)
-    assert len(KNOWN_BLOCKS) == known
+    def blocks_after(times):
+        compiled = torch.compile(repeated)
+        for _ in range(2):
+            compiled(x, times)
+        return len(KNOWN_BLOCKS)
+
+    x, before = torch.randn(13, 3), len(KNOWN_BLOCKS)
+    assert before < blocks_after(2) == blocks_after(40)
+
+
+@pytest.mark.skipif(not words(), reason="there are no native runs")
+@pytest.mark.parametrize("refused", ["all_fit", "block_0"])
+def test_the_first_call_compiles_nothing_and_a_refused_block_leaves_programs_to_kernels(refused, monkeypatch):
+    compiled_names = []
+
+    def refusing(name, text, **options):
+        compiled_names.append(name)
+        if name == refused:
+            raise CompilationError("no such instruction")
+        return compile_text(name, text, **options)
+
+    compile_text = HOST.compile
+    addresses.cache_clear()
+    for sizes in ([3, 3, 3, 3], [3, 5, 6, 7, 3]):
+        f = torch.compile(lambda x: (x * 3.25 + 1).exp().sum(0).mul(x).tanh())
+        with monkeypatch.context() as patched:
+            patched.setattr(LOOPS, "failures", {})
+            patched.setattr("adjoint.compiler.native.HOST.compile", refusing)
+            patched.setattr("adjoint.compiler.blocks.KNOWN_BLOCKS", {})
+            for position, size in enumerate(sizes):
+                x = torch.randn(size, 4, requires_grad=True)
+                found, expected = f(x), f._torchdynamo_orig_callable(x)
+                assert torch.equal(found, expected)
+                assert torch.equal(*[torch.autograd.grad(each.sum(), x)[0] for each in (found, expected)])
+                assert position or not compiled_names
+            assert compiled_names
+            assert LOOPS.failures == {PROGRAMS: "no such instruction"}
+        compiled_names.clear()
+        words.cache_clear()
+        tensor_maker.cache_clear()
 
 
 def test_dimensions_of_size_1_keep_their_strides():
