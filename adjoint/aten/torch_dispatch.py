@@ -21,8 +21,7 @@ from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors
 from ..dispatch.steps.change import check_change, record_change
 from ..dispatch.steps.promote import with_constants
-from ..dispatch.steps.record import find_edges, record
-from ..dispatch.steps.wrap import make_views
+from ..dispatch.steps.record import find_edges, recorded
 from ..dispatch.wrappers import signature_of
 from ..tape import modes
 from ..tape.inference_tensors import mark_inference
@@ -156,15 +155,10 @@ def dispatched(call: plan.Call, mode: Any = None) -> Any:
     if call.out is not None:
         return call.out
     call.several = several = isinstance(result, (tuple, list))
-    call.args = with_constants(op, args)
-    call.outputs = [_own(each, args) for each in (result if several else (result,))]
-    find_edges(op, call)
-    if op.view:
-        make_views(op, call)
-    elif modes.STATE.inference:
+    recorded(call, [_own(each, args) for each in (result if several else (result,))], args)
+    if modes.STATE.inference and not op.view:
         for output in call.outputs:
             mark_inference(output)
-    record(op, False, call)
     return call.result()
 
 
@@ -185,12 +179,8 @@ def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) ->
 
 def _call_override(call: Call, mode: Any) -> Any:
     """Return the result of the mode or class. Nothing is recorded during this time."""
-    before = modes.STATE.grad_enabled
-    modes.set_grad(False)
-    try:
+    with modes.switched(grad_enabled=False):
         return ask(mode, *call)
-    finally:
-        modes.set_grad(before)
 
 
 def _own(result: Any, args: tuple[Any, ...]) -> Any:

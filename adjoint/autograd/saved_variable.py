@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..tape import modes
@@ -10,7 +9,7 @@ from ..tape.aliases import detached
 from ..tape.edges import edge_of
 from ..tape.packing import Packed, pack, shown, without_hooks
 from ..tape.saved import released
-from ..tape.saved_attributes import HOOKS_ARE_SET, SavedTensor, check_callable
+from ..tape.saved_attributes import SavedTensor
 from ..tape.stale_error import stale_error
 from ..tape.versions import shared_counter
 from ..tensor import Tensor, history
@@ -64,18 +63,14 @@ class SavedVariable(SavedTensor):
             result._own_extra().tangents = tensor._extra.tangents
         return result
 
-    def stored(self) -> Any:
-        """Return the tensor, or a `Packed` if hooks are registered."""
+    def _held(self) -> Any:
         return self.tensor
 
-    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
-        """Replace the saved tensor by the result of the first of two hooks, and read it back through the second hook."""
-        if type(self.tensor) is Packed:
-            raise RuntimeError(HOOKS_ARE_SET)
-        check_callable(hooks)
-        edge = None if self.output_nr is not None else edge_of(self.tensor)
-        with without_hooks():
-            self.tensor = pack(shown(self.tensor, None), hooks, edge)
+    stored = _held
+
+    def _pack(self, saved: Any, hooks: Any) -> None:
+        edge = None if self.output_nr is not None else edge_of(saved)
+        self.tensor = pack(shown(saved, None), hooks, edge)
 
 
 class SavedNone(SavedTensor):
@@ -86,14 +81,10 @@ class SavedNone(SavedTensor):
     def __init__(self) -> None:
         pass
 
-    def stored(self) -> None:
+    def _held(self) -> None:
         """Return None."""
 
-    unpack = stored
-
-    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
-        """Raise an error, because None cannot have hooks."""
-        raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+    stored = unpack = _held
 
 
 def check_tuple(name: str, value: Any) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 from ..tape import views
 from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
-from .arguments import bind
 from .declaration import Operator
 from .kinds import Kind, described
 from .signatures import overload
@@ -134,14 +133,6 @@ class Plan:
         """Run the steps after the arguments have been read."""
         for step in self.acting:
             step(call)
-
-    def results_of(self, args: tuple[Any, ...]) -> Any:
-        """Return the results of the kernel for arguments."""
-        call = Call(self.op, self.way, bind(self.op, args))
-        call.args = list(call.given)
-        for step in self.reading:
-            step(call)
-        return self.arrays.compute(self, call.arrays)
 
     def __str__(self) -> str:
         kinds = ", ".join(map(described, self.kinds.values()))

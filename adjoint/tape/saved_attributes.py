@@ -24,16 +24,6 @@ HOOKS_ARE_SET = (
 )
 
 
-def check_callable(hooks: tuple[Any, ...]) -> None:
-    """Raise an error unless `hooks` are two functions."""
-    if len(hooks) != 2 or not all(map(callable, hooks)):
-        raise TypeError(
-            "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
-            "    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
-            "arg1: collections.abc.Callable) -> None"
-        )
-
-
 class SavedTensor:
     """A saved tensor that `node._raw_saved_<name>` returns. It is not unpacked, and hooks can be registered on it."""
 
@@ -48,9 +38,13 @@ class SavedTensor:
     def __repr__(self) -> str:
         return f"<torch._C._autograd.SavedTensor object at {hex(id(self))}>"
 
+    def _held(self) -> Any:
+        """Return the content of the slot: a tensor, an array of a result, a `Packed` if hooks are registered, or None."""
+        return getattr(self._node, f"saved_{self._item}")
+
     def stored(self) -> Any:
         """Return the tensor, or a `Packed` if hooks are registered."""
-        saved = getattr(self._node, f"saved_{self._item}")
+        saved = self._held()
         if saved is RELEASED:
             raise released(self._node)
         return saved if type(saved) is Packed else unpack(self._node, self._item)
@@ -73,21 +67,29 @@ class SavedTensor:
 
     def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
         """Replace the saved tensor by the result of the first of two hooks, and read it back through the second hook."""
-        saved = getattr(self._node, f"saved_{self._item}")
+        saved = self._held()
         if saved is RELEASED:
             raise RuntimeError(FREED_BEFORE_HOOKS)
         if type(saved) is Packed:
             raise RuntimeError(HOOKS_ARE_SET)
         if saved is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        check_callable(hooks)
+        if len(hooks) != 2 or not all(map(callable, hooks)):
+            raise TypeError(
+                "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
+                "    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, "
+                "arg1: collections.abc.Callable) -> None"
+            )
+        with without_hooks():
+            self._pack(saved, hooks)
+
+    def _pack(self, saved: Any, hooks: tuple[Callable[[Any], Any], ...]) -> None:
         edge = None
         if isinstance(saved, ndarray):
             saved = detached(wrap(saved), getattr(self._node, f"counter_{self._item}"))
         else:
             edge = edge_of(saved)
-        with without_hooks():
-            setattr(self._node, f"saved_{self._item}", pack(shown(saved, None), hooks, edge))
+        setattr(self._node, f"saved_{self._item}", pack(shown(saved, None), hooks, edge))
 
 
 class SavedElement(SavedTensor):
@@ -99,31 +101,27 @@ class SavedElement(SavedTensor):
         super().__init__(node, item)
         self._position = position
 
+    def _held(self) -> Any:
+        saved = super()._held()
+        if saved is RELEASED:
+            return saved
+        packed = None if saved.packed is None else saved.packed.get(self._position)
+        return saved.element(self._position) if packed is None else packed
+
     def stored(self) -> Any:
         """Return the tensor or None, or a `Packed` if hooks are registered."""
-        saved = getattr(self._node, f"saved_{self._item}")
+        saved = self._held()
         if saved is RELEASED:
             raise released(self._node)
-        packed = saved.packed.get(self._position) if saved.packed is not None else None
-        return saved.element(self._position) if packed is None else packed
+        return saved
 
     def unpack(self) -> Any:
         """Return the tensor, restored by the hook if there is one, or None."""
         return super().unpack()[self._position]
 
-    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
-        """Replace the tensor by the result of the first of two hooks, and read it back through the second hook."""
-        saved = getattr(self._node, f"saved_{self._item}")
-        if saved is RELEASED:
-            raise RuntimeError(FREED_BEFORE_HOOKS)
-        if saved.packed is not None and self._position in saved.packed:
-            raise RuntimeError(HOOKS_ARE_SET)
-        if saved.element(self._position) is None:
-            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        check_callable(hooks)
-        with without_hooks():
-            packed = saved.packed_by(hooks, (self._position,))
-        setattr(self._node, f"saved_{self._item}", packed)
+    def _pack(self, saved: Any, hooks: tuple[Callable[[Any], Any], ...]) -> None:
+        slot = f"saved_{self._item}"
+        setattr(self._node, slot, getattr(self._node, slot).packed_by(hooks, (self._position,)))
 
 
 _SHOWN_AS = {"_shape": "_sym_sizes", "_strides": "_sym_strides"}

@@ -12,8 +12,7 @@ from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
 from ..dispatch.slow_path import applied, call
 from ..dispatch.steps.change import record_change
 from ..dispatch.steps.promote import with_constants
-from ..dispatch.steps.record import find_edges, record
-from ..dispatch.steps.wrap import make_views
+from ..dispatch.steps.record import find_edges, record, recorded
 from ..kernels.runtime.shapes import broadcast_shapes
 from ..tape import modes, views
 from ..tape.interpreters import (
@@ -181,14 +180,9 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                 "on out= or view ops."
             )
         results, bdim, call.several = self.applied(operator, args)
-        call.outputs = [BatchedTensor(result, bdim, self) for result in results]
-        call.args = args
-        find_edges(operator, call)  # edges of transforms inside this `vmap`
-        if operator.view:
-            make_views(operator, call)
-        if call.recording:
-            call.args = with_constants(operator, args)
-            record(operator, False, call)
+        recorded(
+            call, [BatchedTensor(result, bdim, self) for result in results], args
+        )  # by transforms inside this `vmap`
         return call.result() if call.several else call.outputs[0]
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:

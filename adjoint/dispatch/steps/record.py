@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from numpy import ndarray
 
@@ -15,6 +16,7 @@ from ...tensor import LEAF, Tensor, can_require_grad
 from ..declaration import ARRAYS, Operator
 from ..plan import Call, Plan, Step
 from ..source import block
+from .promote import with_constants
 from .record_lines import (
     can_require_grad_if,
     edge_lines,
@@ -22,6 +24,7 @@ from .record_lines import (
     recorded_lines,
     unrecorded_lines,
 )
+from .wrap import make_views
 
 
 class Edges(Step):
@@ -114,3 +117,15 @@ def record(op: Operator, on_tensors: bool, call: Call) -> None:
             output._edge = (node, number)
     if modes.FLAGS.hooked:
         pack_saved(node, outputs)
+
+
+def recorded(call: Call, outputs: list[Tensor], args: tuple[Any, ...]) -> None:
+    """Record a call whose `outputs` an interpreter has computed from `args`. Outputs of an operator on views become views."""
+    op = call.op
+    call.outputs, call.args = outputs, args
+    find_edges(op, call)
+    if op.view:
+        make_views(op, call)
+    if call.recording:
+        call.args = with_constants(op, args)
+        record(op, False, call)
