@@ -47,7 +47,8 @@ class DispatchLevel(Interpreter):
     def enter(self) -> None:
         """Make this the innermost mode. Running transforms stay inside it."""
         self.number = profiled_functions.watch_leaves(ref(self))
-        before, count = modes.STATE.interpreters, len(levels())
+        before = modes.STATE.interpreters
+        count = sum(level.is_mode for level in before)
         self.outside = modes.switch("stack", (*before[:count], self, *before[count:]))
 
     @contextmanager

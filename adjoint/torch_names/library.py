@@ -19,9 +19,13 @@ import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from adjoint._runtime.first_use import import_late
 from adjoint._runtime.tracebacks import end_public_at_caller
+from adjoint.aten import python_kernels
+from adjoint.aten.overloads import OpOverload
 from adjoint.aten.schemas import FunctionSchema
 
 from ._library import opcheck as tests
@@ -34,6 +38,7 @@ __all__ = [
     "Library",
     "custom_op",
     "define",
+    "fallthrough_kernel",
     "get_ctx",
     "impl",
     "impl_abstract",
@@ -57,6 +62,9 @@ _KEY = re.compile(
 
 _DEFINED = {"aten", "prims"}
 """The namespaces that belong to a library of the kind "DEF"."""
+
+_BLOCKS = {"DEF": "TORCH_LIBRARY", "FRAGMENT": "TORCH_LIBRARY_FRAGMENT", "IMPL": "TORCH_LIBRARY_IMPL"}
+"""The names of kinds of libraries in messages."""
 
 _KIND = re.compile(
     r"(Tensor|SymInt|SymBool|int|float|bool|complex|Scalar|ScalarType|str|Device|Layout|MemoryFormat|Generator|Dimname|Storage|Any|"
@@ -146,6 +154,15 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
     return triton_kernel
 
 
+def fallthrough_kernel() -> None:
+    """Stand for no kernel. With this function, `Library.impl` registers nothing.
+
+    Raises:
+        NotImplementedError: always, because it is not called.
+    """
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
 class Library:
     """A set of operators in a namespace. `define` adds a signature, and `impl` adds a function.
 
@@ -182,6 +199,11 @@ class Library:
         Raises:
             RuntimeError: if the schema is invalid, or its name is already defined.
         """
+        if self.kind == "IMPL":
+            raise RuntimeError(
+                f'def("{schema.partition("(")[0]}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All '
+                "def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace."
+            )
         name, _, parameters = _checked_schema(schema).partition("(")
         name = name.strip()
         space, separated, rest = name.rpartition("::")
@@ -202,8 +224,27 @@ class Library:
         self._defined.append((qualname, overload or "default"))
         return name
 
-    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = True,
+    ) -> None:
         """Register the function that computes an operator for a dispatch key ("CPU", "CompositeImplicitAutograd", ...).
+
+        PyTorch's own operators (`aten`) can be replaced for the keys "CPU", "Meta", "Autograd", "AutogradCPU" and
+        "AutocastCPU". Other keys have no effect on them. With `with_keyset`, the function first receives the dispatch keys.
+
+        >>> import adjoint as torch
+        >>> def twice(x):
+        ...     return x * 2
+        >>> with torch.library._scoped_library("aten", "IMPL") as library:
+        ...     library.impl("neg", twice, "CPU")
+        ...     torch.neg(torch.ones(2))
+        tensor([2., 2.])
 
         Raises:
             TypeError: if the function is not callable.
@@ -228,13 +269,26 @@ class Library:
                 f"enclosing TORCH_LIBRARY_IMPL block ({self.dispatch_key}).  Please declare a separate TORCH_LIBRARY_IMPL block "
                 "for this dispatch key and move your impl() there."
             )
+        if not isinstance(op_name, (str, OpOverload)):
+            raise RuntimeError(
+                f"impl should be passed either a name or an OpOverload object as the first argument, got {type(op_name)}"
+            )
         name = op_name if isinstance(op_name, str) else op_name.name()
         space, separated, rest = name.rpartition("::")
         if separated and space != self.ns:
             raise RuntimeError(
                 f'impl("{name}", ...): Explicitly provided namespace ({space}) in operator name does not match namespace of '
-                f"enclosing TORCH_LIBRARY_FRAGMENT block ({self.ns}).  Give the function with a library of that namespace."
+                f"enclosing {_BLOCKS[self.kind]} block ({self.ns}).  Give the function with a library of that namespace."
             )
+        if fn is fallthrough_kernel:
+            return
+        if with_keyset:
+            fn = partial(fn, import_late("adjoint._C").DispatchKeySet(key))
+        if self.ns == "aten":
+            if key in python_kernels.KEYS:
+                python_kernels.add(f"aten::{rest}", key, fn)
+                self._given.append((f"aten::{rest}", key, fn))
+            return
         key = "Autograd" if key.startswith("Autograd") else key
         self._given.append((_implemented(f"{self.ns}::{rest}", key, fn), key, fn))
 
@@ -251,7 +305,9 @@ def _remove(defined: list[tuple[str, str]], given: list[tuple[str, str, Any]], n
             if not packet._definitions:
                 del REGISTERED[qualname]
     for name, key, function in given:
-        if KERNELS.get(name, {}).get(key) is function:
+        if name.startswith("aten::"):
+            python_kernels.remove(name, key, function)
+        elif KERNELS.get(name, {}).get(key) is function:
             del KERNELS[name][key]
     _DEFINED.discard(namespace)
 

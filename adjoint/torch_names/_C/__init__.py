@@ -15,6 +15,7 @@ from adjoint.autograd.graph_task import current_task_id as _current_graph_task_i
 from adjoint.autograd.graph_task import execution_order as _current_graph_task_execution_order
 from adjoint.device import device
 from adjoint.operators.memory.swapping import swap_tensors as _swap_tensor_impl
+from adjoint.tape.interpreters import tensors_in as _tensors_in
 from adjoint.tape.modes import STATE as _STATE
 from adjoint.tape.modes import is_grad_enabled as is_grad_enabled
 from adjoint.tape.modes import set_grad as _set_grad_enabled
@@ -81,6 +82,8 @@ _ELSEWHERE = {
     "_is_fwd_grad_enabled": (_FORWARD_MODE, "_is_fwd_grad_enabled"),
     "_set_fwd_grad_enabled": (_FORWARD_MODE, "_set_fwd_grad_enabled"),
     "_EnteredMode": (_DISPATCH, "Entered"),
+    "_AutoDispatchBelowAutograd": ("aten.python_kernels", "below_autograd"),
+    "parse_schema": ("aten.schemas", "FunctionSchema"),
     "_get_dispatch_stack_at": (_DISPATCH, "mode_at"),
     "_len_torch_dispatch_stack": (_DISPATCH, "modes_pushed"),
     "_pop_torch_dispatch_stack": (_DISPATCH, "pop_mode"),
@@ -127,12 +130,33 @@ class DispatchKeySet:
     """A set of keys of PyTorch's dispatcher, which does not exist here. Libraries create such sets during their import."""
 
     def __init__(self, *keys: Any) -> None:
-        self.keys = keys
+        self.keys = tuple(dict.fromkeys(keys))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DispatchKeySet) and set(self.keys) == set(other.keys)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __or__(self, other: Any) -> Any:
         return DispatchKeySet(*self.keys, *other.keys)
 
-    __and__ = __sub__ = add = __or__
+    def __and__(self, other: Any) -> Any:
+        return DispatchKeySet(*[key for key in self.keys if key in other.keys])
+
+    def __sub__(self, other: Any) -> Any:
+        return DispatchKeySet(*[key for key in self.keys if key not in other.keys])
+
+    def add(self, key: Any) -> Any:
+        """Return a set with one more key."""
+        return DispatchKeySet(*self.keys, key)
+
+    def remove(self, key: Any) -> Any:
+        """Return a set without a key."""
+        return DispatchKeySet(*[each for each in self.keys if each is not key])
+
+    def has(self, key: Any) -> bool:
+        """Return whether a key is in the set."""
+        return key in self.keys
 
 
 class _ExcludeDispatchKeyGuard(nullcontext[None]):
@@ -225,6 +249,21 @@ def _remove_cached_tensor(tensor: Any) -> None:
 def _is_cached_tensor(tensor: Any) -> bool:
     """Return whether `tensor` is marked as cached."""
     return id(tensor) in _cached and not _cached[id(tensor)].expired()
+
+
+def _any_requires_grad(*args: Any, **keywords: Any) -> bool:
+    """Return whether a tensor among the arguments, or in lists among them, requires a gradient."""
+    return any(tensor.requires_grad for tensor in _tensors_in((*args, *keywords.values())))
+
+
+def _any_output_is_alias_to_input_or_output(args: Any, kwargs: Any, outputs: Any) -> bool:
+    """Return whether an output shares memory with an input, or with another output."""
+    seen = [tensor.untyped_storage().data_ptr() for tensor in _tensors_in((*args, *kwargs.values()))]
+    for tensor in _tensors_in(outputs if isinstance(outputs, (list, tuple)) else (outputs,)):
+        if tensor.numel() and tensor.untyped_storage().data_ptr() in seen:
+            return True
+        seen.append(tensor.untyped_storage().data_ptr())
+    return False
 
 
 def _is_alias_of(first: Any, second: Any) -> bool:

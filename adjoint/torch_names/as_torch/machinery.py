@@ -6,6 +6,7 @@ that such parts are missing. A name without a meaning here is a stand-in that ra
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import reduce
@@ -72,6 +73,7 @@ OF_VALUE: list[tuple[Any, str]] = [
     ("fake", "distributed.Backend.FAKE"),
     (["cuda", "mps", "xpu", "mtia"], "_inductor.utils.GPU_TYPES"),
     (SimpleNamespace(available_dsls=()), "backends.python_native"),
+    ({}, "_dynamo.utils.counters"),
     (
         SimpleNamespace,
         (
@@ -134,11 +136,15 @@ OF_VALUE: list[tuple[Any, str]] = [
             "distributed.distributed_c10d._CollOp distributed.distributed_c10d._store_based_barrier "
             "distributed.rpc._rref_context_get_debug_info distributions.dirichlet._Dirichlet_backward "
             "distributions.kl._kl_expfamily_expfamily fx.experimental.symbolic_shapes.DimDynamic "
-            "fx.experimental.symbolic_shapes.ShapeEnv library.fallthrough_kernel masked._combine_input_and_mask "
+            "fx.experimental.symbolic_shapes.ShapeEnv masked._combine_input_and_mask "
             "masked.maskedtensor.core._masks_match masked.maskedtensor.core._tensors_match "
             "multiprocessing.reductions.StorageWeakRef nn.attention.flex_attention._create_empty_block_mask "
             "utils._python_dispatch.is_in_torch_dispatch_mode utils.checkpoint._infer_device_type "
-            "utils.data.IterDataPipe"
+            "utils.data.IterDataPipe _higher_order_ops.control_flow._fake_associative_scan "
+            "_higher_order_ops.control_flow._fake_map _higher_order_ops.control_flow._fake_scan "
+            "_subclasses.DynamicOutputShapeException _subclasses.UnsupportedOperatorException "
+            "autograd._functions.check_onnx_broadcast export.Dim fx.experimental.proxy_tensor.get_isolated_graphmodule "
+            "utils.ThroughputBenchmark utils.data.functional_datapipe"
         ),
     ),
 ]
@@ -149,6 +155,7 @@ def extend() -> None:
     """Create the modules, and add the names to them and to existing modules."""
     for module in MODULES:
         import_module(f"adjoint.{module}")
+    sys.modules["functorch.compile"] = import_module("adjoint._functorch.compile")
     for value, names in OF_VALUE:
         for full in names.split():
             owner, _, name = f"adjoint.{full}".rpartition(".")
