@@ -169,3 +169,16 @@ def test_gelu_is_as_exact_as_float32_allows(size):
     half = numpy.array([math.erfc(-value * math.sqrt(0.5)) / 2 for value in wide])
     result = torch.nn.functional.gelu(torch.from_numpy(x)).numpy()
     assert (numpy.abs(result - wide * half) <= 1.5e-7 * numpy.abs(wide)).all()
+
+
+def test_a_derivative_of_real_numbers_only_is_refused_for_complex_numbers():
+    x = torch.tensor([1 + 1j], requires_grad=True)
+    for _ in range(2):  # the first call compiles the function
+        with pytest.raises(RuntimeError, match=r"^silu does not support automatic differentiation for outputs with"):
+            torch.nn.functional.silu(x)
+    with pytest.raises(RuntimeError, match=r"^_trilinear does not support"):
+        torch.nn.functional.bilinear(x, x, torch.ones(1, 1, 1, dtype=x.dtype))
+    with torch.no_grad():
+        assert torch.nn.functional.silu(x).is_complex()
+    assert torch.nn.functional.silu(x.clone(), inplace=True).grad_fn is not None  # as in PyTorch
+    torch.nn.functional.silu(x.real).sum().backward()

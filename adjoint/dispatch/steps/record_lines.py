@@ -7,6 +7,7 @@ indexing call functions made from these lines (`saving_source`, `part_source`).
 from __future__ import annotations
 
 from ..declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, VALUE, Operator
+from ..plan import FUNCTION
 from ..source import block, public_name
 from .promote import promotes
 
@@ -21,7 +22,7 @@ def recorded_lines(op: Operator, caller: int) -> list[str]:
         shape, dtype = "[item.shape for item in array]", "[item.dtype for item in array]"
     elif op.outputs:
         shape, dtype = (f"[{', '.join(f'{name}_array.{what}' for name in op.outputs)}]" for what in ("shape", "dtype"))
-    lines = [*frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op)]
+    lines = [*real_lines(op), *frame_lines(caller), *node_lines(op, shape, dtype), *input_lines(op)]
     if op.many:  # no list is saved
         each = block("for number, result in enumerate(results):", ["result._edge = (node, number)"])
         return [*lines, *pack_lines(op, "()"), *each]
@@ -107,6 +108,19 @@ def node_lines(op: Operator, shape: str = "", dtype: str = "", *, from_tensors: 
         "node._code = code",
         "node._lasti = frame.f_lasti",
     ]
+
+
+def real_lines(op: Operator, *conditions: str) -> list[str]:
+    """Return the lines that raise an error for complex numbers if the operator has a derivative of real numbers only.
+
+    The declaration of such an operator has an attribute `real_derivative`: its name in the error.
+    """
+    name = getattr(op.declaration, "real_derivative", None)
+    if name is None:
+        return []
+    conditions = (*conditions, f"{public_name(op.differentiable[0])}._array.dtype.kind == 'c'")
+    words = f"{name} does not support automatic differentiation for outputs with complex dtype."
+    return block(f"if {' and '.join(conditions)}:", [f"raise RuntimeError({words!r})"])
 
 
 def pack_lines(op: Operator, results: str) -> list[str]:
@@ -217,6 +231,7 @@ def saving_source(op: Operator) -> str:
         "args = call.args",
         f"{edges + ', ' if edges else 'edges'} = call.edges",
         *read,
+        *real_lines(op, f"call.way == {FUNCTION!r}"),
         *lines,
         *value_lines(op),
     ]

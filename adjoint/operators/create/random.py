@@ -274,6 +274,8 @@ def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callabl
 class normal_of_mean:
     """Normally distributed numbers with the given means and one standard deviation."""
 
+    real_derivative = "normal"
+
     def forward(mean: Array, std=1.0, *, generator=None): ...
 
     grad_mean = zeros_like_grad
@@ -283,6 +285,8 @@ class normal_of_mean:
 class normal_of_std:
     """Normally distributed numbers with one mean and the given standard deviations."""
 
+    real_derivative = "normal"
+
     def forward(mean, std: Array, *, generator=None): ...
 
     grad_std = zeros_like_grad
@@ -291,6 +295,8 @@ class normal_of_std:
 @internal(drawing(kernels.normal), node="NormalBackward3", batch="elementwise", aten_name="normal")
 class normal_of_both:
     """Normally distributed numbers of the given means and standard deviations."""
+
+    real_derivative = "normal"
 
     def forward(mean: Array, std: Array, *, generator=None): ...
 

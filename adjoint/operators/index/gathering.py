@@ -190,6 +190,8 @@ class scatter_add:
 class scatter_reduce:
     """A copy that reduces elements of `src` into the elements at `index` along `dim`, by sum, prod, mean, amax or amin."""
 
+    real_derivative = "scatter_reduce"
+
     def forward(self: Array, dim: Int, index: Array, src: Array, reduce: Str, *, include_self: Bool = True): ...
 
     differentiable = ("self", "src")
@@ -284,6 +286,8 @@ def _product_gradients(grad, self, places, src, include_self, result, xp):
 @operator(kernel=scatter_kernels.index_reduce, inplace="disjoint", same_out=STRICT)
 class index_reduce:
     """A copy that reduces slices of `source` into the slices at `index` along `dim`, by prod, mean, amax or amin."""
+
+    real_derivative = "index_reduce"
 
     def forward(self: Array, dim: Int, index: Array, source: Array, reduce: Str, *, include_self: Bool = True): ...
 
@@ -533,6 +537,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
 )
 class embedding:
     """The rows of `weight` at `indices`. The row `padding_idx` gets no gradient."""
+
+    real_derivative = "embedding"
 
     saved_display = {
         "weight_sym_sizes": None,

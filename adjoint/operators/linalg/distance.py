@@ -129,6 +129,8 @@ def pdist_backward(grad, self, p, distance):
 class trilinear:
     """`(i1 * i2 * i3).sum(sumdim)`. Each factor first gets new dimensions at its positions in `expand`."""
 
+    real_derivative = "_trilinear"
+
     def forward(i1: Array, i2: Array, i3: Array, expand1, expand2, expand3, sumdim): ...
 
     def grad_i1(grad, i2, i3, expand1, expand2, expand3, sumdim, xp):

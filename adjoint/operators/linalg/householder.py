@@ -21,6 +21,8 @@ class geqrf:
     `linalg.householder_product` and `ormqr` accept the result. `linalg.qr` returns Q and R themselves.
     """
 
+    real_derivative = "geqrf"
+
     def forward(self: Array): ...
 
     grad_self = unwritten("geqrf")

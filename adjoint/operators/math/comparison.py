@@ -254,6 +254,8 @@ class signbit:
 class nan_to_num:
     """`input` with NaNs replaced by a number (0 by default) and infinities by other numbers (the dtype's extremes by default)."""
 
+    real_derivative = "nan_to_num"
+
     def forward(self: Array, nan: Float = None, posinf: Float = None, neginf: Float = None): ...
 
     def grad_self(grad, self, xp):

@@ -276,6 +276,8 @@ def celu_(input, alpha=1.0):
 class silu:
     """`input * sigmoid(input)`, elementwise."""
 
+    real_derivative = "silu"
+
     def forward(self: Array): ...
 
     def grad_self(grad, self, xp):

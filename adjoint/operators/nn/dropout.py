@@ -155,6 +155,8 @@ class native_dropout:
 class native_dropout_backward:
     """The gradient of dropout's input: `grad_output` multiplied by `scale` where `mask` is true."""
 
+    real_derivative = "native_dropout_backward"
+
     def forward(grad_output: Array, mask: Array, scale): ...
 
     def grad_grad_output(grad, mask, scale):

@@ -362,6 +362,8 @@ def one_hot(input, num_classes=-1):
 class soft_margin_loss:
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
 
+    real_derivative = "soft_margin_loss"
+
     constants = {"target": "soft_margin_loss"}
     saved_display = REDUCTION
 

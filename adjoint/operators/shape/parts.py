@@ -391,6 +391,8 @@ class narrow_copy:
 class select_scatter:
     """A copy with `src` at `index` of dimension `dim`."""
 
+    real_derivative = "select_scatter"
+
     def forward(self: Array, src: Array, dim: Int, index: Int): ...
 
     def grad_self(grad, dim, index, xp):
@@ -410,6 +412,8 @@ class select_scatter:
 )
 class slice_scatter:
     """A copy with `src` in every `step`th slice of dimension `dim` from `start` up to, but excluding, `end`."""
+
+    real_derivative = "slice_scatter"
 
     def forward(self: Array, src: Array, dim: Int = 0, start=None, end=None, step: Int = 1): ...
 

@@ -316,6 +316,8 @@ class to_sparse_dims:
     `source` is the current layout.
     """
 
+    real_derivative = "_to_sparse"
+
     def forward(self: Array, sparse_dim, source): ...
 
     def grad_self(grad, source, xp):
@@ -332,6 +334,8 @@ class to_sparse_dims:
 )
 class to_sparse_whole:
     """The tensor with its nonzero elements stored. `source` is the current layout."""
+
+    real_derivative = "_to_sparse"
 
     def forward(self: Array, source): ...
 
