@@ -15,8 +15,30 @@ import numpy
 from ..._runtime.platform import ctypes
 
 __all__ = [
-    "I", "Int", "Pointer", "S", "Static", "T", "bf16", "boolean", "f16", "f32", "f64", "i8", "i16", "i32", "i64",
-    "type_of", "u8", "u16", "u32", "u64",
+    "BITS",
+    "FLOATS",
+    "INDICES",
+    "NUMBERS",
+    "I",
+    "Int",
+    "Pointer",
+    "S",
+    "Static",
+    "T",
+    "bf16",
+    "boolean",
+    "f16",
+    "f32",
+    "f64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "type_of",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
 ]  # fmt: skip
 """The names that the kernel language provides."""
 
@@ -165,3 +187,24 @@ BY_DTYPE: dict[str, Any] = {
 def type_of(dtype: numpy.dtype[Any]) -> Any:
     """Return the type of the numbers of an array, or None if kernels have no type for them."""
     return BY_DTYPE.get(dtype.name)
+
+
+def NUMBERS(dtype: numpy.dtype[Any]) -> Any:
+    """Return the type of numbers with arithmetic."""
+    found = type_of(dtype)
+    return None if found is None or found.storage_only or dtype.kind == "b" else found
+
+
+def FLOATS(dtype: numpy.dtype[Any]) -> Any:
+    """Return the type of float32 or float64."""
+    return type_of(dtype) if dtype.char in "fd" else None
+
+
+def INDICES(dtype: numpy.dtype[Any]) -> Any:
+    """Return the type of int32 or int64."""
+    return type_of(dtype) if dtype.name in ("int32", "int64") else None
+
+
+def BITS(dtype: numpy.dtype[Any]) -> Any:
+    """Return the type of the bits of an element, for kernels that only move elements."""
+    return {1: u8, 2: u16, 4: u32, 8: u64}.get(dtype.itemsize)

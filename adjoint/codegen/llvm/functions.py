@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .element_types import INDICES, NUMBERS
 from .values import CompilationError
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class LoopKernel:
     not vectorize the loops. `plain`: whether LLVM also moves no code out of loops. The few remaining passes take a
     tenth of the time. `strength_reduced`: whether LLVM searches for better loop indices nevertheless (loop strength
     reduction). `brief`: whether machine code is generated in a quarter of the time, without optimization.
-    `in_float64`: whether a call with float32 numbers computes in float64 and rounds the result.
+    `in_float64`: whether a call with float32 numbers computes in float64 and rounds the result. `copied`, `T` and `I`: see
+    `LaunchedLoops.run`.
     """
 
     def __init__(
@@ -38,6 +40,9 @@ class LoopKernel:
         in_float64: bool = False,
         strength_reduced: bool = False,
         brief: bool = False,
+        copied: str = "",
+        T: Callable[[Any], Any] = NUMBERS,
+        I: Callable[[Any], Any] = INDICES,
     ) -> None:
         self.function = function
         self.name: str = function.__name__
@@ -48,6 +53,8 @@ class LoopKernel:
         self.in_float64 = in_float64
         self.strength_reduced = strength_reduced
         self.brief = brief
+        self.copied = copied.split()
+        self.types = {"T": T, "I": I}
         self.__doc__ = function.__doc__
         self._tree: ast.FunctionDef | None = None
 

@@ -1,6 +1,6 @@
 """The names that a module of kernels needs.
 
-One import provides the language, the functions that launch loops, and the functions that plan calls.
+One import provides the language, the launcher, and the functions that plan calls.
 
 from adjoint.codegen.llvm.kernels import *
 """
@@ -22,4 +22,5 @@ from .calls import NativeCall as NativeCall
 from .calls import array_at as array_at
 from .language import *
 from .launch import launch as launch
+from .launch import loops as loops  # type: ignore[no-redef]
 from .vectors import first_lanes as first_lanes

@@ -77,7 +77,8 @@ def loops(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     tenth of the time. `strength_reduced`: whether LLVM searches for better loop indices nevertheless, which increases
     the compile time by half. In loops with many pointers, more pointers then stay in registers. `brief`: whether machine
     code is generated in a quarter of the time, for code without long loops. `in_float64`: whether
-    calls with float32 numbers compute in float64 and round the result.
+    calls with float32 numbers compute in float64 and round the result. `copied`: the names of arrays that `run` copies
+    if they are not row-major. `T` and `I`: the types that these variables stand for, such as `FLOATS`.
     """
     if function is None:
         return lambda function: Loops(function, **options)

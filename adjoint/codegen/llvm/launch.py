@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+import numpy
+
+from ..._runtime.forks import code_of
+from ..._runtime.late_bound import LATE
 from ...kernels.runtime import parallel
 from ..observed_kernels import KERNELS
 from .compilation import in_numbers
+from .element_types import TypeVariable, type_of
+from .host import HOST
+from .language import Loops
 from .workers import WORKERS, splitter
 
 PARALLEL_BYTES = 1 << 18
@@ -84,3 +93,88 @@ def _launch_in_parts(function: Any, n: int, row_bytes: int, arguments: tuple[Any
             split(WORKERS.ready(threads), *arguments, begin, rows, row_bytes, threads)
         begin += rows
         rows = int(rows * min(PART_SECONDS / max(perf_counter() - started, 1e-6), GROWTH))
+
+
+_SOURCE = """def {name}(_rows, _row_bytes, {given}):
+    _key = {key}
+    _function = _functions.get(_key)
+    if _function is None:
+        _function = _functions[_key] = _bound(_key)
+    if _function is NotImplemented{strided}:
+        return NotImplemented
+    {copies}
+    _launch(_function, _rows, _row_bytes, {arguments})
+    return {first}
+"""
+
+
+class LaunchedLoops(Loops):
+    """A kernel that arrays are passed to."""
+
+    def run(self, rows: int, row_bytes: int, *arguments: Any, **static: Any) -> Any:
+        """Launch the kernel for `rows` rows, and return its first argument. Return NotImplemented if it does not take the arrays.
+
+        The parameters say what the kernel takes: for each `Pointer[T]` a row-major array. All arrays of one type variable
+        have one dtype, from which an option of `loops` determines the type: `T=FLOATS` (by default `NUMBERS`). Arrays that
+        the option `copied` names need not be row-major. `row_bytes`: see `launch`. `static` are the values of `Static`
+        parameters. `W` is by default the number of elements of the first array in a vector.
+        """
+        self.run = runner(self)  # type: ignore[method-assign]
+        return self.run(rows, row_bytes, *arguments, **static)
+
+
+def loops(function: Any = None, /, **options: Any) -> Any:
+    """Turn a Python function into a kernel with the method `run`. The options: see `language.loops`."""
+    return (
+        LaunchedLoops(function, **options)
+        if function is not None
+        else lambda function: LaunchedLoops(function, **options)
+    )
+
+
+def runner(kernel: Loops) -> Callable[..., Any]:
+    """Return the function that runs a kernel (`Loops.run`). Its source follows from the parameters of the kernel."""
+    parameters = [(each.arg, each.annotation) for each in kernel.tree.args.args if each.arg not in ("start", "stop")]
+    static = [name for name, annotation in parameters if isinstance(annotation, ast.Name) and annotation.id == "Static"]
+    arguments = [name for name, _ in parameters if name not in static]
+    types = {
+        name: kernel.lookup(ast.unparse(kind.slice)) for name, kind in parameters if isinstance(kind, ast.Subscript)
+    }
+    strided = [f"{name}.flags.c_contiguous" for name in types if name not in kernel.copied]
+
+    def bound(key: tuple[Any, ...]) -> Any:
+        dtypes: dict[str, Any] = {}
+        for type_, dtype in zip(types.values(), key, strict=False):
+            variable = isinstance(type_, TypeVariable)
+            if (dtypes.setdefault(type_.name, dtype) != dtype) if variable else (type_of(dtype) is not type_):
+                return NotImplemented
+        given = {name: kernel.types[name](dtype) for name, dtype in dtypes.items()}
+        if None in given.values():
+            return NotImplemented
+        given |= zip(static, key[len(types) :], strict=True)
+        if "W" in static and given["W"] is None:
+            given["W"] = HOST.vector_bytes // key[0].itemsize
+        return kernel.compiled(**given)
+
+    source = _SOURCE.format(
+        name=kernel.name,
+        given=", ".join([*arguments, "*", *[name for name in static if name != "W"], "W=None"]),
+        key=f"({', '.join([*[f'{name}.dtype' for name in types], *static])},)",
+        strided=f" or not ({' and '.join(strided)})",
+        copies="; ".join(
+            [f"{name} = {name} if {name}.flags.c_contiguous else _copied({name})" for name in kernel.copied]
+        ),
+        arguments=", ".join(arguments),
+        first=arguments[0],
+    )
+    namespace: dict[str, Any] = {"_functions": {}, "_bound": bound, "_launch": launch, "_copied": _copied}
+    exec(code_of(source, f"<adjoint run {kernel.name}>"), namespace)
+    found: Callable[..., Any] = namespace[kernel.name]
+    return found
+
+
+def _copied(array: numpy.ndarray) -> numpy.ndarray:
+    """Return a row-major copy."""
+    copy = numpy.empty(array.shape, array.dtype)
+    LATE.copy_elements(copy, array)
+    return copy

@@ -5,13 +5,11 @@ from __future__ import annotations
 from ....codegen.llvm.external import c_function
 from ....codegen.llvm.kernels import *
 
-_TYPES = {"f": f32, "d": f64}
-
 _EXACT = 1 << 24
 """Up to this number, float32 represents all integers."""
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS)
 def fill_blocks(
     out: Pointer[T], first: f64, step: f64, size: Int, whole: Int, W: Static, start: Int, stop: Int
 ) -> None:
@@ -29,7 +27,7 @@ def fill_blocks(
                 out[i] = T(fma(f64(i), step, first))
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS)
 def fill_from_ends(out: Pointer[T], first: T, last: T, size: Int, W: Static, start: Int, stop: Int) -> None:
     """Compute numbers at equal distances.
 
@@ -49,39 +47,23 @@ def fill_from_ends(out: Pointer[T], first: T, last: T, size: Int, W: Static, sta
         i += 1
 
 
-@functools.lru_cache(4)
-def _blocks(kind: Any, width: int) -> Any:
-    return fill_blocks.compiled(T=kind, W=width)
-
-
-@functools.lru_cache(4)
-def _from_ends(kind: Any, width: int) -> Any:
-    return fill_from_ends.compiled(T=kind, W=width)
-
-
 def blocks(out: ndarray, first: float, step: float, width: int) -> Any:
-    """Write `first + i * step`, computed in blocks of `width`. Return NotImplemented if there is no loop for the dtype."""
-    kind = _TYPES.get(out.dtype.char)
-    if kind is None:
-        return NotImplemented
+    """Write `first + i * step`, computed in blocks of `width`."""
     whole = out.size - out.size % (2 * width)
-    launch(_blocks(kind, width), -(-out.size // width), 2 * width * 8, out, first, step, out.size, whole)
-    return out
+    return fill_blocks.run(-(-out.size // width), 2 * width * 8, out, first, step, out.size, whole, W=width)
 
 
 def from_both_ends(out: ndarray, first: float, last: float) -> Any:
-    """Write numbers at equal distances from `first` to `last`. Return NotImplemented if there is no loop for the dtype."""
-    kind = _TYPES.get(out.dtype.char)
-    if kind is None or (kind is f32 and out.size > _EXACT):
+    """Write numbers at equal distances from `first` to `last`."""
+    if out.itemsize == 4 and out.size > _EXACT:
         return NotImplemented
-    launch(_from_ends(kind, HOST.vector_bytes // 8), out.size, 16, out, first, last, out.size)
-    return out
+    return fill_from_ends.run(out.size, 16, out, first, last, out.size, W=HOST.vector_bytes // 8)
 
 
 c_pow = c_function("pow", f64, f64, f64)
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS)
 def fill_powers(out: Pointer[T], base: f64, first: T, last: T, size: Int, start: Int, stop: Int) -> None:
     """Compute powers of `base` with exponents at equal distances.
 
@@ -93,18 +75,6 @@ def fill_powers(out: Pointer[T], base: f64, first: T, last: T, size: Int, start:
         out[i] = T(c_pow(base, power))
 
 
-@functools.lru_cache(2)
-def _powers(kind: Any) -> Any:
-    return fill_powers.compiled(T=kind)
-
-
 def powers(out: ndarray, base: float, first: float, last: float) -> Any:
-    """Write powers of `base` with exponents at equal distances from `first` to `last`.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
-    kind = _TYPES.get(out.dtype.char)
-    if kind is None:
-        return NotImplemented
-    launch(_powers(kind), out.size, 256, out, base, first, last, out.size)
-    return out
+    """Write powers of `base` with exponents at equal distances from `first` to `last`."""
+    return fill_powers.run(out.size, 256, out, base, first, last, out.size)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
-from ..memory.copying import WORDS, copy_row
+from ..memory.copying import copy_row
 
 _LOOKED_OVER = 1 << 10
 """The number of indices that are checked before they are used, so that they are still in the first-level cache."""
 
 
-@loops(plain=True)
+@loops(plain=True, T=BITS)
 def take_rows(
     out: Pointer[T], table: Pointer[T], index: Pointer[I], count: Int, length: Int, width: Int, SINGLE: Static, W: Static,
     start: Int, stop: Int,
@@ -39,26 +39,15 @@ def take_rows(
 
 
 def take(x: ndarray, index: ndarray, dim: int) -> Any:
-    """Return `x.take(index, dim)` for indices that are known to be in bounds.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
-    word = WORDS.get(x.itemsize)
-    if (
-        word is None
-        or index.dtype.char not in "li"
-        or not (x.flags.c_contiguous and index.flags.c_contiguous)
-        or not x.size
-    ):
+    """Return `x.take(index, dim)` for indices that are known to be in bounds."""
+    if not x.size:
         return NotImplemented
     outer, width = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     out = numpy.empty(x.shape[:dim] + index.shape + x.shape[dim + 1 :], x.dtype)
-    function = take_rows.compiled(T=word, I=type_of(index.dtype), SINGLE=width == 1, W=HOST.vector_bytes // x.itemsize)
-    launch(
-        function, outer * index.size, 2 * width * x.itemsize + 8,
-        out, x, index, index.size, x.shape[dim], width,
+    return take_rows.run(
+        outer * index.size, 2 * width * x.itemsize + 8,
+        out, x, index, index.size, x.shape[dim], width, SINGLE=width == 1,
     )  # fmt: skip
-    return out
 
 
 @loops
@@ -78,7 +67,7 @@ def outside(index: Pointer[I], n: Int, length: Int, W: Static) -> i64:
     return result
 
 
-@loops(plain=True)
+@loops(plain=True, T=BITS)
 def gather_elements(
     out: Pointer[T], x: Pointer[T], index: Pointer[I], wrong: Pointer[i64], run: Int, group: Int, length: Int, step: Int,
     ALONG: Static, W: Static, start: Int, stop: Int,
@@ -114,26 +103,18 @@ def gather_elements(
 
 
 def gathered(x: ndarray, dim: int, index: ndarray) -> Any:
-    """Return elements of `x` along `dim`, or None if an index is out of bounds.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
-    word = WORDS.get(x.itemsize)
+    """Return elements of `x` along `dim`, or None if an index is out of bounds."""
     alike = (
         x.ndim == index.ndim > 0 and x.shape[:dim] == index.shape[:dim] and x.shape[dim + 1 :] == index.shape[dim + 1 :]
     )
-    fits = alike and x.shape[dim] < 1 << 31 and x.flags.c_contiguous and index.flags.c_contiguous
-    if word is None or not fits:
+    if not alike or x.shape[dim] >= 1 << 31:
         return NotImplemented
     inner = math.prod(x.shape[dim + 1 :])
     count = index.shape[dim]
     out, wrong = numpy.empty(index.shape, x.dtype), numpy.zeros(1, numpy.int64)
-    function = gather_elements.compiled(
-        T=word, I=type_of(index.dtype), ALONG=inner == 1, W=HOST.vector_bytes // index.itemsize
-    )
     run, group = (count, 1) if inner == 1 else (inner, count)
-    launch(
-        function, index.size, 2 * x.itemsize + index.itemsize,
-        out, x, index, wrong, run, group, x.shape[dim], inner,
+    found = gather_elements.run(
+        index.size, 2 * x.itemsize + index.itemsize,
+        out, x, index, wrong, run, group, x.shape[dim], inner, ALONG=inner == 1, W=HOST.vector_bytes // index.itemsize,
     )  # fmt: skip
-    return None if wrong[0] else out
+    return None if wrong[0] else found

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
-from ..memory.copying import WORDS
 
 _CHUNK = 1 << 14
 """The number of elements whose true values are counted first, so that threads know where to write."""
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=BITS)
 def compress_chunks(
     out: Pointer[T], x: Pointer[T], mask: Pointer[u8], ends: Pointer[i64], start: Int, stop: Int
 ) -> None:
@@ -30,7 +29,7 @@ def compress_chunks(
             i += 1
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=BITS)
 def expand_chunks(
     out: Pointer[T], source: Pointer[T], mask: Pointer[u8], ends: Pointer[i64], n: Int, total: Int, KEEP: Static,
     start: Int, stop: Int,
@@ -67,20 +66,14 @@ def find_chunks(
 
 
 def nonzero(x: ndarray) -> Any:
-    """Return the indices of the nonzero elements, with one row for each element.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
+    """Return the indices of the nonzero elements, with one row for each element."""
     if not x.ndim or not x.flags.c_contiguous or not x.size:
         return NotImplemented
     mask = x if x.dtype.kind == "b" else x != 0
     ends = _ends(mask.reshape(-1))
     total = int(ends[-1])
     places = numpy.empty((2, total), numpy.int64)
-    launch(
-        find_chunks.compiled(), len(ends) - 1, _CHUNK * 9,
-        places, mask, ends, x.shape[-1], total,
-    )  # fmt: skip
+    find_chunks.run(len(ends) - 1, _CHUNK * 9, places, mask, ends, x.shape[-1], total)
     if x.ndim == 2:
         return places.T
     return (numpy.stack([*numpy.unravel_index(places[0], x.shape[:-1]), places[1]]) if x.ndim > 2 else places[1:]).T
@@ -96,37 +89,27 @@ def _ends(mask: ndarray) -> ndarray:
 
 
 def select(x: ndarray, mask: ndarray) -> Any:
-    """Return the elements of `x` where a mask of its shape is true.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
-    word = WORDS.get(x.itemsize)
-    if word is None or x.shape != mask.shape or not (x.flags.c_contiguous and mask.flags.c_contiguous):
+    """Return the elements of `x` where a mask of its shape is true."""
+    if BITS(x.dtype) is None or x.shape != mask.shape or not (x.flags.c_contiguous and mask.flags.c_contiguous):
         return NotImplemented
     ends = _ends(mask.reshape(-1))
     out = numpy.empty(int(ends[-1]), x.dtype)
-    function = compress_chunks.compiled(T=word)
-    launch(function, len(ends) - 1, _CHUNK * (2 * x.itemsize + 1), out, x, mask, ends)
-    return out
+    return compress_chunks.run(len(ends) - 1, _CHUNK * (2 * x.itemsize + 1), out, x, mask, ends)
 
 
 def place(x: ndarray | None, mask: ndarray, source: ndarray) -> Any:
     """Write the elements of `source` in order to `x` where the mask is true. If `x` is missing, write the elements to zeros.
 
-    `source` contains enough elements. Return NotImplemented if there is no loop for the dtype. In this case nothing has
-    been written.
+    `source` contains enough elements.
     """
-    word = WORDS.get(source.itemsize)
     arrays = (mask, source) if x is None else (x, mask, source)
-    if word is None or not source.size or not all(array.flags.c_contiguous for array in arrays):
+    if BITS(source.dtype) is None or not source.size or not all(array.flags.c_contiguous for array in arrays):
         return NotImplemented
-    if x is not None and (x.shape != mask.shape or x.dtype != source.dtype):
+    if x is not None and x.shape != mask.shape:
         return NotImplemented
     ends = _ends(mask.reshape(-1))
     out = numpy.empty(mask.shape, source.dtype) if x is None else x
-    function = expand_chunks.compiled(T=word, KEEP=x is not None)
-    launch(
-        function, len(ends) - 1, _CHUNK * (2 * source.itemsize + 1),
-        out, source, mask, ends, mask.size, source.size,
+    return expand_chunks.run(
+        len(ends) - 1, _CHUNK * (2 * source.itemsize + 1),
+        out, source, mask, ends, mask.size, source.size, KEEP=x is not None,
     )  # fmt: skip
-    return out

@@ -17,7 +17,7 @@ from ....codegen.llvm.values import size_of
 from ....codegen.plans import Plan
 from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads
-from ..memory.copying import WORDS, copy_row
+from ..memory.copying import copy_row
 from .lookup import outside
 
 _SAMPLED = 32
@@ -201,7 +201,7 @@ def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> s
 
 
 def _kind(x: ndarray, how: str) -> Any:
-    return WORDS.get(x.itemsize) if how == "put" else type_of(x.dtype)
+    return BITS(x.dtype) if how == "put" else type_of(x.dtype)
 
 
 def _launched(
@@ -232,24 +232,19 @@ def _launched(
 def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
     """Compute `target[index[k]] += rows[k]` for matrices.
 
-    Indices are in bounds. Return NotImplemented if there is no loop for the dtype.
+    Indices are in bounds.
     """
-    kind = type_of(target.dtype)
-    if kind is None or kind.storage_only or target.dtype.kind == "b" or rows.dtype != target.dtype or not rows.size:
+    if NUMBERS(target.dtype) is None or rows.dtype != target.dtype or not rows.size:
         return NotImplemented
     if target.shape[1] == 1:
         return scatter(target.reshape(-1), 0, index, rows.reshape(-1), "add")
-    if index.dtype.char != "l" or not all(a.flags.c_contiguous for a in (target, index, rows)):
-        return NotImplemented
     length, width = target.shape
-    function = add_rows.compiled(T=kind, W=max(2, HOST.vector_bytes // target.itemsize))
     shares = get_num_threads()
     bounds = share_bounds(index, length, shares)
-    launch(
-        function, shares, rows.size * 2 * rows.itemsize // shares,
-        target, index, rows, bounds, len(index), width,
+    return add_rows.run(
+        shares, rows.size * 2 * rows.itemsize // shares,
+        target, index, rows, bounds, len(index), width, W=max(2, HOST.vector_bytes // target.itemsize),
     )  # fmt: skip
-    return target
 
 
 @loops
@@ -277,7 +272,7 @@ def add_columns(
             store(out, found, inside)
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS)
 def add_runs(
     out: Pointer[T], x: Pointer[T], index: Pointer[i64], bounds: Pointer[i64], width: Int, MEAN: Static, INDEXED: Static,
     W: Static, start: Int, stop: Int,
@@ -297,20 +292,11 @@ def add_runs(
 
 
 def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) -> Any:
-    """Compute `reduce.counting.sum_of_runs` for matrices. Return NotImplemented if there is no loop for the dtype."""
-    kind = type_of(x.dtype) if x.dtype.kind == "f" else None
-    numbers = (bounds,) if index is None else (bounds, index)
-    if kind is None or kind.storage_only or not all(a.flags.c_contiguous for a in (x, *numbers)):
-        return NotImplemented
-    if any(a.dtype.char != "l" for a in numbers):
-        return NotImplemented
+    """Compute `reduce.counting.sum_of_runs` for matrices."""
     width, groups, rows = x.shape[1], len(bounds) - 1, len(x) if index is None else len(index)
     out = numpy.empty((groups, width), x.dtype)
-    if out.size:
-        function = add_runs.compiled(
-            T=kind, MEAN=mean, INDEXED=index is not None, W=max(2, HOST.vector_bytes // x.itemsize)
-        )
-        places = bounds if index is None else index
-        row_bytes = (rows // groups + 1) * 2 * width * x.itemsize
-        launch(function, groups, row_bytes, out, x, places, bounds, width)
-    return out
+    row_bytes = (rows // max(groups, 1) + 1) * 2 * width * x.itemsize
+    return add_runs.run(
+        groups, row_bytes, out, x, bounds if index is None else index, bounds, width,
+        MEAN=mean, INDEXED=index is not None, W=max(2, HOST.vector_bytes // x.itemsize),
+    )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
-from ...memory.copying import contiguous
 
 _TOGETHER = 4
 """The number of vectors of values that are searched together, because each vector waits for memory after each step."""
@@ -15,7 +14,7 @@ def goes_before(element: T, value: T, RIGHT: Static) -> boolean:
     return not (element > value) if RIGHT else not (element >= value)
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, copied="sequences values")
 def search(
     places: Pointer[i64], sequences: Pointer[T], values: Pointer[T], length: Int, count: Int, shared: Int, RIGHT: Static,
     W: Static, start: Int, stop: Int,
@@ -52,23 +51,15 @@ def search(
 
 
 def places(sequences: ndarray, values: ndarray, right: bool) -> Any:
-    """Compute `kernels.reduce.counting.searchsorted` for sequences without NaN.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
-    kind, width = type_of(sequences.dtype), HOST.vector_bytes // 8
+    """Compute `kernels.reduce.counting.searchsorted` for sequences without NaN."""
+    width = HOST.vector_bytes // 8
     shared = sequences.ndim == 1
     count = values.size if shared else values.shape[-1]
-    if kind is None or kind.storage_only or sequences.dtype != values.dtype or count < _TOGETHER * width:
+    if count < _TOGETHER * width or not sequences.size or not values.size:
         return NotImplemented
-    if not sequences.size or not values.size:
-        return NotImplemented
-    sequences, values = contiguous(sequences), contiguous(values)
     result = numpy.empty(values.shape, numpy.int64)
     length, group = sequences.shape[-1], _TOGETHER * width
-    function = search.compiled(T=kind, RIGHT=right, W=width)
-    launch(
-        function, values.size // count * -(-count // group), 64 * group * length.bit_length(),
-        result, sequences, values, length, count, int(shared),
+    return search.run(
+        values.size // count * -(-count // group), 64 * group * length.bit_length(),
+        result, sequences, values, length, count, int(shared), RIGHT=right, W=width,
     )  # fmt: skip
-    return result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ....codegen.llvm.elementary_power import pow as power
 from ....codegen.llvm.kernels import *
-from ...memory.copying import contiguous
 
 _ONE, _TWO, _MOST, _ANY = range(4)
 """The norms: the sum of magnitudes, the Euclidean norm, the maximum magnitude, and norms of any other order."""
@@ -61,7 +60,7 @@ def place_of_pair(i: Int, j: Int, count: Int) -> Int:
     return i * count - i * (i + 1) // 2 + (j - i - 1)
 
 
-@loops
+@loops(T=FLOATS, copied="x y")
 def distances(
     out: Pointer[T], x: Pointer[T], y: Pointer[T], rows: Int, others: Int, width: Int, order: T, NORM: Static, PAIRS: Static,
     W: Static, start: Int, stop: Int,
@@ -97,7 +96,7 @@ def add_slopes(
         total[k] = total[k] + slope
 
 
-@loops
+@loops(T=FLOATS, copied="grad x y norms")
 def slopes(
     out: Pointer[T], grad: Pointer[T], x: Pointer[T], y: Pointer[T], norms: Pointer[T], rows: Int, others: Int, width: Int,
     order: T, NORM: Static, PAIRS: Static, start: Int, stop: Int,
@@ -122,39 +121,24 @@ def _norm(order: float) -> int:
 
 
 def distances_of(x: ndarray, y: ndarray, p: float, pairs: bool) -> Any:
-    """Return the `p`-norms between rows of shapes (..., P, M) and (..., R, M), or between the pairs of rows of one matrix.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
-    kind = type_of(x.dtype)
-    if kind is None or kind.kind != "f" or kind.storage_only or p == 0 or not x.size or not y.size:
+    """Return the `p`-norms between rows of shapes (..., P, M) and (..., R, M), or between the pairs of rows of one matrix."""
+    if p == 0 or not x.size or not y.size:
         return NotImplemented
-    x, y = contiguous(x), contiguous(y)
     rows, others, width = x.shape[-2], y.shape[-2], x.shape[-1]
     shape = (rows * (rows - 1) // 2,) if pairs else (*x.shape[:-1], others)
     out = numpy.empty(shape, x.dtype)
     norm = _norm(p)
-    places = [out, x, y]
     work = others * width * x.itemsize * _WORK[norm]
-    function = distances.compiled(T=kind, NORM=norm, PAIRS=pairs, W=HOST.vector_bytes * 8 // kind.bits)
-    launch(function, math.prod(x.shape[:-1]), work, *places, rows, others, width, p)
-    return out
+    return distances.run(math.prod(x.shape[:-1]), work, out, x, y, rows, others, width, p, NORM=norm, PAIRS=pairs)
 
 
 def gradient_of(grad: ndarray, x: ndarray, y: ndarray, p: float, norms: ndarray, pairs: bool) -> Any:
-    """Return the gradient of `x` from the gradient of its distances to `y` and the distances.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
-    kind = type_of(x.dtype)
-    if kind is None or kind.kind != "f" or kind.storage_only or p == 0 or not x.size or not y.size:
+    """Return the gradient of `x` from the gradient of its distances to `y` and the distances."""
+    if p == 0 or not x.size or not y.size:
         return NotImplemented
-    grad, x, y, norms = (contiguous(item) for item in (grad, x, y, norms))
     rows, others, width = x.shape[-2], y.shape[-2], x.shape[-1]
     out = numpy.empty(x.shape, x.dtype)
     norm = _norm(p)
-    places = [out, grad, x, y, norms]
     work = others * width * x.itemsize * _WORK[norm]
-    function = slopes.compiled(T=kind, NORM=norm, PAIRS=pairs)
-    launch(function, math.prod(x.shape[:-1]), work, *places, rows, others, width, p)
-    return out
+    arrays = out, grad, x, y, norms
+    return slopes.run(math.prod(x.shape[:-1]), work, *arrays, rows, others, width, p, NORM=norm, PAIRS=pairs)

@@ -163,7 +163,7 @@ def substitute_stack(
         substitute(target, way * columns, columns, matrix, way * a_row, way * a_column, size, divided != 0, W)
 
 
-@loops(noalias=False, plain=True)
+@loops(noalias=False, plain=True, T=FLOATS)
 def unpack_stack(
     lower: Pointer[T], upper: Pointer[T], permutation: Pointer[T], order: Pointer[i64], work: Pointer[T], pivots: Pointer[i32],
     rows: Int, columns: Int, start: Int, stop: Int,
@@ -214,16 +214,13 @@ def factor_panel(work: Array, pivots: Array) -> Any:
 
 def unpack(work: Array, pivots: Array) -> Any:
     """Compute `factored.lu_unpack` for contiguous stacks, with pivots numbered from 0."""
-    kind = TYPES.get(work.dtype.char)
-    if kind is None:
-        return NotImplemented
     batch, rows, columns = work.shape
     count = min(rows, columns)
     made = [numpy.zeros((batch, *shape), work.dtype) for shape in ((rows, count), (count, columns), (rows, rows))]
     order = numpy.empty((batch, rows), numpy.int64)
-    places = [*made, order, work, pivots]
-    launch(unpack_stack.compiled(T=kind), batch, 4 * rows * columns * work.itemsize, *places, rows, columns)
-    return made
+    work_bytes = 4 * rows * columns * work.itemsize
+    found = unpack_stack.run(batch, work_bytes, *made, order, work, pivots, rows, columns)
+    return found if found is NotImplemented else made
 
 
 def pivots_of(a: Array) -> Any:
@@ -259,9 +256,7 @@ def solve(a: Array, b: Array | None) -> Any:
     work[..., size : size + wide] = numpy.eye(size) if b is None else b
     count = math.prod(batch)
     pivots, regular = numpy.empty((count, size), numpy.int32), numpy.empty(count, numpy.int32)
-    function = solve_stack.compiled(T=f64, W=width)
-    places = [work, pivots, regular]
-    launch(function, count, _work(size, 2 * columns), *places, size, columns)
+    solve_stack.run(count, _work(size, 2 * columns), work, pivots, regular, size, columns)
     return work[..., size : size + wide].astype(a.dtype) if regular.all() else NotImplemented
 
 

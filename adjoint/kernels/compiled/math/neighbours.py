@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....codegen.llvm.kernels import *
 
 
-@loops
+@loops(T=FLOATS)
 def next_after(out: Pointer[T], x: Pointer[T], y: Pointer[T], start: Int, stop: Int) -> None:
     """Return, for each element of `x`, the next number in the direction of the element of `y`."""
     for k in vectorized(start, stop):
@@ -19,11 +19,7 @@ def next_after(out: Pointer[T], x: Pointer[T], y: Pointer[T], start: Int, stop: 
 
 
 def nextafter(self: ndarray, other: ndarray) -> Any:
-    """Compute `numpy.nextafter`. Return NotImplemented if there is no loop for the dtype."""
-    if self.dtype.char not in "fd" or self.dtype != other.dtype or self.shape != other.shape or not self.size:
+    """Compute `numpy.nextafter`."""
+    if self.shape != other.shape:
         return NotImplemented
-    if not self.flags.c_contiguous or not other.flags.c_contiguous:
-        return NotImplemented
-    out = numpy.empty(self.shape, self.dtype)
-    launch(next_after.compiled(T=type_of(self.dtype)), self.size, 3 * self.itemsize, out, self, other)
-    return out
+    return next_after.run(self.size, 3 * self.itemsize, numpy.empty(self.shape, self.dtype), self, other)

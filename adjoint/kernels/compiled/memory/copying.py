@@ -11,9 +11,6 @@ from ....codegen.llvm.streaming import elements_before_aligned, end_streams, is_
 from ....codegen.llvm.vectors import transposed
 from ...memory.copying import empty_like
 
-WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
-"""The types that hold the bits of elements with this many bytes."""
-
 _BLOCK = 64
 """The number of rows of a transposed matrix that are written side by side."""
 
@@ -178,7 +175,7 @@ def copy_into(target: ndarray, source: ndarray) -> Any:
     """
     if target.shape != source.shape:
         source = numpy.broadcast_to(source, target.shape)
-    plan = _plan(target.shape, target.strides, source.strides, target.itemsize, HOST.vector_bytes, LOOPS.every_size)
+    plan = _plan(target.shape, target.strides, source.strides, target.dtype, HOST.vector_bytes, LOOPS.every_size)
     if plan is None or target.dtype != source.dtype:
         return NotImplemented
     function, pieces, piece_bytes, arguments = plan
@@ -191,12 +188,12 @@ def _plan(
     shape: tuple[int, ...],
     target_strides: tuple[int, ...],
     source_strides: tuple[int, ...],
-    itemsize: int,
+    dtype: numpy.dtype[Any],
     vector_bytes: int,
     every_size: bool,
 ) -> Any:
     """Return the loop, its pieces, the bytes of each piece, and its arguments."""
-    word = WORDS.get(itemsize)
+    word, itemsize = BITS(dtype), dtype.itemsize
     if word is None or 0 in shape or any(step % itemsize for step in (*target_strides, *source_strides)):
         return None
     axes = collapsed(

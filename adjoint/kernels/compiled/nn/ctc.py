@@ -18,7 +18,7 @@ def log_of_sum(a: T, b: T, c: T) -> T:
     return where((most == math.inf) | (most == -math.inf), most, total)
 
 
-@loops
+@loops(T=FLOATS, copied="log_probs")
 def forward_states(
     forward: Pointer[T], rows: Pointer[T], log_probs: Pointer[T], states: Pointer[i64], skips: Pointer[u8],
     lengths: Pointer[i64], times: Int, count: Int, width: Int, classes: Int, start: Int, stop: Int,
@@ -50,7 +50,7 @@ def forward_states(
                 before[s + 2] = here[s + 2]
 
 
-@loops
+@loops(T=FLOATS, copied="forward log_probs grad loss")
 def backward_states(
     result: Pointer[T], rows: Pointer[T], forward: Pointer[T], log_probs: Pointer[T], grad: Pointer[T], loss: Pointer[T],
     states: Pointer[i64], skips: Pointer[u8], lengths: Pointer[i64], ends: Pointer[i64], times: Int, count: Int, width: Int,
@@ -93,14 +93,11 @@ def backward_states(
 
 def forward_of(log_probs: ndarray, states: ndarray, skips: ndarray, lengths: ndarray) -> Any:
     """Return the logarithms of the probabilities of states, with the shape `(N, T, states)`."""
-    log_probs = numpy.ascontiguousarray(log_probs)
     (times, count, classes), width = log_probs.shape, states.shape[1]
     out = numpy.empty((count, times, width), log_probs.dtype)
     rows = numpy.empty((count, 2, width + 2), log_probs.dtype)
-    places = [out, rows, log_probs, states, skips, lengths]
-    function = forward_states.compiled(T=type_of(log_probs.dtype))
-    launch(function, count, times * width * _WORK, *places, times, count, width, classes)
-    return out
+    arrays = out, rows, log_probs, states, skips, lengths
+    return forward_states.run(count, times * width * _WORK, *arrays, times, count, width, classes)
 
 
 def gradient_of(
@@ -108,11 +105,8 @@ def gradient_of(
     forward: ndarray,
 ) -> Any:  # fmt: skip
     """Return the gradient of the log-probabilities where losses are finite. It is 0 after the end of a sample."""
-    grad, log_probs, loss, forward = (numpy.ascontiguousarray(item) for item in (grad, log_probs, loss, forward))
     (times, count, classes), width = log_probs.shape, states.shape[1]
     out = numpy.empty(log_probs.shape, log_probs.dtype)
     rows = numpy.empty((count, 2, width + 2), log_probs.dtype)
     arrays = out, rows, forward, log_probs, grad, loss, states, skips, lengths, ends
-    function = backward_states.compiled(T=type_of(log_probs.dtype))
-    launch(function, count, times * width * _WORK, *arrays, times, count, width, classes)
-    return out
+    return backward_states.run(count, times * width * _WORK, *arrays, times, count, width, classes)

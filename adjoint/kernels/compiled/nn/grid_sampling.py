@@ -9,12 +9,9 @@ from __future__ import annotations
 import itertools
 
 from ....codegen.llvm.kernels import *
-from ...memory.copying import contiguous
 from ...nn.grid_sampling import BICUBIC, NEAREST, POLYNOMIALS, REFLECTION, ZEROS, Sampling, differentiated
 
 Array = numpy.ndarray[Any, Any]
-
-_TYPES = {"f": f32, "d": f64}
 
 _VECTORS = 16
 """The number of vectors of positions in a piece of work."""
@@ -145,7 +142,7 @@ def product_of(
     return result
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS, copied="images grid")
 def sample(
     out: Pointer[T], images: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int, channels: Int, places: Int,
     start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
@@ -175,7 +172,7 @@ def sample(
                 target = target + places
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS, copied="grad grid")
 def spread(
     to_images: Pointer[T], grad: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int, channels: Int, places: Int,
     planes: Int, start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
@@ -213,7 +210,7 @@ def spread(
                         plane[at] = plane[at] + shares[lane]
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS, copied="grad images grid")
 def steer(
     to_grid: Pointer[T], grad: Pointer[T], images: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int,
     channels: Int, places: Int, start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
@@ -254,72 +251,47 @@ def steer(
                     target[lane * DIMS + D] = found[D * W + lane]
 
 
-class _Call:
-    """The parameters of the loops for arrays of these shapes."""
-
-    def __init__(
-        self, kind: numpy.dtype[Any], images: tuple[int, ...], grid: tuple[int, ...], sampling: Sampling
-    ) -> None:
-        sizes = images[2:]
-        self.count, self.channels = images[:2]
-        self.places, self.area = math.prod(grid[1:-1]), math.prod(sizes)
-        self.lanes = HOST.vector_bytes // kind.itemsize
-        self.static = {
-            "T": _TYPES[kind.char], "W": self.lanes, "DIMS": len(sizes), "MODE": sampling.mode, "PADDING": sampling.padding,
-            "ALIGN": sampling.align_corners,
-        }  # fmt: skip
-        self.sizes = numpy.array(sizes, numpy.int64)
-        self.numbers = self.sizes, self.area, self.channels, self.places
-        self.place_bytes = self.channels * len(_around(len(sizes), sampling.mode)) * 16
-
-    def over_places(self, function: Any, *arrays: Array) -> None:
-        """Run a function over pieces of positions."""
-        places = _VECTORS * self.lanes
-        pieces = self.count * -(-self.places // places)
-        launch(function.compiled(**self.static), pieces, places * self.place_bytes, *arrays, *self.numbers)
-
-    def over_planes(self, function: Any, *arrays: Array) -> None:
-        """Run a function over pieces of planes."""
-        planes = max(1, min(_PLANES, self.count * self.channels // 8))
-        pieces = self.count * -(-self.channels // planes)
-        row_bytes = planes * self.places * self.place_bytes // max(self.channels, 1)
-        launch(function.compiled(**self.static), pieces, row_bytes, *arrays, *self.numbers, planes)
+@functools.lru_cache(64)
+def _pieces(images: tuple[int, ...], grid: tuple[int, ...], sampling: Sampling, step: int | None) -> Any:
+    """Return the number of pieces of `step` positions, or of pieces of planes, their cost, and the parameters of the loops."""
+    (count, channels), sizes, places = images[:2], images[2:], math.prod(grid[1:-1])
+    static = {"DIMS": len(sizes), "MODE": sampling.mode, "PADDING": sampling.padding, "ALIGN": sampling.align_corners}
+    numbers = numpy.array(sizes, numpy.int64), math.prod(sizes), channels, places
+    place_bytes = channels * len(POLYNOMIALS[sampling.mode]) ** len(sizes) * 16
+    if step is not None:
+        return count * -(-places // step), step * place_bytes, numbers, static
+    planes = max(1, min(_PLANES, count * channels // 8))
+    return count * -(-channels // planes), planes * places * place_bytes // channels, (*numbers, planes), static
 
 
-_call = functools.lru_cache(64)(_Call)
+def _run(kernel: Any, images: Array, grid: Array, sampling: Sampling, by_planes: bool, *arrays: Array) -> Any:
+    step = None if by_planes else _VECTORS * (HOST.vector_bytes // images.itemsize)
+    pieces, piece_bytes, numbers, static = _pieces(images.shape, grid.shape, sampling, step)
+    return kernel.run(pieces, piece_bytes, *arrays, *numbers, **static)
 
 
-def _taken(*arrays: Array) -> bool:
+def _fits(*arrays: Array) -> bool:
     first = arrays[0]
-    return (
-        first.dtype.char in _TYPES
-        and all(item.dtype is first.dtype and item.size for item in arrays)
-        and math.prod(first.shape[2:]) < 1 << 31
-    )
+    alike = all(item.size and item.dtype == first.dtype for item in arrays)
+    return alike and FLOATS(first.dtype) is not None and math.prod(first.shape[2:]) < 1 << 31
 
 
 def sampled(images: Array, grid: Array, sampling: Sampling) -> Any:
     """Compute `kernels.nn.grid_sampling.grid_sampler`."""
-    if not _taken(images, grid):
+    if not _fits(images, grid):
         return NotImplemented
-    images, grid = contiguous(images), contiguous(grid)
     out = numpy.empty((*images.shape[:2], *grid.shape[1:-1]), images.dtype)
-    _call(images.dtype, images.shape, grid.shape, sampling).over_places(sample, out, images, grid)
-    return out
+    return _run(sample, images, grid, sampling, False, out, images, grid)
 
 
 def gradients(grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Any) -> Any:
     """Compute `kernels.nn.grid_sampling.grid_sampler_gradients`."""
-    if not _taken(input, grid, grad):
+    if not _fits(input, grid, grad):
         return NotImplemented
-    grad, input, grid = map(contiguous, (grad, input, grid))
-    call = _call(input.dtype, input.shape, grid.shape, sampling)
-    to_input = to_grid = None
-    if needs[0]:
-        to_input = numpy.zeros(input.shape, input.dtype)
-        call.over_planes(spread, to_input, grad, grid)
-    if needs[1]:
-        to_grid = numpy.zeros(grid.shape, grid.dtype)
-        if sampling.mode != NEAREST:
-            call.over_places(steer, to_grid, grad, input, grid)
+    to_input = numpy.zeros(input.shape, input.dtype) if needs[0] else None
+    to_grid = numpy.zeros(grid.shape, grid.dtype) if needs[1] else None
+    if to_input is not None:
+        to_input = _run(spread, input, grid, sampling, True, to_input, grad, grid)
+    if to_grid is not None and sampling.mode != NEAREST:
+        to_grid = _run(steer, input, grid, sampling, False, to_grid, grad, input, grid)
     return to_input, to_grid

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
-from ...memory.copying import contiguous
-
-_TYPES = {"f": f32, "d": f64}
 
 _MOST = 16
 """The maximum number of weights that are unrolled."""
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS, copied="x")
 def sum_rows(
     out: Pointer[T], x: Pointer[T], places: Pointer[i64], shares: Pointer[T], old: Int, new: Int, K: Static, W: Static,
     start: Int, stop: Int,
@@ -35,7 +32,7 @@ def sum_rows(
             i += 1
 
 
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS, copied="x")
 def sum_columns(
     out: Pointer[T], x: Pointer[T], places: Pointer[i64], shares: Pointer[T], old: Int, new: Int, inner: Int,
     K: Static, W: Static, start: Int, stop: Int,
@@ -64,25 +61,14 @@ def sum_columns(
 
 
 def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
-    """Compute new element `i` along `axis` as the sum over `k` of `shares[i, k]` times element `places[i, k]`.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
-    kind, taps = _TYPES.get(x.dtype.char), shares.shape[1]
-    if kind is None or taps > _MOST or not x.size:
+    """Compute new element `i` along `axis` as the sum over `k` of `shares[i, k]` times element `places[i, k]`."""
+    taps = shares.shape[1]
+    if taps > _MOST or not x.size:
         return NotImplemented
-    x = contiguous(x)
     old, new = x.shape[axis], len(places)
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     out = numpy.empty((*x.shape[:axis], new, *x.shape[axis + 1 :]), x.dtype)
-    width = HOST.vector_bytes // x.itemsize
     arrays = out, x, numpy.ascontiguousarray(places.T), numpy.ascontiguousarray(shares.T)
     if inner == 1:
-        launch(
-            sum_rows.compiled(T=kind, K=taps, W=width), outer, (old + (taps + 1) * new) * x.itemsize, *arrays, old, new
-        )
-    else:
-        launch(
-            sum_columns.compiled(T=kind, K=taps, W=width), outer * new, (taps + 1) * inner * x.itemsize, *arrays, old, new, inner,
-        )  # fmt: skip
-    return out
+        return sum_rows.run(outer, (old + (taps + 1) * new) * x.itemsize, *arrays, old, new, K=taps)
+    return sum_columns.run(outer * new, (taps + 1) * inner * x.itemsize, *arrays, old, new, inner, K=taps)
