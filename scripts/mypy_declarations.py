@@ -11,9 +11,6 @@ from mypy.plugin import ClassDefContext, Plugin
 
 DECORATORS = (
     "adjoint.dispatch.decorators.",
-    "adjoint.dispatch.overloads.",
-    "adjoint.dispatch.reductions.",
-    "adjoint.dispatch.slopes.",
     "adjoint.operators.",
 )
 

@@ -25,7 +25,7 @@ from ..tape.torch_function import WRAPPERS
 from ..tensor import Tensor, ndarray
 from .accumulate import accumulate, summed
 from .anomaly_mode import check_nan, report
-from .graph_task import Capture, GraphTask, by_dependencies, nodes_without_watch, run_callbacks
+from .graph_task import Capture, GraphTask, by_dependencies, nodes_without_watch
 from .hook_calls import run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
 from .leaves import finish_leaf
 from .shown import Shown
@@ -73,7 +73,8 @@ def run(
         execute(roots, grads, task)
         if task.callbacks is not None:
             task.stop_recording()
-            run_callbacks(task.callbacks)
+            for callback in task.callbacks:  # the list may grow during the loop
+                callback()
         return task.shown
     finally:
         state["task"] = outer

@@ -44,8 +44,7 @@ def vjp(
     (tensor([1., 4.]), tensor([2., 4.]))
     """
     with enable_grad():
-        many, given = _tensors(inputs, "inputs", "vjp")
-        given = _prepared(given, create_graph)
+        many, given = _prepared(inputs, "vjp", create_graph)
         outputs_many, outputs = _outputs_of(func, given, "vjp", strict)
         vector = _vector(v, outputs, outputs_many, "vjp", "the user-provided function returns")
     with set_grad_enabled(create_graph or is_grad_enabled()):
@@ -68,8 +67,7 @@ def jvp(
     (tensor(9.), tensor(6.))
     """
     with enable_grad():
-        many, given = _tensors(inputs, "inputs", "jvp")
-        given = _prepared(given, create_graph)
+        many, given = _prepared(inputs, "jvp", create_graph)
         vector = _vector(v, given, many, "jvp", "the input to the user-provided function is")
         outputs_many, outputs = _outputs_of(func, given, "jvp", strict)
     product = _pushed(outputs, given, vector, strict, create_graph, ("back", "back_trick"))
@@ -110,8 +108,7 @@ def jacobian(
             )
         return _jacobian_by_columns(func, inputs, strict, vectorize)
     with enable_grad():
-        many, given = _tensors(inputs, "inputs", "jacobian")
-        given = _prepared(given, create_graph)
+        many, given = _prepared(inputs, "jacobian", create_graph)
         outputs_many, outputs = _outputs_of(func, given, "jacobian", strict)
         if vectorize:
             if strict:
@@ -266,8 +263,7 @@ def vhp(
     (tensor(9.), tensor([ 6., 12.]))
     """
     with enable_grad():
-        many, given = _tensors(inputs, "inputs", "vhp")
-        given = _prepared(given, create_graph)
+        many, given = _prepared(inputs, "vhp", create_graph)
         vector = _vector(v, given, many, "vhp", "the input to the user-provided function is")
         output, first = _first_derivative(func, given, "vhp", strict)
     with set_grad_enabled(create_graph or is_grad_enabled()):
@@ -288,8 +284,7 @@ def hvp(
     (tensor(9.), tensor([ 6., 12.]))
     """
     with enable_grad():
-        many, given = _tensors(inputs, "inputs", "hvp")
-        given = _prepared(given, create_graph)
+        many, given = _prepared(inputs, "hvp", create_graph)
         vector = _vector(v, given, many, "hvp", "the input to the user-provided function is")
         output, first = _first_derivative(func, given, "hvp", strict)
     product = _pushed(first, given, vector, strict, create_graph, ("double_back", "double_back_trick"))
@@ -336,11 +331,12 @@ def _tensors(value: Any, what: str, function: str) -> tuple[bool, tuple[Tensor, 
     return many, value if many else (value,)
 
 
-def _prepared(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
-    """Return copies or views of the inputs that require grad, so that the derivative is confined to this call."""
-    return tuple(
+def _prepared(inputs: Any, function: str, create_graph: bool) -> tuple[bool, tuple[Tensor, ...]]:
+    """Return whether the inputs are a tuple, and copies or views that require grad, so that this call confines the derivative."""
+    many, given = _tensors(inputs, "inputs", function)
+    return many, tuple(
         tensor.view_as(tensor) if create_graph and tensor.requires_grad else tensor.detach().requires_grad_()
-        for tensor in inputs
+        for tensor in given
     )
 
 

@@ -169,12 +169,6 @@ def queue_callback(callback: Callable[[], Any]) -> None:
     task.callbacks.append(callback)
 
 
-def run_callbacks(callbacks: list[Callable[[], Any]]) -> None:
-    """Run the callbacks of a finished backward, including callbacks that other callbacks queue."""
-    for callback in callbacks:  # the list may grow during the loop
-        callback()
-
-
 def current_node() -> Node | None:
     """Return the node that this thread is running in a backward (in a hook, the node of that hook), or None.
 

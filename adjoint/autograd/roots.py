@@ -58,12 +58,9 @@ def root_edge(root: Any) -> Any:
 
 def edge_of_input(item: Any) -> Any:
     """Return the edge whose gradient is requested."""
-    if isinstance(item, Tensor):
-        edge = edge_of(item)
-    elif isinstance(item, GradientEdge):
-        edge = recorded_edge(item)
-    else:
+    if not isinstance(item, (Tensor, GradientEdge)):
         raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(item).__name__}")
+    edge = root_edge(item)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge

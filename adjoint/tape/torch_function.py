@@ -59,16 +59,6 @@ def disabled_torch_function_impl(
         return func(*args, **(kwargs or {}))
 
 
-def class_overrides_are_active() -> bool:
-    """Return whether `__torch_function__` of classes is called in this thread."""
-    return STATE.asks_classes
-
-
-def modes_entered() -> int:
-    """Return the number of modes that this thread has entered."""
-    return len(STATE.function_modes)
-
-
 def mode_is_active() -> bool:
     """Return whether a mode would be called first."""
     return bool(STATE.function_modes) and STATE.asks_modes

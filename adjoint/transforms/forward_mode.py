@@ -28,7 +28,7 @@ from ..dispatch.decorators import tensors as operators
 from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
 from ..dispatch.slow_path import applied, call
 from ..dispatch.steps.change import detached_copy
-from ..dispatch.underived import without_tangent
+from ..operators.declaring.underived import without_tangent
 from ..operators.memory.changed_views import CopySlices
 from ..tape import mode_switches, modes
 from ..tape.interpreters import Interpreter, is_recorded, lower, tensors_in

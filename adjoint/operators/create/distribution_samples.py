@@ -8,9 +8,9 @@ from __future__ import annotations
 from ... import dtypes
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import internal, operator, public
-from ...dispatch.underived import underived
 from ...kernels.create import random as kernels
 from ...kernels.math import incomplete
+from ..declaring.underived import underived
 from .random import drawing, zeros_like_grad
 
 

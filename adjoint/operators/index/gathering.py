@@ -11,9 +11,7 @@ from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool, Int, Number, Str
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT, shares_elements, written_repeatedly
-from ...dispatch.overloads import pair
 from ...dispatch.sequential import is_readable, read_array
-from ...dispatch.underived import underived
 from ...kernels.index import flattened as flattened_kernels
 from ...kernels.index import gathered_gradients
 from ...kernels.index import indexing as indexing_kernels
@@ -22,6 +20,8 @@ from ...kernels.reduce import counting
 from ...kernels.shape import joining as kernels
 from ...tape import modes
 from ...tensor import Tensor, wrap, wrap_dim
+from ..declaring.overloads import pair
+from ..declaring.underived import underived
 from . import batched_indexing
 
 # --- one index for each element ---------------------------------------------------------------------------------

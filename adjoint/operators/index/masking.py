@@ -11,15 +11,15 @@ from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.constants import constant, constant_tensor
 from ...dispatch.decorators import binary, internal, operator, public
-from ...dispatch.overloads import overloads, pair
 from ...dispatch.sequential import is_readable
 from ...dispatch.signatures import OUT, with_number
-from ...dispatch.underived import underived
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
 from ...kernels.runtime.floating import HALVES, widen
 from ...kernels.runtime.scalar import is_within, scalar_array
 from ...tensor import Tensor, wrap
+from ..declaring.overloads import overloads, pair
+from ..declaring.underived import underived
 
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 

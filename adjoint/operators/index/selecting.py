@@ -13,12 +13,12 @@ from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
-from ...dispatch.overloads import pair
 from ...dispatch.sequential import sequential_fallback
 from ...dispatch.signatures import with_number
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap
+from ..declaring.overloads import pair
 
 
 @pair(

@@ -10,9 +10,9 @@ from ...dispatch.decorators import add_method, internal, public
 from ...dispatch.out import STRICT, all_stored, checked_targets
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
-from ...dispatch.underived import underived
 from ...kernels.linalg import factored as kernels
 from ...tape.saved import unpack
+from ..declaring.underived import underived
 from .decompositions import batch_of_systems, conjugate_transpose
 
 # --- general matrices -----------------------------------------------------------------------------------------

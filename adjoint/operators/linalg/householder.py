@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import internal, operator, public
-from ...dispatch.underived import unwritten
 from ...kernels.linalg import householder as kernels
+from ..declaring.underived import unwritten
 from .decompositions import conjugate_transpose
 
 

@@ -15,11 +15,11 @@ from ...dispatch.annotations import Array, Number
 from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.constants import NUMBERS
 from ...dispatch.decorators import binary, internal, operator, public
-from ...dispatch.overloads import pair
 from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import alone, with_number
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
+from ..declaring.overloads import pair
 
 
 def conjugate(value):

@@ -10,10 +10,10 @@ import numpy
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array, Float
 from ...dispatch.decorators import binary, operator, public, unary
-from ...dispatch.overloads import overloads
 from ...dispatch.signatures import number_either_way, with_number
 from ...kernels.math import comparison as kernels
 from ...kernels.math import pointwise
+from ..declaring.overloads import overloads
 
 # --- order ----------------------------------------------------------------------------------------------------
 

@@ -9,12 +9,12 @@ from ..._runtime.tracebacks import shorten
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_number
 from ...dispatch.decorators import binary, internal, public, tensors
-from ...dispatch.overloads import overloads
 from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import OUT, number_either_way, with_number
-from ...dispatch.underived import underived
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
+from ..declaring.overloads import overloads
+from ..declaring.underived import underived
 
 
 @binary(

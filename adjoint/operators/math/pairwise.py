@@ -12,11 +12,11 @@ from ...dispatch.annotations import Array
 from ...dispatch.decorators import binary, operator, publish, tensors
 from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import STRICT
-from ...dispatch.overloads import overloads
 from ...dispatch.signatures import number_either_way, with_number
 from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
 from ...kernels.reduce import moments
+from ..declaring.overloads import overloads
 from ..reduce.moments import norm_gradient
 from .arithmetic import no_bool
 

@@ -11,10 +11,10 @@ from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import internal, public, tensors
-from ...dispatch.overloads import overloads
 from ...dispatch.signatures import OUT
 from ...kernels.math import powers as kernels
 from ...tensor import Tensor
+from ..declaring.overloads import overloads
 from .pointwise import is_complex
 
 _FORMS = (

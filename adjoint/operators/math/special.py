@@ -12,10 +12,10 @@ from ...dispatch.decorators import binary, internal, operator, public, publish, 
 from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import stored
 from ...dispatch.signatures import OUT
-from ...dispatch.underived import unwritten
 from ...kernels.math import bessel, incomplete
 from ...kernels.math import special as kernels
 from ...tensor import Tensor
+from ..declaring.underived import unwritten
 
 # --- the error function and the normal distribution --------------------------------------------------------------------
 

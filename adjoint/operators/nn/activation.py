@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import internal, operator, public, publish, tensors
-from ...dispatch.slopes import with_slope
 from ...kernels.nn import activation as kernels
+from ..declaring.slopes import with_slope
 from ..math.pointwise import sigmoid, tanh
 
 # --- pieces of lines ------------------------------------------------------------------------------------------

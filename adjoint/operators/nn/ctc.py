@@ -6,9 +6,9 @@ import math
 
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import internal, public, tensors
-from ...dispatch.underived import underived
 from ...kernels.nn import ctc as kernels
 from ...tensor import Tensor
+from ..declaring.underived import underived
 
 
 @internal(kernels.ctc_loss, out=False, node="CtcLossBackward0", outputs=("result0", "result1"))

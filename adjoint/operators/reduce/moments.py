@@ -5,11 +5,11 @@ from __future__ import annotations
 from ...dispatch.annotations import Array, Bool, Dims, Dtype, Number
 from ...dispatch.decorators import add_method, public, tensors
 from ...dispatch.out import STRICT, stored
-from ...dispatch.reductions import reduction
 from ...kernels.reduce import moments
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.shapes import names_all
 from ...tape.saved import unpack
+from ..declaring.reductions import reduction
 from .reduction import element_count
 
 # --- moments --------------------------------------------------------------------------------------------------

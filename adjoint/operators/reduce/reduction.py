@@ -8,12 +8,12 @@ from ...codegen.kernel import SMALL, Kernel
 from ...dispatch.annotations import Array, Bool, Dims, Dtype, Int
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import AMAX, STRICT, TRUTH
-from ...dispatch.reductions import batch_over, reduction
 from ...kernels.reduce import reduction as kernels
 from ...kernels.reduce import scan
 from ...kernels.reduce.reduction import kept_shape
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.shapes import names_all
+from ..declaring.reductions import batch_over, reduction
 
 
 @public(namespace=None, on_arrays=kernels.spread)

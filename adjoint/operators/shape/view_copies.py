@@ -11,9 +11,9 @@ from ...dispatch.arguments import invalid_arguments
 from ...dispatch.declaration import OPERATORS, Operator
 from ...dispatch.decorators import internal, operator, public
 from ...dispatch.out import STRICT
-from ...dispatch.underived import underived
 from ...kernels.shape import view as kernels
 from ...tensor import Tensor
+from ..declaring.underived import underived
 from ..memory import storage_views  # noqa: F401 - they declare the views
 from . import parts, view  # noqa: F401 - they declare the views
 

@@ -23,13 +23,11 @@ from adjoint.tape.torch_dispatch import DisableTorchDispatch as _DisableTorchDis
 from adjoint.tape.torch_dispatch import disabled_torch_dispatch_impl as _disabled_torch_dispatch_impl
 from adjoint.tape.torch_function import DisableTorchFunction as DisableTorchFunction
 from adjoint.tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-from adjoint.tape.torch_function import class_overrides_are_active as _is_torch_function_enabled
 from adjoint.tape.torch_function import disabled_torch_function_impl as _disabled_torch_function_impl
 from adjoint.tape.torch_function import has_torch_function as _has_torch_function
 from adjoint.tape.torch_function import has_torch_function_unary as _has_torch_function_unary
 from adjoint.tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
 from adjoint.tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
-from adjoint.tape.torch_function import modes_entered as _len_torch_function_stack
 from adjoint.torch_names._C._autograd import current_autograd_node as _current_autograd_node
 from adjoint.torch_names._C._autograd import will_engine_execute_node as _will_engine_execute_node
 from adjoint.torch_names._library.fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
@@ -209,6 +207,16 @@ def _log_api_usage_once(event: str) -> None:
 def _get_accelerator() -> device:
     """Return the device that computes, which is the CPU."""
     return device("cpu")
+
+
+def _is_torch_function_enabled() -> bool:
+    """Return whether `__torch_function__` of classes is called in this thread."""
+    return bool(_STATE.asks_classes)
+
+
+def _len_torch_function_stack() -> int:
+    """Return the number of modes with `__torch_function__` that this thread has entered."""
+    return len(_STATE.function_modes)
 
 
 def _are_functorch_transforms_active() -> bool:

@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._runtime.tracebacks import shorten
-from ..tensor import Tensor
-from .annotations import Array, Dtype
-from .arguments import MISSING, invalid_arguments
-from .declaration import OPERATORS
-from .decorators import operator, public, tensors
-from .numpy_names import with_numpy_names
+from ..._runtime.tracebacks import shorten
+from ...dispatch.annotations import Array, Dtype
+from ...dispatch.arguments import MISSING, invalid_arguments
+from ...dispatch.declaration import OPERATORS
+from ...dispatch.decorators import operator, public, tensors
+from ...dispatch.numpy_names import with_numpy_names
+from ...dispatch.signatures import FORMS, form
+from ...tensor import Tensor
 from .overloads import identify
-from .signatures import FORMS, form
 
 
 def reduction(

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from .._runtime.tracebacks import shorten
-from ..tensor import Tensor
-from .arguments import invalid_arguments, is_number
-from .constants import NUMBERS
-from .declaration import ARRAY, Operator
-from .decorators import PREFIXES, binary, operator, public
-from .python_operators import not_known
+from ..._runtime.tracebacks import shorten
+from ...dispatch.arguments import invalid_arguments, is_number
+from ...dispatch.constants import NUMBERS
+from ...dispatch.declaration import ARRAY, Operator
+from ...dispatch.decorators import PREFIXES, binary, operator, public
+from ...dispatch.python_operators import not_known
+from ...tensor import Tensor
 
 _SYMBOLS = {"__mod__": "%", "__floordiv__": "//", "__pow__": "**"}
 """The symbols of Python's operators, for the documentation of methods."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .declaration import Operator
+from ...dispatch.declaration import Operator
 
 
 def underived(name: str) -> Callable[[Any], Any]:

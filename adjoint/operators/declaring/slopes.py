@@ -19,10 +19,10 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from ..codegen.pointwise import Refusing, pointwise
-from .declaration import ARRAY, parameters_of
-from .decorators import internal, operator
-from .source import compile_source
+from ...codegen.pointwise import Refusing, pointwise
+from ...dispatch.declaration import ARRAY, parameters_of
+from ...dispatch.decorators import internal, operator
+from ...dispatch.source import compile_source
 
 
 def with_slope(
