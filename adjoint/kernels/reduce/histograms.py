@@ -78,7 +78,7 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
     """
     if weight is not None:
         weight = weight.reshape(-1)
-    sizes = tuple(len(edge) - 1 for edge in edges)
+    sizes = tuple([len(edge) - 1 for edge in edges])
     totals = numpy.zeros(sizes)
     for start in range(0, len(points) if totals.size else 0, _PART):
         part = slice(start, start + _PART)
@@ -101,14 +101,12 @@ def _counted(
     points: ndarray, edges: list[ndarray], weight: ndarray | None, equal: bool, sizes: tuple[int, ...]
 ) -> ndarray:
     """Return the number of points, or the sum of their weights, in each box."""
-    inside = numpy.ones(len(points), dtype=bool)
-    places = []
+    inside: Any = True
     for dim, edge in enumerate(edges):
-        values = points[:, dim]
-        low, high = edge[0], edge[-1]
-        inside &= (values >= low) & (values <= high)
-        places.append(_bins(numpy.where(inside, values, low), edge, equal))
-    flat = numpy.ravel_multi_index(tuple(each[inside] for each in places), sizes)
+        inside &= (points[:, dim] >= edge[0]) & (points[:, dim] <= edge[-1])
+    points, flat = points[inside], 0
+    for dim, edge in enumerate(edges):
+        flat = flat * sizes[dim] + _bins(points[:, dim], edge, equal)
     return numpy.bincount(flat, None if weight is None else weight[inside], math.prod(sizes)).reshape(sizes)
 
 
@@ -122,12 +120,11 @@ def _after(edge: ndarray, values: ndarray) -> ndarray:
 def _bins(values: ndarray, edge: ndarray, equal: bool) -> ndarray:
     """Return the bin of each value. The last bin includes both of its edges."""
     last = len(edge) - 2
-    if not equal:
-        found = _after(edge, values) - 1
-    else:
+    found = _after(edge, values) - 1
+    if equal and not (0 < edge[-1] - edge[0] < math.inf and last < 1 << 24):  # rounding gives far bins
+        near_edge = found
         found = ((values - edge[0]) / (edge[-1] - edge[0]) * values.dtype.type(last + 1)).astype(numpy.int64)
         # Correct values that rounding has moved across an edge.
         near = numpy.clip(found, 1, max(last, 1))
-        near_edge = _after(edge, values) - 1
         found = numpy.where(abs(near - found) <= 1, near_edge, found)
-    return numpy.clip(found, 0, last)
+    return numpy.minimum(numpy.maximum(found, 0), last)
