@@ -197,7 +197,9 @@ def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
             shared.append(f"({given}({same} {partial} and may_share_memory({name}_array, {target}_array)))")
     count = [line for target in targets for line in bump_lines(target, op.name)]
     tuples = guard([f"type(out) is not tuple or len(out) != {len(targets)}"], leave)
-    returned = f"({', '.join(targets)})" if op.returns is tuple else f"RETURNS.out({', '.join(targets)})"
+    returned = f"({', '.join(targets)},)"
+    if op.returns is not tuple:
+        returned = f"new_tuple(RETURNS.out, {returned})"
     return [
         *([*tuples, f"{', '.join(targets)} = out"] if op.outputs else []),
         *guard(unusual, leave),

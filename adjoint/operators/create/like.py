@@ -6,6 +6,7 @@ from operator import methodcaller
 from typing import Any
 
 import numpy
+from numpy import ndarray
 
 from ...codegen.backend import NUMPY
 from ...dispatch.decorators import public
@@ -15,7 +16,8 @@ from ...kernels.create import creation as kernels
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import copying
 from ...kernels.runtime.sparse_array import SparseArray
-from ...tensor import Tensor
+from ...tape import modes
+from ...tensor import Tensor, wrap
 from ..memory.conversion import checked_dtype
 from .creation import (
     array_of_ones,
@@ -66,6 +68,12 @@ def _filled_like(name, value, on_arrays, doc):
         memory_format=None,
         x=None,
     ):
+        plain = type(input) is Tensor and type(input._array) is ndarray and input._array.dtype.isbuiltin == 1
+        plain = plain and value is not None and pin_memory is requires_grad is False and not modes.FLAGS.special
+        if plain and dtype is layout is device is memory_format is None:
+            array = copying.empty_like(input._array)
+            array.fill(value)
+            return wrap(array)
         if type(input) is not Tensor and hasattr(input, "made_like"):
             return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))
         input = input if x is None else x

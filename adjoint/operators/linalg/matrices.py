@@ -162,7 +162,7 @@ def vecdot(x, y, *, dim=-1, axis=None, out=None):
         raise RuntimeError(
             f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_type}"
         )
-    if x.dtype is not y.dtype:
+    if x._array.dtype != y._array.dtype:
         raise RuntimeError(
             f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.scalar_type} and y of type "
             f"{y.dtype.scalar_type} instead"

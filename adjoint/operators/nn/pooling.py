@@ -327,7 +327,7 @@ def max_pool1d(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, c
     """The maximum of each window."""
     _check_tensor(input, kernel_size, "max_pool1d")
     arguments = _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
-    if modes.STATE.interpreters or (input.requires_grad and modes.is_grad_enabled()):
+    if (modes.FLAGS.special and modes.STATE.interpreters) or (input.requires_grad and modes.is_grad_enabled()):
         return _max_of_rows(input, *arguments)[0]
     array = input._array
     if array.dtype.kind in "biuc":

@@ -92,9 +92,7 @@ class trace:
 
 
 def _check_beside(input, part, dim):
-    """Raise an error unless `part` is None or has the shape of `input` except in the dimension `dim`."""
-    if part is None:
-        return
+    """Raise an error unless `part` has the shape of `input` except in the dimension `dim`."""
     if part.ndim != input.ndim:
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     for axis, (own, other) in enumerate(zip(input.shape, part.shape, strict=True)):
@@ -114,7 +112,8 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     for part in (prepend, append):
-        _check_beside(input, part, dim)
+        if part is not None:
+            _check_beside(input, part, dim)
     if n == 0:
         return stored("diff", tensors.zeros_like(input).copy_(input), out, SCALAR_TYPE, recorded=True)
     result = input
