@@ -120,7 +120,7 @@ class Weights:
     def __init__(self, places: Array, shares: Array, n_old: int) -> None:
         self.places, self.shares = places, shares
         self._n_old = n_old
-        self._forms: dict[Any, Array] = {}
+        self._forms: dict[Any, Any] = {}
 
     @classmethod
     def grouped(cls, new: Array, old: Array, shares: Array, n_new: int, n_old: int) -> Weights:
@@ -141,6 +141,13 @@ class Weights:
         if dtype not in self._forms:
             self._forms[dtype] = self.shares.astype(dtype)
         return self._forms[dtype]
+
+    def by_tap(self, dtype: Any) -> tuple[Array, Array]:
+        """Return the places and the shares in a dtype, with the new elements in the last dimension."""
+        if ("by tap", dtype) not in self._forms:
+            arrays = self.places.T, self.as_type(dtype).T
+            self._forms["by tap", dtype] = tuple(map(numpy.ascontiguousarray, arrays))
+        return self._forms["by tap", dtype]
 
     def fixed_point(self) -> tuple[int, Array, Array]:
         """Return the number of binary digits after the point, the places, and the shares as integers.
@@ -175,9 +182,11 @@ _SUMS = compiled("nn.resampling.sums", least=PIECEWISE)
 
 def _along(array: Array, axis: int, weights: Weights) -> Array:
     """Return the weighted sums along one dimension, computed at least in float32."""
-    kind = numpy.result_type(array.dtype, numpy.float32) if array.dtype.kind != "V" else numpy.dtype(numpy.float32)
-    array = array.astype(kind, copy=False)
-    found = _SUMS.run(array.size, array, axis, weights.places, weights.as_type(kind))
+    kind = array.dtype
+    if kind.char not in "fd":
+        kind = numpy.result_type(kind, numpy.float32) if kind.kind != "V" else numpy.dtype(numpy.float32)
+        array = array.astype(kind)
+    found = _SUMS.run(array.size, array, axis, *weights.by_tap(kind))
     if found is not NotImplemented:
         return numpy.asarray(found)
     if not weights.sparse:

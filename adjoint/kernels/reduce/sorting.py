@@ -342,8 +342,12 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
 
     def find(start: int, stop: int) -> None:
         values, order = _sort_last(rows[start:stop], descending=False)
+        repeated = values[:, 1:] == values[:, :-1]
+        if not numpy.count_nonzero(repeated):
+            places[start:stop] = order[:, :1]
+            return
         starts = numpy.zeros(values.shape, _INT64)
-        starts[:, 1:] = position[1:] * (values[:, 1:] != values[:, :-1])
+        starts[:, 1:] = position[1:] * ~repeated
         run_length = position - numpy.maximum.accumulate(starts, -1)
         places[start:stop] = take_last(order, run_length.argmax(-1, keepdims=True))
 

@@ -28,6 +28,8 @@ _FULL = _slice(None)
 _LEADING = [(_FULL,) * dim for dim in range(65)]
 """For each number of leading dimensions, the part of a NumPy key that leaves them unchanged."""
 
+_BOUNDS = (int, type(None))
+
 _FLAGS, _STATE = modes.FLAGS, modes.STATE
 
 
@@ -39,10 +41,10 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
             array = before[part, ...]
         else:
             start, stop, step = part.start, part.stop, part.step
-            if not (
-                (start is None or type(start) is int)
-                and (stop is None or type(stop) is int)
-                and (step is None or (type(step) is int and step > 0))
+            if (
+                type(start) not in _BOUNDS
+                or type(stop) not in _BOUNDS
+                or not (step is None or (type(step) is int and step > 0))
             ):
                 return None
             array = before[part]
@@ -97,7 +99,11 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
                     edge = (select_node(edge, before, array, frame, code, dim, part), 0)
             elif kind is _slice:
                 start, stop, step = part.start, part.stop, part.step
-                if not (_is_bound(start) and _is_bound(stop) and (step is None or (type(step) is int and step > 0))):
+                if (
+                    type(start) not in _BOUNDS
+                    or type(stop) not in _BOUNDS
+                    or not (step is None or (type(step) is int and step > 0))
+                ):
                     return None
                 if not start and (stop is None or stop >= before.shape[dim]) and step in (None, 1):
                     dim += 1
@@ -152,10 +158,6 @@ def _view(input: Tensor, array: Any, edge: Any) -> Tensor:
         if result._base._edge is not None:
             result._edge = NOWHERE
     return result
-
-
-def _is_bound(value: Any) -> bool:
-    return value is None or type(value) is int
 
 
 @functools.cache

@@ -61,14 +61,14 @@ def sum_columns(
 
 
 def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
-    """Compute new element `i` along `axis` as the sum over `k` of `shares[i, k]` times element `places[i, k]`."""
-    taps = shares.shape[1]
+    """Compute new element `i` along `axis` as the sum over `k` of `shares[k, i]` times element `places[k, i]`."""
+    taps, new = shares.shape
     if taps > _MOST or not x.size:
         return NotImplemented
-    old, new = x.shape[axis], len(places)
+    old = x.shape[axis]
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     out = numpy.empty((*x.shape[:axis], new, *x.shape[axis + 1 :]), x.dtype)
-    arrays = out, x, numpy.ascontiguousarray(places.T), numpy.ascontiguousarray(shares.T)
+    arrays = out, x, places, shares
     if inner == 1:
         return sum_rows.run(outer, (old + (taps + 1) * new) * x.itemsize, *arrays, old, new, K=taps)
     return sum_columns.run(outer * new, (taps + 1) * inner * x.itemsize, *arrays, old, new, inner, K=taps)
