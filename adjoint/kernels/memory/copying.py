@@ -154,11 +154,14 @@ def _conversion(first: Any, second: Any) -> compiled:
 
 def copy_elements(target: Array, source: Array) -> None:
     """Copy like `numpy.copyto`, but copy large arrays with compiled loops. Both arrays have one dtype and do not overlap."""
+    if target.size < MOVED and type(target) is numpy.ndarray and not LOOPS.every_size:
+        target[...] = source  # in half the time of `numpy.copyto`
+        return
     copy = _COPY_ROWS if target.flags.c_contiguous and source.flags.c_contiguous else _COPY
     if copy.run(target.size, target, source) is not NotImplemented:
         return
     step = source.strides[-1] if source.ndim > 1 and source.shape == target.shape else 0
-    if step == 0 or step % _ALIASED or target.size < MOVED:
+    if step == 0 or step % _ALIASED:
         numpy.copyto(target, source)
         return
     for start in range(0, target.shape[-1], _STREAMS):

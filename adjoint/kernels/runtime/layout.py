@@ -54,7 +54,8 @@ def following_images(kernel: Any) -> Any:
 
     @functools.wraps(kernel)
     def form(images: Any, *args: Any, **options: Any) -> Any:
-        return like_images(kernel(images, *args, **options), images)
+        result = kernel(images, *args, **options)
+        return result if images.flags.c_contiguous else like_images(result, images)
 
     return form
 

@@ -266,21 +266,23 @@ def solve_triangular(a: Array, b: Array, upper: bool, unitriangular: bool) -> An
     if kind is None or a.dtype is not b.dtype or not b.size:
         return NotImplemented
     if not unitriangular:
-        diagonal = a.diagonal(0, -2, -1)
-        if not diagonal.all() or not numpy.isfinite(diagonal).all():
+        magnitudes = numpy.abs(a.diagonal(0, -2, -1))
+        if not magnitudes.item(magnitudes.argmin()) > 0 or not magnitudes.item(magnitudes.argmax()) < math.inf:
             return NotImplemented
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     wide = b.shape[-1]
-    columns = -(-wide // _width(a)) * _width(a)
+    width = _width(a)
+    columns = -(-wide // width) * width
     result = numpy.empty((*batch, size, columns), b.dtype)
-    result[..., wide:] = 0
+    if columns > wide:
+        result[..., wide:] = 0
     result[..., :wide] = b
     if a.shape[:-2] != batch:
         a = numpy.broadcast_to(a, (*batch, size, size))
     matrices = a.reshape(-1, size, size)
     strides = [step // a.itemsize for step in (*matrices.strides[1:], matrices.strides[0])]
     launch(
-        substitute_stack.compiled(T=kind, W=_width(a)), len(matrices), _work(size, columns), result, columns,
+        substitute_stack.compiled(T=kind, W=width), len(matrices), _work(size, columns), result, columns,
         matrices, *strides, size, -1 if upper else 1, int(not unitriangular),
     )  # fmt: skip
     return result[..., :wide]
