@@ -247,6 +247,23 @@ def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ..
     return bool(result) if name == "is_nonzero" else result
 
 
+def overload_called(
+    overload: Any, kernel: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], cached: bool
+) -> Any:
+    """Call an operator that a program has defined. The innermost mode, a class, or the kernel computes the result.
+
+    If `cached`, the cache of the running checkpoint receives or returns the result.
+    """
+    level = next((each for each in reversed(modes.STATE.interpreters) if isinstance(each, DispatchLevel)), None)
+    if level is not None:
+        with lower(level):
+            return _call_override((overload, args, keywords), level.mode)
+    if DISPATCHING and dispatching_types((*args, *keywords.values())):
+        return _call_override((overload, args, keywords), None)
+    cache = modes.STATE.result_cache
+    return cache.call(overload, kernel, args, keywords) if cached and cache is not None else kernel(*args, **keywords)
+
+
 def _detached(result: Tensor, source: Tensor) -> Tensor:
     """Return a tensor without history that shares its version counter with `source`."""
     if type(result) is Tensor and result._base is None:

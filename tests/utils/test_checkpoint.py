@@ -1,13 +1,20 @@
 """Checkpointing: saved values, and the messages of errors."""
 
+import functools
 import gc
 import weakref
+from typing import Any
 
 import numpy
 import pytest
 
 import adjoint as torch
-from adjoint.utils.checkpoint import CheckpointError, checkpoint, set_checkpoint_debug_enabled
+from adjoint.utils.checkpoint import (
+    CheckpointError,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+    set_checkpoint_debug_enabled,
+)
 
 
 @pytest.mark.parametrize("reentrant", [True, False])
@@ -75,3 +82,35 @@ def test_every_part_of_a_deep_model_may_be_checkpointed() -> None:
     torch.utils.checkpoint.checkpoint_sequential(model, 3, x, use_reentrant=False).sum().backward()
     for parameter, grad in zip(model.parameters(), expected, strict=True):
         assert torch.equal(parameter.grad, grad)
+
+
+def test_a_policy_selects_operators_of_the_program() -> None:
+    """The policy receives a custom operator, not the operators inside, and its stored result is not computed again."""
+    calls: list[str] = []
+    seen: list[str] = []
+
+    @torch.library.custom_op("checkpointed::sine", mutates_args=())
+    def sine(x: torch.Tensor) -> torch.Tensor:
+        calls.append("sine")
+        return x.sin()
+
+    def save(ctx: Any, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    sine.register_autograd(lambda ctx, grad: grad * ctx.saved_tensors[0].cos(), setup_context=save)
+
+    def policy(context: Any, op: Any, *args: Any) -> bool:
+        seen.append(str(op))
+        return op is torch.ops.checkpointed.sine.default
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return sine(x.exp()).cos()
+
+    x = torch.ones(2, requires_grad=True)
+    keep = functools.partial(create_selective_checkpoint_contexts, policy)
+    checkpoint(function, x, use_reentrant=False, context_fn=keep).sum().backward()
+    assert calls == ["sine"]
+    assert seen == ["aten.exp.default", "checkpointed.sine.default", "aten.cos.default"]
+    again = torch.ones(2, requires_grad=True)
+    function(again).sum().backward()
+    assert torch.equal(x.grad, again.grad)

@@ -358,3 +358,26 @@ def test_missing_derivatives_of_wrappers_are_wrappers():
         torch.autograd.functional.hessian(torch.sum, x),
     ]
     assert [(type(each), each.elem.count_nonzero().item()) for each in found] == [(Container, 0)] * 5
+
+
+def test_modes_and_classes_receive_operators_of_the_program():
+    class Replace(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            received.append(str(func))
+            return args[0] + 100 if func is torch.ops.seen.twice.default else func(*args, **(kwargs or {}))
+
+    @torch.library.custom_op("seen::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    twice.register_autograd(lambda ctx, grad: grad * 2, setup_context=lambda ctx, inputs, output: None)
+    received = []
+    x = torch.ones(2, requires_grad=True)
+    with Replace():
+        y = twice(x)
+    y.sum().backward()
+    assert (y.tolist(), x.grad.tolist(), received) == ([101.0, 101.0], [2.0, 2.0], ["seen.twice.default"])
+    assert type(twice(Container(torch.ones(2)))) is Container
+    with Log() as log:
+        twice(x)
+    assert log.names == ["seen.twice.default"]

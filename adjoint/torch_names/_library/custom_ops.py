@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from adjoint._runtime.first_use import import_late
 from adjoint.aten.overloads import OpOverload, OpOverloadPacket
 from adjoint.aten.schemas import FunctionSchema
 from adjoint.autograd.function import Function
@@ -16,6 +17,8 @@ from adjoint.autograd.graph import increment_version
 from adjoint.device import device
 from adjoint.dispatch.decorators import tensors as operators
 from adjoint.kernels.memory.storage import owner
+from adjoint.tape import modes
+from adjoint.tape.torch_dispatch import DISPATCHING
 from adjoint.tensor import Tensor
 from adjoint.torch_names._library.fallback import without_derivative
 from adjoint.torch_names._library.schema_arguments import Arguments, bind
@@ -277,12 +280,14 @@ class CustomOpDef:
         if autograd is not None:
             return autograd(*positional, **keywords)
         if any(tensor.is_meta for tensor in _tensors((positional, keywords))):
-            return self._on_meta()(*positional, **keywords)
+            return self._called(self._on_meta(), positional, keywords)
         if "CPU" not in self._kernels and "CompositeImplicitAutograd" in self._kernels:
             return self.kernel()(*positional, **keywords)
         if self._is_bare and self._backward is None and self._vmap is None:
             changed = [each.alias_info is not None and each.alias_info.is_write for each in self._signature.returns]
-            return without_derivative(self._qualname, self.kernel(), tuple(positional), keywords, changed)
+            kernel = self.kernel()
+            seen: Any = lambda *args, **names: self._called(kernel, args, names)
+            return without_derivative(self._qualname, seen, tuple(positional), keywords, changed)
         if self._signature.is_mutable and not self._signature.returns:
             with no_grad():
                 self._computed(arguments)
@@ -292,6 +297,13 @@ class CustomOpDef:
         leaves, structure = tree.tree_flatten((tuple(arguments.positional), arguments.keywords), _is_value)
         result = self._function.apply(Form(structure, arguments.given, arguments.defaults), *leaves)
         return list(result) if self._returns_list and isinstance(result, tuple) else result
+
+    def _called(self, kernel: Callable[..., Any], positional: Iterable[Any], keywords: dict[str, Any]) -> Any:
+        """Return the result of the kernel, or of a mode or class that receives the operator."""
+        if not (modes.FLAGS.special or DISPATCHING):
+            return kernel(*positional, **keywords)
+        call = import_late("adjoint.aten.torch_dispatch").overload_called
+        return call(self._opoverload, kernel, tuple(positional), keywords, not self._signature.is_mutable)
 
     def _on_meta(self) -> Callable[..., Any]:
         found = self._fake or self._kernels.get("Meta")
@@ -310,7 +322,7 @@ class CustomOpDef:
     def _computed(self, arguments: Arguments) -> Any:
         """Return the result of the kernel, after the checks for operators that `custom_op` defines."""
         positional, keywords = arguments.for_kernel()
-        result = self.kernel()(*positional, **keywords)
+        result = self._called(self.kernel(), positional, keywords)
         if self._is_bare:
             return result
         seen = [owner(tensor._array) for tensor in _tensors((positional, keywords))]
