@@ -6,7 +6,6 @@ This module also determines which of the reachable nodes must run, and their ord
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Container
 from heapq import heappop, heappush
 from itertools import count
@@ -116,37 +115,6 @@ def current_task_id() -> int:
     if task.id is None:
         task.id = _next_id()
     return task.id
-
-
-def execution_order() -> list[Node]:
-    """Return the nodes that the current backward of this thread will still run, in order.
-
-    Each `AccumulateGrad` runs as early as possible.
-
-    Raises:
-        RuntimeError: outside of a backward, or if the backward may use several threads, as PyTorch's may.
-    """
-    task = modes.STATE.task
-    if task is None:
-        raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
-    if modes.STATE.multithreading:
-        raise RuntimeError(
-            "get_current_graph_task_execution_order expects the current backward to be executed with multithreading disabled, "
-            "e.g. by running:\n\n>>> with torch.autograd.set_multithreading_enabled(False):\n...     torch.autograd.grad(...)\n"
-        )
-    nodes = [node for node in task.order if task.will_run(node)]
-    current = current_node()
-    if current in nodes:
-        nodes = nodes[nodes.index(current) :]
-    assert task.needed is not None  # set by `will_run`
-    leading_on = [[edge for edge in task.needed.get(node, ()) if isinstance(edge, Tensor)] for node in nodes]
-    awaited = Counter(leaf for leaves in leading_on for leaf in leaves)
-    order: list[Node] = []
-    for node, leaves in zip(nodes, leading_on, strict=True):
-        order.append(node)
-        awaited.subtract(leaves)
-        order += [accumulator_of(leaf) for leaf in dict.fromkeys(leaves) if not awaited[leaf]]
-    return order
 
 
 def is_checkpoint_valid() -> bool:

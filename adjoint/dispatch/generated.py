@@ -134,26 +134,16 @@ _BASE: dict[str, Any] = {
 
 def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) -> Any:
     """Return a function that generates its own code when it is first called."""
-
-    def source() -> tuple[str, dict[str, Any]]:
-        if otherwise is None:
-            return function_source(op, variant)
-        return sizes_source(op, variant == "sizes of contiguous"), {}
-
-    namespace = {} if otherwise is None else {"otherwise": otherwise}
-    return _lazy(op, name, source, namespace, in_place=variant.startswith("inplace"))
-
-
-def _lazy(
-    op: Operator, name: str, source: Callable[[], tuple[str, dict[str, Any]]], namespace: dict[str, Any], in_place: bool
-) -> Any:
-    namespace |= names_of(op)
+    namespace = names_of(op) | ({} if otherwise is None else {"otherwise": otherwise})
 
     def build(function: FunctionType) -> None:
-        text, defaults = source()
+        if otherwise is None:
+            text, defaults = function_source(op, variant)
+        else:
+            text, defaults = sizes_source(op, variant == "sizes of contiguous"), {}
         namespace.update(defaults)
         if op.differentiable:
-            namespace["NodeClass"] = op.inplace_node_class if in_place else op.node_class
+            namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
         made = dict(namespace)  # another thread may be building the same function
         compile_source(text, f"<adjoint {name}>", made)
         generated = made.pop(op.name)  # without a reference cycle

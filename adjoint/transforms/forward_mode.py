@@ -505,17 +505,6 @@ def exit_dual_level(*, level: int | None = None) -> None:
     found.leave()
 
 
-def leave_dual_level(level: int) -> None:
-    """Leave the level `level`, which must be the innermost level."""
-    found = current_level()
-    if found is None or level != 0:
-        raise RuntimeError(
-            "Exiting a forward AD level that is not the last that was created is not support. Ensure they are released in the "
-            "reverse order they were created."
-        )
-    found.leave()
-
-
 class dual_level(_Mode):
     """A context manager and decorator that enters a level of forward mode."""
 

@@ -12,7 +12,6 @@ from adjoint._runtime.tracebacks import end_at_caller, warn
 from adjoint.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from adjoint.autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
 from adjoint.autograd.graph_task import current_task_id as _current_graph_task_id
-from adjoint.autograd.graph_task import execution_order as _current_graph_task_execution_order
 from adjoint.device import device
 from adjoint.operators.memory.swapping import swap_tensors as _swap_tensor_impl
 from adjoint.tape.interpreters import tensors_in as _tensors_in
@@ -29,6 +28,7 @@ from adjoint.tape.torch_function import has_torch_function_unary as _has_torch_f
 from adjoint.tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
 from adjoint.tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
 from adjoint.torch_names._C._autograd import current_autograd_node as _current_autograd_node
+from adjoint.torch_names._C._autograd import execution_order as _current_graph_task_execution_order
 from adjoint.torch_names._C._autograd import will_engine_execute_node as _will_engine_execute_node
 from adjoint.torch_names._library.fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
 from adjoint.torch_names._library.fallback import set_autograd_fallback_mode as _set_autograd_fallback_mode
@@ -76,7 +76,6 @@ _FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "aten.torch_dis
 
 _ELSEWHERE = {
     "_enter_dual_level": (_FORWARD_MODE, "enter_dual_level"),
-    "_exit_dual_level": (_FORWARD_MODE, "leave_dual_level"),
     "_is_fwd_grad_enabled": (_FORWARD_MODE, "_is_fwd_grad_enabled"),
     "_set_fwd_grad_enabled": (_FORWARD_MODE, "_set_fwd_grad_enabled"),
     "_EnteredMode": (_DISPATCH, "Entered"),
@@ -207,6 +206,17 @@ def _log_api_usage_once(event: str) -> None:
 def _get_accelerator() -> device:
     """Return the device that computes, which is the CPU."""
     return device("cpu")
+
+
+def _exit_dual_level(level: int) -> None:
+    """Leave the level `level`, which must be the innermost level."""
+    found = import_late(f"adjoint.{_FORWARD_MODE}").current_level()
+    if found is None or level != 0:
+        raise RuntimeError(
+            "Exiting a forward AD level that is not the last that was created is not support. Ensure they are released in the "
+            "reverse order they were created."
+        )
+    found.leave()
 
 
 def _is_torch_function_enabled() -> bool:

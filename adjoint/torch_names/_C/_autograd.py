@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from adjoint.autograd.graph import saved_tensors_hooks
 from adjoint.autograd.graph_task import current_node
 from adjoint.autograd.saved_variable import SavedVariable
 from adjoint.tape import mode_switches, modes, views
-from adjoint.tape.node import Node
+from adjoint.tape.node import Node, accumulator_of
 from adjoint.tape.node_interface import InputMetadata as _InputMetadata
 from adjoint.tape.saved_attributes import SavedTensor as SavedTensor
 from adjoint.tape.versions import shared_counter
@@ -146,3 +147,34 @@ def will_engine_execute_node(node: Any) -> bool:
     if modes.STATE.task is None:
         raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
     return bool(modes.STATE.task.will_run(node))
+
+
+def execution_order() -> list[Node]:
+    """Return the nodes that the current backward of this thread will still run, in order.
+
+    Each `AccumulateGrad` runs as early as possible.
+
+    Raises:
+        RuntimeError: outside of a backward, or if the backward may use several threads, as PyTorch's may.
+    """
+    task = modes.STATE.task
+    if task is None:
+        raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
+    if modes.STATE.multithreading:
+        raise RuntimeError(
+            "get_current_graph_task_execution_order expects the current backward to be executed with multithreading disabled, "
+            "e.g. by running:\n\n>>> with torch.autograd.set_multithreading_enabled(False):\n...     torch.autograd.grad(...)\n"
+        )
+    nodes = [node for node in task.order if task.will_run(node)]
+    current = current_node()
+    if current in nodes:
+        nodes = nodes[nodes.index(current) :]
+    assert task.needed is not None  # set by `will_run`
+    leading_on = [[edge for edge in task.needed.get(node, ()) if isinstance(edge, Tensor)] for node in nodes]
+    awaited = Counter(leaf for leaves in leading_on for leaf in leaves)
+    order: list[Node] = []
+    for node, leaves in zip(nodes, leading_on, strict=True):
+        order.append(node)
+        awaited.subtract(leaves)
+        order += [accumulator_of(leaf) for leaf in dict.fromkeys(leaves) if not awaited[leaf]]
+    return order
