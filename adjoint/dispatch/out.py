@@ -51,7 +51,8 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
             raise RuntimeError(
                 f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
-        check_memory(target, arrays, op.out_no_overlap)
+        check_overlap(target)
+        check_partial_overlap(target._array, arrays, op.out_no_overlap)
         if target._extra is not None:
             views.check_inference(target)
     for result, target in zip(results, targets, strict=True):
@@ -281,15 +282,6 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
         if target._edge is LEAF:
             note_former(target, resized)
         target._array = resized
-
-
-def check_memory(target: Tensor, others: list[Any], disjoint: bool = False) -> None:
-    """Raise an error if writing to `target` would overwrite other elements of `target`, or of another operand.
-
-    An operand with exactly the same elements may be overwritten, unless `disjoint`.
-    """
-    check_overlap(target)
-    check_partial_overlap(target._array, others, disjoint)
 
 
 def check_partial_overlap(array: Any, others: list[Any], disjoint: bool) -> None:

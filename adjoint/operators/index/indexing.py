@@ -17,7 +17,7 @@ from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.lazy_stubs import repeated
-from ...dispatch.out import check_memory, check_overlap, check_partial_overlap, shares_elements, written_repeatedly
+from ...dispatch.out import check_overlap, check_partial_overlap, shares_elements, written_repeatedly
 from ...kernels.create import creation
 from ...kernels.index import indexing as kernels
 from ...kernels.runtime.addresses import may_share_memory
@@ -364,7 +364,8 @@ def setitem(input, key, value):
                 return
             value = without_leading_ones(value)
         if may_share_memory(result._array, value._array):
-            check_memory(result, [value._array])
+            check_overlap(result)
+            check_partial_overlap(result._array, [value._array], False)
         result.copy_(value if value._array.shape == sizes else tensors.expand(value, sizes))
     except Exception as error:  # noqa: BLE001  (raised again)
         try:
