@@ -26,7 +26,7 @@ _importing = lock_across_forks()
 
 
 def unwatched(function: _Function) -> _Function:
-    """Decorate a function that writes or compiles code and calls no user function, so that no capture watches its calls.
+    """Decorate a function that calls no user function, so that no capture watches its calls.
 
     A capture by `torch.compile` watches the calls of its thread through a profile function.
     """

@@ -80,7 +80,7 @@ class Observer(Guards):
 
     def __init__(self, tracer: Tracer) -> None:
         super().__init__(tracer)
-        self.functions: dict[Any, Any] = {}
+        self.functions: dict[Any, tuple[types.FunctionType, frozenset[str]]] = {}
         self.ours: set[types.CodeType] = set()
         self.harmless: dict[int, types.CodeType] = {}
         self.trusting = False
@@ -380,15 +380,15 @@ class Observer(Guards):
 
     def rewritten(self, function: types.FunctionType) -> types.FunctionType:
         """Return the rewritten form of a function. Its globals and closure must stay unchanged."""
-        known = self.functions.get(function)
-        if known is None:
-            known = self.functions[function] = rewritten(function, self)
-            add_code(self.ours, known.__code__)
+        if function not in self.functions:
+            self.functions[function] = rewritten(function, self), names_in(function.__code__)
+            add_code(self.ours, self.functions[function][0].__code__)
+        known, names = self.functions[function]
         globals_ = function.__globals__
         if not function.__code__.co_filename.startswith(PACKAGE):
             for name in ("__code__", "__defaults__", "__kwdefaults__"):
                 self.require((id(function), name), f"{{0}}.{name}", getattr(function, name), function)
-            for name in names_in(function.__code__):
+            for name in names:
                 if name in globals_:
                     self.require((id(globals_), name), "{0}[{1}]", globals_[name], globals_, name)
                 else:

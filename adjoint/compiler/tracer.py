@@ -13,6 +13,7 @@ from typing import Any
 
 from numpy import generic, ndarray
 
+from .._runtime.first_use import unwatched
 from ..autograd.accumulate import accumulate
 from ..autograd.references import laid_out_like
 from ..codegen.compiled_ufuncs import of_any_size
@@ -234,6 +235,7 @@ class Tracer(Handler):
             self.failed += 1
             raise
 
+    @unwatched
     def act(self, plan: Plan, call: Call) -> None:
         """Run the steps of `plan` after the arguments have been read, and append their computations."""
         before, self.acting = self.acting, True

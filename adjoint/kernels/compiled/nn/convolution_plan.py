@@ -363,7 +363,7 @@ class CorrelationPlan(_Layout):
 
     def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
         many = HOST.vector_bytes == 64
-        self.tile = _tile(work.outs, [(4, 6), (1, 9)] if many else [(3, 3), (1, 5)])
+        self.tile = _tile(work.outs, [(4, 6), (1, 9)] if many else [(4, 3), (1, 5)])
         self.in_place = work.in_place and all(block.sizes[2:] == work.places for block in work.blocks(0, True))
         super().__init__(*self._fastest(work))
         work, geometry, width = self.work, self.geometry, self.work.width
