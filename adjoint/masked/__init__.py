@@ -5,8 +5,12 @@ This file contains names only.
 
 from .._runtime.first_use import late_names
 from .reductions import (
+    _canonical_dim,
+    _combine_input_and_mask,
     _input_mask,
     _output_mask,
+    _reduction_identity,
+    _where,
     amax,
     amin,
     argmax,

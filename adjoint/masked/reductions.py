@@ -11,6 +11,7 @@ from typing import Any
 import adjoint as torch
 
 from .._runtime.tracebacks import end_functions_at_caller
+from .sparse_reductions import SPARSE, mask_like, reduced, stored
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm",
@@ -21,18 +22,23 @@ Dims = int | tuple[int, ...] | list[int] | None
 Mask = torch.Tensor | None
 
 
-def _given(input: Any, mask: Mask) -> tuple[Any, Mask]:
-    """Return the data of the input, and its mask broadcast to the shape. A masked tensor has its own mask."""
+def _given(input: Any, mask: Mask, name: str = "", *sparse: torch.layout) -> tuple[Any, Mask]:
+    """Return the data of the input, and its mask broadcast to the shape. A masked tensor has its own mask.
+
+    Raises:
+        ValueError: if the data are neither dense nor in one of the layouts `sparse`. The error names the function `name`.
+    """
     if hasattr(input, "get_mask"):
         own = input.get_mask()
         if mask is not None and not torch.equal(mask, own):
             raise ValueError("Input and mask arguments of a masked tensor differ")
         input, mask = input.get_data(), own
-    if mask is None:
-        return input, None
-    if mask.dim() > input.dim():
-        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
-    return input, mask.bool().broadcast_to(input.shape)
+    if name and input.layout is not torch.strided and input.layout not in sparse:
+        allowed = " or ".join(["strided", *(str(layout)[6:] for layout in sparse)]).replace(
+            " or ", ", ", len(sparse) - 1
+        )
+        raise ValueError(f"masked {name} expects {allowed} tensor (got {input.layout} tensor)")
+    return input, None if mask is None else mask_like(input, mask)
 
 
 def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> torch.Tensor:
@@ -43,16 +49,50 @@ def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> tor
     return found
 
 
-def _filled(input: torch.Tensor, mask: Mask, identity: Any, name: str = "") -> torch.Tensor:
-    """Return the input with `identity` where the mask is False.
+def _reduction_identity(op_name: str, input: torch.Tensor, *args: Any) -> torch.Tensor | None:
+    """Return the element that changes no result of a reduction, or None for a mean or a variance.
 
-    The function `name` must have an identity that is not a bool.
+    Raises:
+        NotImplementedError: if there is no such element.
     """
-    if name and mask is not None and input.dtype is torch.bool:
-        raise NotImplementedError(f"identity of {name} on torch.bool input")
-    if mask is None:
-        return input
-    return torch.where(mask, input, torch.tensor(identity, dtype=input.dtype))
+    dtype = input.dtype
+    value: Any
+    if op_name in ("sum", "cumsum"):
+        value = 0
+    elif op_name in ("prod", "cumprod"):
+        value = 1
+    elif op_name in ("mean", "var", "std"):
+        return None
+    elif op_name == "median":
+        value, dtype = torch.nan, dtype if dtype.is_floating_point else torch.get_default_dtype()
+    elif op_name == "norm":
+        value = torch.inf if args and args[0] is not None and float(args[0]) == -torch.inf else 0
+        if value and not dtype.is_floating_point:
+            raise AssertionError(f"input must be floating point, got {dtype}")
+    elif op_name in ("amax", "argmax", "logaddexp", "logsumexp") and dtype is not torch.bool:
+        is_exact = _is_exact(dtype) if op_name == "logsumexp" else not dtype.is_floating_point
+        value = torch.iinfo(dtype).min if is_exact else -torch.inf
+    elif op_name in ("amin", "argmin") and dtype is not torch.bool:
+        value = torch.inf if dtype.is_floating_point else torch.iinfo(dtype).max
+    else:
+        raise NotImplementedError(f"identity of {op_name} on {dtype} input")
+    return torch.tensor(value, dtype=dtype)
+
+
+def _where(mask: torch.Tensor, input: torch.Tensor, fill_value: Any) -> torch.Tensor:
+    """Return the input with `fill_value` where the mask is False. A sparse result does not store these elements."""
+    return torch.where(mask, input, fill_value) if mask.layout is torch.strided else stored(mask, input)
+
+
+def _combine_input_and_mask(op: Any, input: Any, mask: Mask, *args: Any) -> Any:
+    """Return the input with the identity of `op` (a function or its name) where the mask is False."""
+    data, mask = _given(input, mask)
+    return _filled(data, mask, op if isinstance(op, str) else op.__name__, *args)
+
+
+def _filled(input: torch.Tensor, mask: Mask, name: str, *args: Any) -> torch.Tensor:
+    """Return the input with the identity of the function `name` where the mask is False."""
+    return input if mask is None else _where(mask, input, _reduction_identity(name, input, *args))
 
 
 def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -64,7 +104,7 @@ def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> torch.Tensor
     valid = _input_mask(input, mask=given.get("mask"))
     if "keepdim" not in form.parameters:
         return valid
-    return _reduced_mask(valid, _dims(given.get("dim"), valid.dim()), given.get("keepdim", False))
+    return _reduced_mask(valid, _canonical_dim(given.get("dim"), valid.dim()), given.get("keepdim", False))
 
 
 def _reduced_mask(valid: torch.Tensor, dims: tuple[int, ...], keepdim: bool) -> torch.Tensor:
@@ -82,7 +122,7 @@ def _finished(original: Any, result: Any, mask: Mask, dims: tuple[int, ...], kee
     return torch.masked.MaskedTensor(result, _reduced_mask(valid, dims, keepdim))
 
 
-def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
+def _canonical_dim(dim: Dims, ndim: int) -> tuple[int, ...]:
     """Return the reduced dimensions, counted from the front."""
     if dim is None or dim == ():
         return tuple(range(ndim))
@@ -104,18 +144,6 @@ def _is_exact(dtype: torch.dtype) -> bool:
     return not (dtype.is_floating_point or dtype.is_complex)
 
 
-def _lowest(dtype: torch.dtype) -> Any:
-    if dtype is torch.bool:
-        return False
-    return torch.iinfo(dtype).min if _is_exact(dtype) else -torch.inf
-
-
-def _highest(dtype: torch.dtype) -> Any:
-    if dtype is torch.bool:
-        return True
-    return torch.iinfo(dtype).max if _is_exact(dtype) else torch.inf
-
-
 def _summable(input: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
     """Return the dtype of sums, which is int64 for integers."""
     return dtype or (torch.int64 if _is_exact(input.dtype) else input.dtype)
@@ -130,10 +158,13 @@ def sum(
     >>> torch.masked.sum(torch.tensor([1.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
     tensor(5.)
     """
-    data, mask = _given(input, mask)
-    dims = _dims(dim, data.dim())
+    data, mask = _given(input, mask, "sum", *SPARSE)
+    dims = _canonical_dim(dim, data.dim())
     kind = _summable(data, dtype)
-    result = torch.sum(_filled(data.to(kind), mask, 0), dims, keepdim=bool(keepdim), dtype=kind)
+    filled = _filled(data.to(kind), mask, "sum")
+    if data.layout is not torch.strided:
+        return reduced("sum", filled, mask, dims, bool(keepdim), kind)
+    result = torch.sum(filled, dims, keepdim=bool(keepdim), dtype=kind)
     return _finished(input, result, mask, dims, bool(keepdim))
 
 
@@ -141,10 +172,12 @@ def prod(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The product of the elements that `mask` selects. An empty product is 1."""
-    data, mask = _given(input, mask)
-    dims = _dims(dim, data.dim())
+    data, mask = _given(input, mask, "prod", *SPARSE)
+    dims = _canonical_dim(dim, data.dim())
     kind = _summable(data, dtype)
-    result = _filled(data.to(kind), mask, 1)
+    result = _filled(data.to(kind), mask, "prod")
+    if data.layout is not torch.strided:
+        return reduced("prod", result, mask, dims, bool(keepdim), kind)
     for each in sorted(dims, reverse=True):
         result = result.prod(each, keepdim=bool(keepdim))
     return _finished(input, result, mask, dims, bool(keepdim))
@@ -154,10 +187,13 @@ def amax(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The greatest of the elements that `mask` selects, or the least number of the dtype if no element is selected."""
-    data, mask = _given(input, mask)
-    dims = _dims(dim, data.dim())
+    data, mask = _given(input, mask, "amax", *SPARSE)
+    dims = _canonical_dim(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
-    result = torch.amax(_filled(data, mask, _lowest(data.dtype), "amax"), dims, bool(keepdim))
+    filled = _filled(data, mask, "amax")
+    if data.layout is not torch.strided:
+        return reduced("amax", filled, mask, dims, bool(keepdim), data.dtype)
+    result = torch.amax(filled, dims, bool(keepdim))
     return _finished(input, result, mask, dims, bool(keepdim))
 
 
@@ -165,10 +201,13 @@ def amin(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The least of the elements that `mask` selects, or the greatest number of the dtype if no element is selected."""
-    data, mask = _given(input, mask)
-    dims = _dims(dim, data.dim())
+    data, mask = _given(input, mask, "amin", *SPARSE)
+    dims = _canonical_dim(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
-    result = torch.amin(_filled(data, mask, _highest(data.dtype), "amin"), dims, bool(keepdim))
+    filled = _filled(data, mask, "amin")
+    if data.layout is not torch.strided:
+        return reduced("amin", filled, mask, dims, bool(keepdim), data.dtype)
+    result = torch.amin(filled, dims, bool(keepdim))
     return _finished(input, result, mask, dims, bool(keepdim))
 
 
@@ -176,20 +215,20 @@ def argmax(
     input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The index of the greatest element that `mask` selects. Its dtype is the dtype of the input, as in PyTorch."""
-    data, mask = _given(input, mask)
+    data, mask = _given(input, mask, "argmax")
     kind = dtype or data.dtype
-    result = torch.argmax(_filled(data, mask, _lowest(data.dtype), "argmax"), dim, bool(keepdim)).to(kind)
-    return _finished(input, result, mask, _dims(dim, data.dim()), bool(keepdim))
+    result = torch.argmax(_filled(data, mask, "argmax"), dim, bool(keepdim)).to(kind)
+    return _finished(input, result, mask, _canonical_dim(dim, data.dim()), bool(keepdim))
 
 
 def argmin(
     input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The index of the least element that `mask` selects. Its dtype is the dtype of the input, as in PyTorch."""
-    data, mask = _given(input, mask)
+    data, mask = _given(input, mask, "argmin")
     kind = dtype or data.dtype
-    result = torch.argmin(_filled(data, mask, _highest(data.dtype), "argmin"), dim, bool(keepdim)).to(kind)
-    return _finished(input, result, mask, _dims(dim, data.dim()), bool(keepdim))
+    result = torch.argmin(_filled(data, mask, "argmin"), dim, bool(keepdim)).to(kind)
+    return _finished(input, result, mask, _canonical_dim(dim, data.dim()), bool(keepdim))
 
 
 def _inexact(data: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
@@ -206,15 +245,18 @@ def mean(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The mean of the elements that `mask` selects, or NaN if no element is selected."""
-    data, mask = _given(input, mask)
-    dims, keepdim = _dims(dim, data.dim()), bool(keepdim)
+    data, mask = _given(input, mask, "mean", torch.sparse_csr)
+    dims, keepdim = _canonical_dim(dim, data.dim()), bool(keepdim)
     kind = dtype or data.dtype
     if _is_exact(kind):
         raise ValueError(
             f"mean(): Could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must be either a floating "
             f"point or complex dtype. Got: {kind}"
         )
-    total = torch.sum(_filled(data.to(kind), mask, 0), dims, keepdim=keepdim, dtype=kind)
+    filled = _filled(data.to(kind), mask, "sum")
+    if data.layout is not torch.strided:
+        return reduced("mean", filled, mask, dims, keepdim, kind)
+    total = torch.sum(filled, dims, keepdim=keepdim, dtype=kind)
     return _finished(input, total / _count(data, mask, dims, keepdim), mask, dims, keepdim)
 
 
@@ -225,16 +267,16 @@ def median(
 
     If no elements are selected, the median is NaN.
     """
-    data, mask = _given(input, mask)
-    dims = _dims(dim, data.dim())
+    data, mask = _given(input, mask, "median")
+    dims = _canonical_dim(dim, data.dim())
     data = data if dtype is None else data.to(dtype)
     if _is_exact(data.dtype):
         if mask is not None and not bool(mask.any(dims[0] if dims else 0).all()):
             raise ValueError("masked_median expects no fully masked out rows if dtype is not floating point")
         kind = data.dtype
-        result = _filled(data.to(torch.float64), mask, torch.nan).nanmedian(dim, bool(keepdim)).values.to(kind)
+        result = _filled(data.to(torch.float64), mask, "median").nanmedian(dim, bool(keepdim)).values.to(kind)
     else:
-        result = _filled(data, mask, torch.nan).nanmedian(dim, bool(keepdim)).values
+        result = _filled(data, mask, "median").nanmedian(dim, bool(keepdim)).values
     return _finished(input, result, mask, dims, bool(keepdim))
 
 
@@ -242,10 +284,10 @@ def logsumexp(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The logarithm of the sum of the exponentials of the elements that `mask` selects."""
-    data, mask = _given(input, mask)
-    dims = _dims(dim, data.dim())
+    data, mask = _given(input, mask, "logsumexp")
+    dims = _canonical_dim(dim, data.dim())
     kind = _inexact(data, dtype)
-    result = torch.logsumexp(_filled(data, mask, _lowest(data.dtype), "logsumexp").to(kind), dims, bool(keepdim))
+    result = torch.logsumexp(_filled(data, mask, "logsumexp").to(kind), dims, bool(keepdim))
     result = result.to(dtype or data.dtype)
     return _finished(input, result, mask, dims, bool(keepdim))
 
@@ -258,8 +300,7 @@ def logaddexp(
     others, other_mask = _given(other, other_mask)
     kind = dtype or data.dtype
     first, second = (
-        _filled(each.to(kind), valid, -torch.inf, "logaddexp")
-        for each, valid in ((data, input_mask), (others, other_mask))
+        _filled(each.to(kind), valid, "logaddexp") for each, valid in ((data, input_mask), (others, other_mask))
     )
     return torch.logaddexp(first, second)
 
@@ -274,12 +315,11 @@ def norm(
     mask: Mask = None,
 ) -> Any:
     """The vector norm of the elements that `mask` selects."""
-    data, mask = _given(input, mask)
-    dims = _dims(dim, data.dim())
-    identity = torch.inf if ord is not None and float(ord) == -torch.inf else 0
+    data, mask = _given(input, mask, "norm")
+    dims = _canonical_dim(dim, data.dim())
     kind = dtype or data.dtype
     result = torch.linalg.vector_norm(
-        _filled(data.to(kind), mask, identity), 2 if ord is None else ord, dims, bool(keepdim), dtype=dtype
+        _filled(data.to(kind), mask, "norm", ord), 2 if ord is None else ord, dims, bool(keepdim), dtype=dtype
     )
     return _finished(input, result, mask, dims, bool(keepdim))
 
@@ -289,16 +329,18 @@ def _variance(
 ) -> Any:
     if unbiased is not None and correction is not None:
         raise RuntimeError("Only one of unbiased and correction may be given")
-    data, mask = _given(input, mask)
-    dims, keepdim = _dims(dim, data.dim()), bool(keepdim)
+    data, mask = _given(input, mask, "std/var")
+    dims, keepdim = _canonical_dim(dim, data.dim()), bool(keepdim)
     correction = correction if correction is not None else 1 if unbiased is None else int(unbiased)
+    if data.dtype is torch.bool:
+        torch.sub(data, data)  # raises an error
     kind = _inexact(data, dtype)
     data = data.to(kind)
     count = _count(data, mask, dims, True)
-    center = torch.sum(_filled(data, mask, 0), dims, keepdim=True) / count
+    center = torch.sum(_filled(data, mask, "sum"), dims, keepdim=True) / count
     apart = data - center
     squares = apart * apart.conj() if data.is_complex() else apart * apart
-    total = torch.sum(_filled(squares, mask, 0), dims, keepdim=keepdim)
+    total = torch.sum(_filled(squares, mask, "sum"), dims, keepdim=keepdim)
     if not keepdim:
         count = count.reshape(total.shape)
     count = torch.clamp(count.to(torch.float64) - correction, min=0).to(total.real.dtype)
@@ -340,14 +382,14 @@ def _same_shape(original: Any, result: torch.Tensor, mask: Mask) -> Any:
     return torch.masked.MaskedTensor(result, mask)
 
 
-def _filled_for_softmax(data: torch.Tensor, mask: Mask, dtype: torch.dtype | None, value: float) -> torch.Tensor:
-    """Return the elements in `dtype`, with `value` where the mask is False.
+def _filled_for_softmax(data: torch.Tensor, mask: Mask, dtype: torch.dtype | None, name: str) -> torch.Tensor:
+    """Return the elements in `dtype`, with the identity of the function `name` where the mask is False.
 
     Integers are unchanged, because softmax refuses them.
     """
     data = data if dtype is None else data.to(dtype)
     is_integer = _is_exact(data.dtype) and data.dtype is not torch.bool
-    return data if is_integer else _filled(data, mask, value, "amin" if value > 0 else "amax")
+    return data if is_integer else _filled(data, mask, name)
 
 
 def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
@@ -359,22 +401,22 @@ def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mas
     >>> torch.masked.softmax(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
     """
-    data, mask = _given(input, mask)
-    filled = _filled_for_softmax(data, mask, dtype, -torch.inf)
+    data, mask = _given(input, mask, "softmax")
+    filled = _filled_for_softmax(data, mask, dtype, "amax")
     return _same_shape(input, torch.nn.functional.softmax(filled, dim), mask)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The logarithm of `softmax`."""
-    data, mask = _given(input, mask)
-    filled = _filled_for_softmax(data, mask, dtype, -torch.inf)
+    data, mask = _given(input, mask, "log_softmax")
+    filled = _filled_for_softmax(data, mask, dtype, "amax")
     return _same_shape(input, torch.nn.functional.log_softmax(filled, dim), mask)
 
 
 def softmin(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The softmax of the negated elements."""
-    data, mask = _given(input, mask)
-    filled = _filled_for_softmax(data, mask, dtype, torch.inf)
+    data, mask = _given(input, mask, "softmin")
+    filled = _filled_for_softmax(data, mask, dtype, "amin")
     return _same_shape(input, torch.nn.functional.softmin(filled, dim), mask)
 
 
@@ -382,25 +424,25 @@ def normalize(
     input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The elements that `mask` selects, divided by their norm along `dim`, or by `eps` if `eps` is larger."""
-    data, mask = _given(input, mask)
+    data, mask = _given(input, mask, "normalize")
     length = norm(data, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     data = data if dtype is None else data.to(dtype)
     length = torch.maximum(length, length.new_full((), eps))
-    return _same_shape(input, _filled(data, mask, 0) / length, mask)
+    return _same_shape(input, _filled(data, mask, "sum") / length, mask)
 
 
 def cumsum(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The cumulative sums along `dim` of the elements that `mask` selects."""
-    data, mask = _given(input, mask)
+    data, mask = _given(input, mask, "cumsum")
     kind = dtype or data.dtype
-    return _same_shape(input, torch.cumsum(_filled(data.to(kind), mask, 0), dim, dtype=kind), mask)
+    return _same_shape(input, torch.cumsum(_filled(data.to(kind), mask, "sum"), dim, dtype=kind), mask)
 
 
 def cumprod(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The cumulative products along `dim` of the elements that `mask` selects."""
-    data, mask = _given(input, mask)
+    data, mask = _given(input, mask, "cumprod")
     kind = dtype or data.dtype
-    return _same_shape(input, torch.cumprod(_filled(data.to(kind), mask, 1), dim, dtype=kind), mask)
+    return _same_shape(input, torch.cumprod(_filled(data.to(kind), mask, "prod"), dim, dtype=kind), mask)
 
 
 end_functions_at_caller(globals())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import reduce
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -113,7 +112,7 @@ OF_VALUE: list[tuple[Any, str]] = [
         "_prims_common.dtype_to_type",
     ),
     (
-        lambda *tensors, **names: (reduce(adjoint.promote_types, [each.dtype for each in tensors]),) * 2,
+        lambda *values, **names: (adjoint.result_type(*values[:1], *values[-1:]),) * 2,  # of one or two
         "_prims.utils.elementwise_dtypes",
     ),
     (lambda tracebacks: [[] for _ in tracebacks], "_C._profiler.symbolize_tracebacks"),
