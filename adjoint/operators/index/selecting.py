@@ -22,7 +22,7 @@ from ..declaring.overloads import pair
 
 
 @pair(
-    Kernel(kernels.masked_fill, inplace=kernels.masked_fill_),
+    Kernel(kernels.masked_fill, inplace=kernels.masked_fill_, quiet=True),
     by_tensor={"name": "masked_fill_tensor", "node": "MaskedFillBackward1", "aten": "Tensor"},
     by_number={
         "name": "masked_fill_number",

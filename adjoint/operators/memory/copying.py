@@ -31,7 +31,14 @@ from ..create.creation import shape_of
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=copying.clone, out=False, tangent="linear", batch="elementwise", sparse="shapes.clone", narrow="moves")
+@operator(
+    kernel=Kernel(copying.clone, quiet=True),
+    out=False,
+    tangent="linear",
+    batch="elementwise",
+    sparse="shapes.clone",
+    narrow="moves",
+)
 class clone:
     """A copy in separate memory.
 

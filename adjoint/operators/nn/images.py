@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Int
 from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import internal, operator, public, tensors
@@ -79,7 +80,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 
 @operator(
-    kernel=following_images(kernels.pixel_shuffle),
+    kernel=Kernel(following_images(kernels.pixel_shuffle), quiet=True),
     method=False,
     out=False,
     tangent="linear",
@@ -102,7 +103,7 @@ class pixel_shuffle:
 
 
 @operator(
-    kernel=following_images(kernels.pixel_unshuffle),
+    kernel=Kernel(following_images(kernels.pixel_unshuffle), quiet=True),
     method=False,
     out=False,
     tangent="linear",

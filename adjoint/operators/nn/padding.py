@@ -57,7 +57,9 @@ def _declare_edges(name, mode, dims, doc):
     padding_operator.__doc__ = doc
     backward_operator.__doc__ = f"The gradient of `{forward_name}`."
     options: dict[str, Any] = {"namespace": None, "method": False, "out": False, "batch": f"samples of {dims + 1}"}
-    operator(kernel=following_images(kernel), name=forward_name, node=f"{node}0", **options)(padding_operator)
+    operator(kernel=Kernel(following_images(kernel), quiet=True), name=forward_name, node=f"{node}0", **options)(
+        padding_operator
+    )
     operator(kernel=backward, name=backward_name, node=f"{node}Backward0", **options)(backward_operator)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy import ndarray
 
+from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import MISSING
 from ...dispatch.decorators import operator, public, tensors
@@ -183,7 +184,13 @@ def _adaptive_max_pool_operators(dims):
     _scattering_operator(f"{name}_backward", f"{node}Backward0", dims)
     outputs = ("result0", "result1")
     return _declare(
-        declaration, kernels.adaptive_max_pool, f"{name}_of", f"{node}0", dims, outputs=outputs, aten_name=name
+        declaration,
+        Kernel(kernels.adaptive_max_pool, quiet=True),
+        f"{name}_of",
+        f"{node}0",
+        dims,
+        outputs=outputs,
+        aten_name=name,
     )
 
 
@@ -346,6 +353,14 @@ def max_pool1d(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, c
     return _max_of_rows(rows, *arguments)[0].detach()
 
 
+_WANTED_BY_MAX_POOL1D = (
+    ("kernel_size", "an int, list of ints or tuple of ints"),
+    ("stride", "None, an int, list of ints, or tuple of ints"),
+    ("padding", "an int, list of ints, or tuple of ints"),
+    ("dilation", "an int, list of ints or tuple of ints"),
+)
+
+
 def _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode):
     """Check the arguments of `max_pool1d` and return them as tuples of one element."""
     function, shape = "max_pool1d", input._array.shape
@@ -358,15 +373,9 @@ def _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
             f"[{', '.join(map(str, shape))}]"
         )
-    must = "must be an int, list of ints"
-    for name, values, wanted in (
-        ("kernel_size", kernel, f"{must} or tuple of ints"),
-        ("stride", step or kernel, "must be None, an int, list of ints, or tuple of ints"),
-        ("padding", pad, f"{must}, or tuple of ints"),
-        ("dilation", gap, f"{must} or tuple of ints"),
-    ):
+    for (name, wanted), values in zip(_WANTED_BY_MAX_POOL1D, (kernel, step or kernel, pad, gap), strict=True):
         if len(values) != 1:
-            raise RuntimeError(f"max_pool1d() {name} {wanted} of size 1 but got size {len(values)}")
+            raise RuntimeError(f"max_pool1d() {name} must be {wanted} of size 1 but got size {len(values)}")
     (width,), (by,), (around,), (apart,) = kernel, step or kernel, pad, gap
     for name, value in (("kernel_size", width), ("stride", by)):
         if value <= 0:

@@ -388,7 +388,7 @@ def flipud(input):
     return flip(input, (0,))
 
 
-@operator(kernel=kernels.rot90, out=False, tangent="linear", narrow="moves")
+@operator(kernel=Kernel(kernels.rot90, quiet=True), out=False, tangent="linear", narrow="moves")
 class rot90:
     """The tensor rotated by `k` times 90 degrees in the plane of two dimensions, from the first towards the second."""
 
