@@ -22,8 +22,20 @@ _FAR = 64
 CLASSES = Struct("positions classes inner ignored")
 
 
-@loops(noalias=False)
-def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STEP: Static, WEIGHTED: Static) -> None:
+@loops(noalias=False, explicit=True, plain=True)
+def clear(out: Pointer[T], count: Int, W: Static) -> None:
+    """Write zeros."""
+    whole = count // W * W
+    for i in range(0, whole, W):
+        store(out + i, vector(T, W)(0))
+    for i in range(whole, count):
+        out[i] = T(0)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def spread(
+    table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, STEP: Static, WEIGHTED: Static
+) -> None:
     """Compute the gradient of the log-probabilities, `_TILE` positions at a time.
 
     `STEP`: whether positions have separate gradients (1) or share one gradient (0).
@@ -38,13 +50,10 @@ def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STE
         first = (piece - outer * tiles) * _TILE
         width = minimum(inner - first, _TILE)
         if inner == 1:
-            for i in vectorized(classes):
-                out[outer * classes + i] = T(0)
+            clear(out + outer * classes, classes, W)
         else:
             for c in range(classes):
-                row = (outer * classes + c) * inner + first
-                for i in vectorized(width):
-                    out[row + i] = T(0)
+                clear(out + ((outer * classes + c) * inner + first), width, W)
         for i in range(width):
             at = outer * inner + first + i
             chosen = target[at]
@@ -55,7 +64,7 @@ def spread(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, STE
                 out[(outer * classes + chosen) * inner + first + i] = T(value)
 
 
-@loops(noalias=False)
+@loops(noalias=False, explicit=True, plain=True)
 def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static) -> None:
     """Compute the sums of the losses and of the weights of the classes for blocks of positions, and count the invalid targets."""
     layout = fields(table[0], CLASSES)
@@ -131,8 +140,9 @@ def loss_gradient(
     tiles = -(-inner // _TILE)
     pieces = math.prod(shape[:dim]) * tiles
     each = int(grad.ndim > 0)
+    width = HOST.vector_bytes // dtype.itemsize
     spreading = NativeCall(
-        spread.compiled(T=type_of(dtype), S=type_of(compute), STEP=each, WEIGHTED=weight is not None), pieces,
+        spread.compiled(T=type_of(dtype), S=type_of(compute), W=width, STEP=each, WEIGHTED=weight is not None), pieces,
         log_probs.nbytes // pieces + _FAR, _layout(log_probs, target, ignore_index),
         ["grad", "target", "target" if weight is None else "weight"], [Memory(shape, dtype)],
         copied=not_row_major(target=target, weight=weight),
