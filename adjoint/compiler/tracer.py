@@ -31,7 +31,7 @@ from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
 from ..tape.interpreters import Handler, tensors_in
 from ..tensor import Tensor
-from ..transforms.batched_tensor import BatchedTensor
+from ..transforms.vmap_interpreter import BatchedTensor
 from .program import Constant, Program, Reference
 from .symbols import KINDS, Number, Symbol, plain, symbol, symbols_in
 

@@ -13,8 +13,7 @@ from typing import Any
 from ..autograd.function import Function
 from ..tape import modes
 from ..tensor import Tensor
-from .batched_tensor import BatchedTensor
-from .vmap_interpreter import VmapInterpreter
+from .vmap_interpreter import BatchedTensor, VmapInterpreter
 
 
 def mapped(function: Any, is_batched: tuple[bool, ...], size: int, randomness: str) -> Any:

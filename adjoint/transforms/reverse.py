@@ -9,6 +9,7 @@ carry its tangents (forward mode). Outer transforms differentiate through the co
 from __future__ import annotations
 
 import functools
+import textwrap
 from collections.abc import Callable
 from math import inf
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from .._runtime.tracebacks import ending_at_caller
 from .._runtime.uninterrupted import uninterrupted
 from ..aten.torch_dispatch import zeros_like
 from ..autograd.backward import grad as gradients
+from ..autograd.engine import discover
 from ..autograd.mutation import copies_of_overwritten
 from ..dispatch.decorators import tensors as operators
 from ..tape import modes
@@ -29,12 +31,10 @@ from ..tape.interpreters import Transform, is_recorded, lower
 from ..tape.node import NOWHERE
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
-from .batched_tensor import BatchedTensor
 from .forward_mode import JvpInterpreter, carry_tangents, check_floating
 from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint
 from .vmap import vmap
-from .vmap_interpreter import VmapInterpreter
-from .wrapped_tensors import debug_unwrap
+from .vmap_interpreter import BatchedTensor, VmapInterpreter
 
 __all__ = [
     "debug_unwrap", "grad", "grad_and_value", "jvp", "linearize", "vjp", "vmap",
@@ -510,3 +510,69 @@ class Functional(Transform):
             with lower(level):
                 value = BatchedTensor(value.expand((level.size, *value.shape)).clone(), 0, level)
         return value
+
+
+# --- tensors within transforms, as text and unwrapped ----------------------------------------------------------
+#
+# Only batching wraps tensors. Reverse and forward mode are displayed as wrappers of the tensors that they differentiate.
+
+
+def tracking(tensor: Tensor) -> list[Transform]:
+    """Return the running transforms that differentiate `tensor` itself (not the batch that it represents), innermost first."""
+    edge = edge_of(tensor)
+    nodes, leaves = ((), ()) if edge is None else discover([edge])
+    found = []
+    for transform in reversed(modes.STATE.transforms):
+        beginnings = [edge_of(each) for each in getattr(transform, "inputs", ())]
+        if any(
+            id(each) in leaves if isinstance(each, Tensor) else each[0] in nodes
+            for each in beginnings
+            if each is not None
+        ) or (hasattr(transform, "tangent_of") and transform.tangent_of(tensor) is not None):
+            found.append(transform)
+    return found
+
+
+def text(tensor: Tensor) -> str | None:
+    """Return the text of a tensor that belongs to running transforms, or None for any other tensor."""
+    if not (modes.STATE.transforms or type(tensor) is BatchedTensor):
+        return None
+    wrapped = tracking(tensor)
+    if type(tensor) is BatchedTensor:
+        value = repr(tensor.value)
+        inner = value if tensor.bdim is None else _wrapped("BatchedTensor", tensor.level.number, value, tensor.bdim)
+    elif wrapped:
+        inner = repr(tensor.detach())
+    else:
+        return None
+    for transform in reversed(wrapped):
+        inner = _wrapped("GradTrackingTensor", transform.number, inner)
+    return inner
+
+
+def _wrapped(kind: str, number: int, inner: str, bdim: int | None = None) -> str:
+    dim = "" if bdim is None else f"bdim={bdim}, "
+    return f"{kind}(lvl={number}, {dim}value=\n{textwrap.indent(inner, '    ')}\n)"
+
+
+LATE.text_within_transforms = text
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """Unwrap a tensor that a transformed function sees: return the whole batch, without the history of the transform.
+
+    Use it for printing in a debugger. `recurse`: whether to unwrap all transforms, and not only the innermost transform.
+
+    Raises:
+        TypeError: if `tensor` is not a tensor.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"debug_unwrap(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
+    if tracking(tensor):
+        inner: Tensor = tensor.without_history() if type(tensor) is BatchedTensor else tensor.detach()
+        if not recurse:
+            return inner
+        tensor = inner
+    if type(tensor) is not BatchedTensor:
+        return tensor
+    return debug_unwrap(tensor.value) if recurse else tensor.value

@@ -14,9 +14,8 @@ from .._runtime.tracebacks import ending_at_caller
 from ..dispatch.decorators import tensors as operators
 from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
-from .batched_tensor import BatchedTensor
 from .tree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
-from .vmap_interpreter import LEGACY, VmapInterpreter
+from .vmap_interpreter import LEGACY, BatchedTensor, VmapInterpreter
 
 __all__ = ["vmap"]
 

@@ -9,10 +9,8 @@ from adjoint.tape import modes
 from adjoint.tape.interpreters import Interpreter, Transform
 from adjoint.tensor import Tensor, wrap_dim
 from adjoint.transforms import vmap
-from adjoint.transforms.batched_tensor import BatchedTensor
-from adjoint.transforms.reverse import Reverse
-from adjoint.transforms.vmap_interpreter import VmapInterpreter
-from adjoint.transforms.wrapped_tensors import debug_unwrap, tracking
+from adjoint.transforms.reverse import Reverse, debug_unwrap, tracking
+from adjoint.transforms.vmap_interpreter import BatchedTensor, VmapInterpreter
 
 __all__ = [
     "_add_batch_dim",
