@@ -145,8 +145,7 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
     try:
         with unwarned():  # a factorization that fails is NaN
             wide = _umath_linalg.cholesky_lo(source, signature="D->D" if source.dtype.kind == "c" else "d->d")
-        wrong = numpy.isnan(wide.diagonal(0, -2, -1))
-        if wrong.size and wrong.item(wrong.argmax()):  # takes less time than `any`
+        if numpy.count_nonzero(numpy.isnan(wide.diagonal(0, -2, -1))):  # takes less time than `any`
             raise numpy.linalg.LinAlgError
     except numpy.linalg.LinAlgError:
         flat = source.reshape(-1, *source.shape[-2:])
