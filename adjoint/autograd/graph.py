@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from ..tape.hook_handles import RemovableHandle
 from ..tape.interpreters import Handler, tensors_in
 from ..tape.versions import bump
 from ..tensor import Tensor
+from .grad_mode import Decorating
 from .gradient_edge import GradientEdge, get_gradient_edge
 from .graph_task import current_node, current_task_id
 from .multi_grad import register_multi_grad_hook
@@ -148,7 +148,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
-class disable_saved_tensors_hooks:
+class disable_saved_tensors_hooks(Decorating):
     """A context manager and decorator in which using saved-tensor hooks raises RuntimeError with `error_message`."""
 
     def __init__(self, error_message: str) -> None:
@@ -164,15 +164,9 @@ class disable_saved_tensors_hooks:
     def __exit__(self, *exception: object) -> None:
         modes.STATE.hooks_disabled = self.previous
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate `function`. Hooks are disabled while the function runs."""
-
-        @functools.wraps(function)
-        def decorated(*args: Any, **keywords: Any) -> Any:
-            with type(self)(self.error_message):
-                return function(*args, **keywords)
-
-        return decorated
+    def clone(self) -> disable_saved_tensors_hooks:
+        """Return a new context manager with the same message, for a call of a decorated function."""
+        return type(self)(self.error_message)
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

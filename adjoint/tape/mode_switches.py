@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._runtime.forks import lock_across_forks
-from .._runtime.uninterrupted import uninterrupted
+from .._runtime.uninterrupted import PutDuring, uninterrupted
 from ..dtypes import dtype, get_default_dtype, set_default_dtype
 from .interpreters import tensors_in
-from .modes import ANOMALY, FLAGS, STATE, settle, switch
+from .modes import ANOMALY, FLAGS, STATE, switch, switched
 
 
 def current_place() -> Any:
@@ -89,7 +89,7 @@ class Surroundings:
 
     def run(self, function: Any, *args: Any) -> Any:
         """Run `function(*args)` under these conditions, and return the result."""
-        with _within(self.modes, self.default_dtype):
+        with PutDuring(_put_default_dtype, self.default_dtype), switched(**self.modes | {"casts": None}):
             return self.variables.copy().run(function, *args)
 
     def run_again(self, function: Any, *args: Any) -> Any:
@@ -98,14 +98,19 @@ class Surroundings:
         Observers of this thread, and the user's modes, also observe the recomputation.
         """
         interpreters, functions = STATE.interpreters, STATE.function_modes
-        added = {"grad_enabled": True, "function_modes": _joined(functions, self.modes["function_modes"])}
+        added = {
+            "casts": None,
+            "grad_enabled": True,
+            "function_modes": _joined(functions, self.modes["function_modes"]),
+        }
         watching = [each for each in interpreters if each.is_mode]
         if watching:
             added["stack"] = _joined(watching, self.interpreters)
         with contextlib.ExitStack() as stack:
             for level in _joined(self.interpreters, interpreters)[: -len(interpreters) or None]:
                 stack.enter_context(level.resumed())
-            stack.enter_context(_within(self.modes | added, self.default_dtype))
+            stack.enter_context(PutDuring(_put_default_dtype, self.default_dtype))
+            stack.enter_context(switched(**self.modes | added))
             return self.variables.copy().run(function, *args)
 
 
@@ -114,30 +119,13 @@ def _joined(outer: Sequence[Any], inner: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*(each for each in outer if not any(each is other for other in inner)), *inner)
 
 
-class _within:
-    """A context manager that uses other modes in this thread, and another default dtype in the process."""
-
-    __slots__ = ("before", "default_dtype", "modes")
-
-    def __init__(self, modes: dict[str, Any], default_dtype: dtype) -> None:
-        self.modes, self.default_dtype = modes | {"casts": None}, default_dtype
-
-    def __enter__(self) -> None:
-        here = STATE.__dict__
-        self.before = {name: here[name] for name in self.modes}, get_default_dtype()
-        if self.default_dtype is not self.before[1]:
-            set_default_dtype(self.default_dtype)
-        here |= self.modes
-        settle()
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        here = STATE.__dict__
-        modes, default_dtype = self.before
-        here |= modes
-        settle()
-        if self.default_dtype is not default_dtype:
-            set_default_dtype(default_dtype)
+@uninterrupted
+def _put_default_dtype(kind: dtype) -> dtype:
+    """Set the default dtype of the process, and return the former one."""
+    before = get_default_dtype()
+    if kind is not before:
+        set_default_dtype(kind)
+    return before
 
 
 def in_another_thread(function: Any, *args: Any) -> Any:
