@@ -7,7 +7,7 @@ the arguments of these calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from .._runtime.uninterrupted import uninterrupted
 from .._runtime.weak_keys import WeakClasses
@@ -27,16 +27,26 @@ def disabled_torch_dispatch_impl(
         return func(*args, **(kwargs or {}))
 
 
-class DisableTorchDispatch:
-    """A context manager in which `__torch_dispatch__` of classes is not called in this thread."""
+class NotAsking:
+    """A context manager in which this thread does not call some overrides: the base of three public ones."""
+
+    values: ClassVar[dict[str, bool]]
 
     def __enter__(self) -> None:
-        self.before = STATE.asks_dispatching
-        STATE.asks_dispatching = False
+        here = STATE.__dict__
+        self.before = here["asks_classes"], here["asks_modes"], here["asks_dispatching"]
+        here |= self.values
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        STATE.asks_dispatching = self.before
+        here = STATE.__dict__
+        here["asks_classes"], here["asks_modes"], here["asks_dispatching"] = self.before
+
+
+class DisableTorchDispatch(NotAsking):
+    """A context manager in which `__torch_dispatch__` of classes is not called in this thread."""
+
+    values: ClassVar[dict[str, bool]] = {"asks_dispatching": False}
 
 
 def among(arguments: Iterable[Any], wanted: Callable[[Any], bool]) -> list[Any]:

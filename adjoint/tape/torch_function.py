@@ -10,45 +10,32 @@ import weakref
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from types import EllipsisType, NoneType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 
 from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import warn
-from .._runtime.uninterrupted import uninterrupted
 from ..device import Size, device
 from ..dtypes import dtype
 from ..tensor import Tensor
 from .modes import STATE
-from .torch_dispatch import among, disabled_torch_dispatch_impl
+from .torch_dispatch import NotAsking, among, disabled_torch_dispatch_impl
 
 ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, EllipsisType, numpy.ndarray, dtype, device}
 """The most common types of arguments. None of them overrides calls."""
 
 
-class DisableTorchFunctionSubclass:
+class DisableTorchFunctionSubclass(NotAsking):
     """A context manager in which this thread does not call `__torch_function__` of classes. It still calls modes."""
 
-    def __enter__(self) -> None:
-        self.before = STATE.asks_classes
-        STATE.asks_classes = False
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        STATE.asks_classes = self.before
+    values: ClassVar[dict[str, bool]] = {"asks_classes": False}
 
 
-class DisableTorchFunction:
+class DisableTorchFunction(NotAsking):
     """A context manager in which `__torch_function__` of neither classes nor modes is called in this thread."""
 
-    def __enter__(self) -> None:
-        self.before = STATE.asks_classes, STATE.asks_modes
-        STATE.asks_classes = STATE.asks_modes = False
-
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        STATE.asks_classes, STATE.asks_modes = self.before
+    values: ClassVar[dict[str, bool]] = {"asks_classes": False, "asks_modes": False}
 
 
 def disabled_torch_function_impl(
