@@ -418,7 +418,7 @@ def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight:
     if weight is not None and weight.dtype != self.dtype:
         raise RuntimeError(f"expected scalar type {type_name(self.dtype)} but found {type_name(weight.dtype)}")
     _require("multi_margin_loss", self, target)
-    if target.size and not ((target >= 0) & (target < classes)).all():
+    if out_of_bounds(target, classes) is not None:
         raise RuntimeError("target out of range")
     labels, loss = target.reshape(-1), numpy.empty(batch, rows.dtype)
 

@@ -362,10 +362,10 @@ def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
 def segment_bounds(given: ndarray, of_lengths: bool, size: int) -> ndarray:
     """Return the starts of segments of `size` elements, followed by the last end, from one-dimensional lengths or offsets."""
     starts, ends = ends_of(given, of_lengths)
-    if (ends < starts).any():
+    if numpy.count_nonzero(ends < starts):
         raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
     bounds = numpy.concatenate([starts[:1], ends]) if ends.size else numpy.zeros(1, numpy.int64)
-    return bounds.clip(0, size).astype(numpy.int64, copy=False)
+    return numpy.minimum(numpy.maximum(bounds, 0), size).astype(_INT64, copy=False)
 
 
 def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
@@ -393,7 +393,7 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
     """
     require_dims(x, 0)
     count = len(x) if index is None else index.size
-    if bounds[0] < 0 or bounds[-1] > count or (bounds[1:] < bounds[:-1]).any():
+    if bounds[0] < 0 or bounds[-1] > count or numpy.count_nonzero(bounds[1:] < bounds[:-1]):
         raise RuntimeError(f"the bounds of runs of {count} rows must ascend, from 0 on")
     if index is not None and out_of_bounds(index, len(x)) is not None:
         raise IndexError("index out of range in self")
@@ -407,7 +407,7 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
     rows = (matrix if index is None else matrix.take(index, 0))[: bounds[-1]]
     result = numpy.zeros((shape[0], matrix.shape[1]), x.dtype)
     filled = bounds[1:] > bounds[:-1]
-    if filled.any():
+    if numpy.count_nonzero(filled):
         result[filled] = numpy.add.reduceat(rows, as_places(bounds[:-1][filled]), 0)
     if mean:
         result /= _sizes(bounds, result)

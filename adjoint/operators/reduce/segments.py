@@ -56,7 +56,7 @@ def segment_reduce(
     size = data._array.shape[axis]
     found = given if offsets is None else given.diff()
     trailing = (1,) * (data._array.ndim - axis - 1)
-    counts = found.reshape((*found._array.shape, *trailing))
+    counts = found.reshape((*found._array.shape, *trailing)) if trailing else found
     if reduce in ("sum", "mean") and not axis and is_readable(given):
         bounds = wrap(kernels.segment_bounds(given._array, offsets is None, size))
         sums = tensors.sum_of_runs(data, bounds)
@@ -133,9 +133,9 @@ def _check(data, lengths, offsets, axis, unsafe):
             "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
             "argument."
         )
-    if (counts < 0).any():
+    if numpy.count_nonzero(counts < 0):
         raise RuntimeError("lengths contains negative value!")
-    if (numpy.sum(counts, -1) != data._array.shape[axis]).any():
+    if numpy.count_nonzero(numpy.add.reduce(counts, -1) != data._array.shape[axis]):
         raise RuntimeError(
             "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
         )
