@@ -64,7 +64,7 @@ def lu_factor(self: Array) -> tuple[Array, Array]:
 def eliminated(self: Array) -> tuple[Array, Array]:
     """Do the same as `lu_factor` for a row-major stack with three dimensions, with rows counted from 0."""
     rows, columns = self.shape[-2:]
-    work = numpy.ascontiguousarray(self).reshape(-1, rows, columns).copy() if self.size else self.copy()
+    work = numpy.array(self, order="C").reshape(-1, rows, columns) if self.size else self.copy()
     pivots = numpy.zeros((len(work) if self.size else 0, min(rows, columns)), numpy.int32)
     if self.size:
         with unwarned():
@@ -131,14 +131,14 @@ def row_order(pivots: Array, rows: int, backwards: bool = False) -> Array:
 def first_zero(diagonal: Array) -> Array:
     """Return, for each matrix, the position of the first zero on the diagonal, counted from 1, or 0 if there is none."""
     zeros = diagonal == 0
-    if not zeros.size:
+    if not numpy.count_nonzero(zeros):
         return numpy.zeros(zeros.shape[:-1], numpy.int32)
     return numpy.where(zeros.any(-1), zeros.argmax(-1) + 1, 0).astype(numpy.int32)
 
 
 def diagonal(array: Array) -> Array:
     """Return the diagonals of stacked matrices."""
-    return numpy.diagonal(array, axis1=-2, axis2=-1)
+    return array.diagonal(0, -2, -1)
 
 
 # --- triangular systems ---------------------------------------------------------------------------------------

@@ -34,9 +34,9 @@ def _check_eliminable(array: Array, pivot: bool) -> None:
 
 def first_bad(info: Array) -> tuple[str, int]:
     """Return the text that names the first matrix whose `info` is not zero and this `info`, or ("", 0) if there is none."""
-    bad = numpy.flatnonzero(info)
-    if not bad.size:
+    if not numpy.count_nonzero(info):
         return "", 0
+    bad = numpy.flatnonzero(info)
     return f"(Batch element {bad[0]}): " if info.ndim else "", int(info.reshape(-1)[bad[0]])
 
 
