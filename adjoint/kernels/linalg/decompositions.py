@@ -148,8 +148,7 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
         if numpy.count_nonzero(numpy.isnan(wide.diagonal(0, -2, -1))):  # takes less time than `any`
             raise numpy.linalg.LinAlgError
     except numpy.linalg.LinAlgError:
-        flat = source.reshape(-1, *source.shape[-2:])
-        for number, matrix in enumerate(flat):
+        for number, matrix in enumerate(source.reshape(-1, *source.shape[-2:])):
             order = _indefinite_order(matrix)
             if order:
                 prefix = f"(Batch element {number}): " if source.ndim > 2 else ""
@@ -355,7 +354,7 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
     if factor.dtype.char not in "fdFD":
         raise refuse("cholesky_inverse_out_cpu", factor)
     zero = factor.diagonal(0, -2, -1) == 0
-    if zero.any():
+    if numpy.count_nonzero(zero):
         prefix, where = batch_prefix(factor, zero.any(-1))
         raise LinAlgError(
             f"cholesky_inverse: {prefix}The diagonal element {int(zero[where].argmax()) + 1} is zero, the inversion could not be "
@@ -364,8 +363,9 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
     found = by_lapack("cholesky_inverse", factor, upper)
     if found is not NotImplemented:
         return numpy.asarray(found)
-    unit = numpy.eye(factor.shape[-1], dtype=factor.dtype)
-    return cholesky_solve(numpy.broadcast_to(unit, factor.shape), factor, upper)
+    unit = numpy.zeros(factor.shape, factor.dtype)
+    numpy.einsum("...ii->...i", unit)[...] = 1
+    return cholesky_solve(unit, factor, upper)
 
 
 def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
