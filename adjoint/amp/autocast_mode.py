@@ -177,6 +177,8 @@ def _call(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     kind = _settings().cpu_dtype if policy == "lower" else float32
     if policy == "widest":
         kinds = {each.dtype for each in _tensors((*args, *kwargs.values()))}
+        if kinds & {*_HALVES} - {_settings().cpu_dtype}:
+            raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
         if float32 not in kinds or not kinds & {*_HALVES}:
             return wrapper.function(*args, **kwargs)
     before = STATE.autocast

@@ -284,6 +284,8 @@ def _copied(self: Any, *, dtype: Any = None, device: Any = None, memory_format: 
 
 
 def _indexed(self: Tensor, indices: Any) -> Tensor:
+    if not indices:
+        raise IndexError("at least one index must be provided")
     return self[tuple(slice(None) if each is None else each for each in indices)]
 
 

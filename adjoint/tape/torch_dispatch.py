@@ -70,6 +70,14 @@ def dispatching_types(args: Iterable[Any]) -> tuple[type, ...]:
     return tuple(map(type, among(tensors_in(args), lambda tensor: type(tensor) in DISPATCHING)))
 
 
+def check_plain_method(method: Any, name: str) -> None:
+    """Raise an error if the method of a mode is a class method."""
+    if isinstance(getattr(method, "__self__", None), type):
+        raise RuntimeError(
+            f"Defining your mode's `{name}` as a classmethod is not supported, please make it a plain method"
+        )
+
+
 def ask(mode: Any, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Return the result of the mode or, without a mode, the first result that a class returns.
 
@@ -78,6 +86,8 @@ def ask(mode: Any, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -
     """
     types = dispatching_types((*args, *keywords.values()))
     asked: list[Any] = list(types) if mode is None else [mode]
+    if mode is not None:
+        check_plain_method(mode.__torch_dispatch__, "__torch_dispatch__")
     for each in asked:
         result = each.__torch_dispatch__(func, types, args, keywords)
         if result is not NotImplemented:

@@ -20,7 +20,7 @@ from ..device import Size, device
 from ..dtypes import dtype
 from ..tensor import Tensor
 from .modes import STATE
-from .torch_dispatch import NotAsking, among, disabled_torch_dispatch_impl
+from .torch_dispatch import NotAsking, among, check_plain_method, disabled_torch_dispatch_impl
 
 ORDINARY = {Tensor, Size, int, float, bool, complex, str, NoneType, slice, EllipsisType, numpy.ndarray, dtype, device}
 """The most common types of arguments. None of them overrides calls."""
@@ -71,12 +71,13 @@ def is_tensor_like(value: Any) -> bool:
 
 
 def overloaded(args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the arguments, and items of lists and tuples, whose classes override the call."""
+    """Return the arguments, and items of nested lists and tuples, whose classes override the call."""
     found = []
     for value in (*args, *kwargs.values()) if kwargs else args:
         kind = type(value)
         if kind is list or kind is tuple:
-            found += [item for item in value if has_override(item)]
+            for item in value:
+                found += [each for each in (item if type(item) in (list, tuple) else (item,)) if has_override(each)]
         elif kind not in ORDINARY and has_override(value):
             found.append(value)
     return among(found, has_override) if len(found) > 1 else found
@@ -98,6 +99,8 @@ def counts(value: Any) -> bool:
 
 def has_torch_function(arguments: Iterable[Any]) -> bool:
     """Return whether a mode, or the class of one of `arguments` (without items of lists), overrides a call with them."""
+    if not hasattr(arguments, "__iter__"):
+        raise TypeError("expected a sequence")
     return mode_is_active() or (STATE.asks_classes and any(map(has_override, arguments)))
 
 
@@ -124,6 +127,7 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
     if mode_is_active():
         modes = STATE.function_modes
         STATE.function_modes = modes[:-1]
+        check_plain_method(modes[-1].__torch_function__, "__torch_function__")
         try:
             result = modes[-1].__torch_function__(func, types, args, kwargs)
         finally:

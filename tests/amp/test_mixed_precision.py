@@ -168,3 +168,8 @@ def test_an_optimizer_whose_step_takes_the_scaler_receives_it_with_a_warning():
 def test_scalers_of_one_device_are_deprecated():
     with pytest.warns(FutureWarning, match=r"`torch.cpu.amp.GradScaler\(args...\)` is deprecated"):
         torch.cpu.amp.GradScaler()
+
+
+def test_joining_other_half_precisions_is_an_error():
+    with torch.autocast("cpu", torch.float16), pytest.raises(RuntimeError, match="Unexpected floating ScalarType"):
+        torch.cat([torch.ones(2, dtype=torch.bfloat16), torch.ones(2)])

@@ -407,3 +407,42 @@ def test_only_the_class_of_the_tensor_overrides_an_assignment_to_its_attributes(
     assert tensor.tolist() == [0, 0]
     torch.ones(2).as_subclass(Logging).data = torch.zeros(2)
     assert [func.__name__ for func in Logging.log] == ["__set__"]
+
+
+def test_objects_in_nested_keys_override():
+    class Key:
+        @classmethod
+        def __torch_function__(cls, func, types, args, kwargs=None):
+            return func.__name__
+
+    assert torch.ones(2, 2)[(0, (Key(), Key()))] == "__getitem__"
+    with pytest.raises(TypeError, match="expected a sequence"):
+        torch.overrides.has_torch_function(object())
+
+
+def test_modes_refuse_class_methods():
+    class Function(torch.overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return -1
+
+    class Dispatch(torch.utils._python_dispatch.TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return -1
+
+    for mode in (Function, Dispatch):
+        with mode(), pytest.raises(RuntimeError, match="classmethod is not supported"):
+            torch.ones(2) + 1
+
+
+def test_modes_receive_the_parsing_of_the_arguments_of_to():
+    class Log(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    names = []
+    with Log():
+        assert torch._C._nn._parse_to("cpu")[0] == torch.device("cpu")
+    assert names == ["_parse_to"]

@@ -422,3 +422,11 @@ def test_a_lazy_clone_is_marked_until_it_is_changed():
     assert torch._C._is_cow_tensor(source)
     assert not torch._C._is_cow_tensor(copy)
     assert not torch._C._is_cow_tensor(torch.ones(2))
+
+
+def test_losses_of_the_c_library_take_reductions_as_numbers():
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0])
+    assert torch._C._nn.mse_loss(x, y, 2).item() == 5.0
+    assert torch._C._nn.mse_loss(x, y, reduction=0).tolist() == [1.0, 4.0]
+    assert torch._C._nn.silu(y).tolist() == [0.0, 0.0]
+    assert not hasattr(torch._C._nn, "no_operator")

@@ -9,6 +9,7 @@ import numpy
 from ..._runtime.tracebacks import warn
 from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data, is_sequence
+from ...tape.torch_function import has_override
 from ...tensor import Tensor, wrap, wrap_dim
 from ..shape.parts import select, slice
 from ..shape.view import unsqueeze
@@ -45,6 +46,8 @@ def as_part(part: Any) -> Any:
     if isinstance(part, (list, tuple, numpy.ndarray)) or (not isinstance(part, (int, Tensor)) and is_sequence(part)):
         if isinstance(part, (list, tuple)) and any(isinstance(item, str) for item in part):
             raise TypeError("new(): invalid data type 'str'")
+        if isinstance(part, (list, tuple)) and any(map(has_override, part)):
+            raise TypeError("the items of the key override the call")
         array = array_from_data(part, unwrap=tensor_array)
         if array.dtype.kind == "c":
             raise TypeError("'complex' object cannot be interpreted as an integer")
@@ -57,13 +60,13 @@ def as_part(part: Any) -> Any:
         if kind.kind in "iu" and kind.char not in "liqB":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return part
+    named = type(part).__name__
     if isinstance(part, numpy.bool_):
-        return bool(part)
-    if hasattr(part, "__index__"):
+        named = f"numpy.{named}"
+    elif hasattr(part, "__index__"):
         return part.__index__()
     raise IndexError(
-        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-        f"(got {type(part).__name__})"
+        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {named})"
     )
 
 
@@ -150,4 +153,6 @@ def check_integer(input: Tensor, dim: int, position: int, place: int) -> None:
         )
     size = array.shape[wrap_dim(dim, array.ndim)]
     if not -size <= position < size:
+        if not -(2**63) <= position < 2**63:
+            raise ValueError("Overflow when unpacking long long")
         raise IndexError(f"index {position} is out of bounds for dimension {place} with size {size}")

@@ -1,14 +1,22 @@
-"""`torch._C._nn`: parsing of the arguments of `to`."""
+"""`torch._C._nn`: the operators of neural networks, and parsing of the arguments of `to`."""
 
+from functools import cache
 from typing import Any
 
+from adjoint.aten.overloads import REDUCTIONS, aten, is_there
+from adjoint.aten.schemas import schema_of
 from adjoint.device import device as _device
 from adjoint.dtypes import dtype as _dtype
+from adjoint.nn import functional
+from adjoint.tape.torch_function import ask, mode_is_active
 from adjoint.tensor import Tensor
 
 
 def _parse_to(*args: Any, **names: Any) -> tuple[_device | None, _dtype | None, bool, Any]:
     """Return the device, the dtype, whether to wait, and the memory format, from the arguments of `to`."""
+    if mode_is_active():
+        parsed: tuple[_device | None, _dtype | None, bool, Any] = ask(_parse_to, [], args, names, of_python=False)
+        return parsed
     place, kind = names.get("device"), names.get("dtype")
     wait, order = names.get("non_blocking", False), names.get("memory_format")
     for each in args:
@@ -21,3 +29,27 @@ def _parse_to(*args: Any, **names: Any) -> tuple[_device | None, _dtype | None, 
         elif each is not None:
             place = each
     return (None if place is None else _device(place)), kind, bool(wait), order
+
+
+@cache
+def __getattr__(name: str) -> Any:
+    """Return an operator on the arguments of PyTorch's dispatcher, or a function of `torch.nn.functional`."""
+    function = None if name.startswith("__") else getattr(functional, name, None)
+    schema = None if name.startswith("__") else schema_of(name, "default")
+    if callable(function) and schema is not None and any(each.name == "reduction" for each in schema.arguments):
+        return _of_number(function, [each.name.replace("self", "input") for each in schema.arguments])
+    if is_there(name):
+        return getattr(aten, name)
+    if callable(function):
+        return function
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _of_number(function: Any, order: list[str]) -> Any:
+    """Return a loss that takes its reduction as a number, and its arguments in this order."""
+
+    def loss(*args: Any, **names: Any) -> Any:
+        given = dict(zip(order, args, strict=False)) | names
+        return function(**given | {"reduction": REDUCTIONS[given.get("reduction", 1)]})
+
+    return loss

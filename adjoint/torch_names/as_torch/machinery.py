@@ -143,7 +143,15 @@ OF_VALUE: list[tuple[Any, str]] = [
             "_higher_order_ops.control_flow._fake_map _higher_order_ops.control_flow._fake_scan "
             "_subclasses.DynamicOutputShapeException _subclasses.UnsupportedOperatorException "
             "autograd._functions.check_onnx_broadcast export.Dim fx.experimental.proxy_tensor.get_isolated_graphmodule "
-            "utils.ThroughputBenchmark utils.data.functional_datapipe"
+            "utils.ThroughputBenchmark utils.data.functional_datapipe Tensor._addmm_activation "
+            "Tensor._autocast_to_full_precision Tensor._autocast_to_reduced_precision Tensor._conj Tensor._conj_physical "
+            "Tensor._dimI Tensor._dimV Tensor._is_all_true Tensor._is_any_true Tensor._is_zerotensor Tensor._lazy_clone "
+            "Tensor._nested_tensor_size Tensor._nested_tensor_storage_offsets Tensor._nested_tensor_strides "
+            "Tensor._philox_normal_ Tensor._philox_uniform_ Tensor._sparse_mask_projection Tensor._to_dense Tensor._to_sparse "
+            "Tensor._to_sparse_bsc Tensor._to_sparse_bsr Tensor._to_sparse_csc Tensor._to_sparse_csr Tensor.dequantize "
+            "Tensor.int_repr Tensor.q_per_channel_axis Tensor.q_per_channel_scales Tensor.q_per_channel_zero_points "
+            "Tensor.q_scale Tensor.q_zero_point Tensor.qscheme Tensor.record_stream Tensor.slice_inverse Tensor.to_mkldnn "
+            "Tensor.to_padded_tensor sym_sum"
         ),
     ),
 ]
@@ -154,6 +162,8 @@ def extend() -> None:
     """Create the modules, and add the names to them and to existing modules."""
     for module in MODULES:
         import_module(f"adjoint.{module}")
+    for part in ("_VariableFunctions", "_nn", "_linalg", "_special", "_fft"):
+        setattr(adjoint._C, part, _Functions(part, getattr(adjoint._C, part)))
     sys.modules["functorch.compile"] = import_module("adjoint._functorch.compile")
     for value, names in OF_VALUE:
         for full in names.split():
@@ -163,6 +173,21 @@ def extend() -> None:
 
 def _absent(full: str) -> Any:
     return absent(f"torch.{full}", "it belongs to PyTorch's own machinery")
+
+
+class _Functions(ModuleType):
+    """A module of functions of PyTorch's C library. Names that the module lacks are stand-ins."""
+
+    def __init__(self, name: str, functions: Any) -> None:
+        super().__init__(f"torch._C.{name}")
+        self._functions = functions
+
+    def __getattr__(self, name: str) -> Any:
+        found = None if name.startswith("__init") else getattr(self._functions, name, None)
+        if found is None and name.startswith("__") and name.strip("_") not in ("and", "or", "xor", "lshift", "rshift"):
+            raise AttributeError(name)
+        vars(self)[name] = found = found or _absent(f"{self.__name__}.{name}".removeprefix("torch."))
+        return found
 
 
 class StandIn(Loader):
