@@ -56,6 +56,8 @@ SAME = {
     },
     "distributions.relaxed_bernoulli.LogitRelaxedBernoulli": "distributions.relaxed.LogitRelaxedBernoulli",
     "distributions.relaxed_categorical.ExpRelaxedCategorical": "distributions.relaxed.ExpRelaxedCategorical",
+    "masked.maskedtensor.core._masks_match": "masked.tensors._masks_match",
+    "masked.maskedtensor.core._tensors_match": "masked.tensors._tensors_match",
     "nn.modules.module._WrappedHook": "nn.modules.state_dict._WrappedHook",
     "optim._adafactor.adafactor": "optim._functional.adafactor",
     "optim._muon.muon": "optim._functional.muon",

@@ -1,6 +1,7 @@
 """`MaskedTensor` is a tensor with a mask of its valid elements.
 
 Elementwise functions skip masked elements. Reductions use only valid elements. Views apply to the data and the mask.
+The data and the mask may be sparse, in the same layout. Then functions are applied to the stored elements.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ ELEMENTWISE = frozenset(
     """
     abs absolute acos acosh add and angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2
     atanh bfloat16 bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool ceil
-    clamp clamp_max clamp_min clip conj_physical cos cosh deg2rad digamma div divide double eq erf erfc erfinv exp
-    exp2 expm1 fix float float_power floor floor_divide floordiv fmax fmin fmod frac ge gt half i0 int invert isnan
-    ldexp le lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_or logical_xor logit long lshift
-    lt matmul_elementwise maximum minimum mod mul multiply mvlgamma nan_to_num ne neg negative nextafter or
-    polygamma positive pow rad2deg radd reciprocal relu remainder rmul round rpow rshift rsqrt rsub rdiv rtruediv sgn
-    short sigmoid sign signbit sin sinc sinh sqrt square sub subtract tan tanh threshold to true_divide truediv
-    trunc type xor
+    clamp clamp_max clamp_min clip conj_physical copy cos cosh deg2rad digamma div divide double eq erf erfc erfinv
+    exp exp2 expm1 fix float float_power floor floor_divide floordiv fmax fmin fmod frac ge greater greater_equal gt
+    half i0 int invert isnan ldexp le less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and
+    logical_or logical_xor logit long lshift lt matmul_elementwise maximum minimum mod mul multiply mvlgamma
+    nan_to_num ne neg negative nextafter not_equal ones_like or polygamma positive pow rad2deg radd reciprocal relu
+    remainder rmul round rpow rshift rsqrt rsub rdiv rtruediv sgn short sigmoid sign signbit sin sinc sinh sqrt square
+    sub subtract tan tanh threshold to true_divide truediv trunc type xor
     """.split()
 )
 VIEWS = frozenset(
@@ -36,6 +37,14 @@ VIEWS = frozenset(
     transpose unflatten unfold unsqueeze unsqueeze_copy view view_as
     """.split()
 )
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "to_dense": torch.Tensor.to_dense,
+    "to_sparse": torch.Tensor.to_sparse,
+    "to_sparse_coo": torch.Tensor.to_sparse,
+    "to_sparse_csr": torch.Tensor.to_sparse_csr,
+}
+"""The conversions to another layout."""
+
 JOINED = frozenset("cat stack hstack vstack dstack column_stack concat concatenate".split())
 REDUCED: dict[str, Callable[..., Any]] = {
     name: getattr(reductions, name)
@@ -67,6 +76,8 @@ class MaskedTensor(torch.Tensor):
     def __new__(cls: type, data: Any, mask: Any, requires_grad: bool = False) -> Any:
         """Create a masked tensor from the mask and the data. It shares memory and history with the data."""
         _check(data, mask)
+        if mask.layout is not torch.strided:
+            data = data.sparse_mask(mask)
         result = data.as_subclass(cls)
         result._masked_mask = mask
         if requires_grad:
@@ -89,6 +100,14 @@ class MaskedTensor(torch.Tensor):
         """Return a tensor with `value` in place of masked elements."""
         return _data(self).masked_fill(~self._masked_mask, value)
 
+    def is_sparse_coo(self) -> bool:
+        """Return whether the layout is `sparse_coo`."""
+        return self._masked_mask.layout is torch.sparse_coo
+
+    def is_sparse_csr(self) -> bool:  # type: ignore[override]
+        """Return whether the layout is `sparse_csr`."""
+        return self._masked_mask.layout is torch.sparse_csr
+
     @property
     def grad(self) -> Any:
         """The gradient, with the same mask."""
@@ -103,7 +122,7 @@ class MaskedTensor(torch.Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         formatter = "{0:8.4f}" if self.dtype.is_floating_point or self.dtype.is_complex else "{0}"
-        data, mask = _data(self).detach(), self._masked_mask
+        data, mask = _data(self).detach().to_dense(), self._masked_mask.to_dense()
         if not self.dim():
             text = formatter.format(data.item()) if mask.item() else "--"
             return f"MaskedTensor({text}, {mask.item()})"
@@ -137,8 +156,18 @@ class MaskedTensor(torch.Tensor):
         if name in INSPECTED:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
-        if name in REDUCED and isinstance(args[0], MaskedTensor):
-            return REDUCED[name](*args, **kwargs)
+        sparse = any(each.get_mask().layout is not torch.strided for each in args if isinstance(each, MaskedTensor))
+        if name in REDUCED and isinstance(args[0], MaskedTensor) and not (sparse and (args[1:] or kwargs)):
+            operand = args[0]
+            if sparse:  # an index is one of the dense tensor
+                read: Any = torch.Tensor.to_dense if name.startswith("arg") else _values
+                operand = MaskedTensor(read(operand.get_data()), read(operand.get_mask()))
+            return REDUCED[name](operand, *args[1:], **kwargs)
+        if name in LAYOUTS and isinstance(args[0], MaskedTensor):
+            data, mask = args[0].get_data(), LAYOUTS[name](args[0].get_mask())
+            if data.layout is torch.strided and mask.layout is not torch.strided:
+                return MaskedTensor(data.sparse_mask(mask), mask)
+            return MaskedTensor(LAYOUTS[name](data), mask)
         if name == "all" and isinstance(args[0], MaskedTensor):
             data, mask = args[0].get_data(), args[0].get_mask()
             return MaskedTensor(func((data != 0) | ~mask, *args[1:], **kwargs), mask.any(*args[1:], **kwargs))
@@ -150,16 +179,18 @@ class MaskedTensor(torch.Tensor):
             masks = func([each.get_mask() for each in parts], *args[1:], **kwargs)
             return MaskedTensor(func([each.get_data() for each in parts], *args[1:], **kwargs), masks)
         if name == "where":
-            condition, first, second = args
-            if not (isinstance(first, MaskedTensor) and isinstance(second, MaskedTensor)):
-                raise TypeError("where expects two masked tensors")
-            mask = torch.where(condition, first.get_mask(), second.get_mask())
-            return MaskedTensor(torch.where(condition, first.get_data(), second.get_data()), mask)
+            parts = [each if isinstance(each, MaskedTensor) else as_masked_tensor(each, None) for each in args[1:]]
+            mask = torch.where(args[0], *[each.get_mask() for each in parts])
+            return MaskedTensor(torch.where(args[0], *[each.get_data() for each in parts]), mask)
         if plain in ELEMENTWISE:
+            mask = _common_mask([*args, *kwargs.values()])
+            if sparse:
+                found = func(*map(_values, args), **{key: _values(value) for key, value in kwargs.items()})
+                return args[0] if name != plain else MaskedTensor(_with_values(mask, found), mask)
             result = func(*_plain(args), **_plain(kwargs))
-            if name != plain:
-                return args[0]
-            return MaskedTensor(result, _common_mask([*args, *kwargs.values()]))
+            if name != plain or not isinstance(result, torch.Tensor):  # in place, or `bool(tensor)`
+                return args[0] if name != plain else result
+            return MaskedTensor(result, mask)
         raise TypeError(
             f"no implementation found for '{name}' on types that implement __torch_function__: [{cls}]; masked tensors have "
             "elementwise functions, reductions and views"
@@ -193,6 +224,21 @@ def _plain(values: Any) -> Any:
     return tuple(_data(value) for value in values)
 
 
+def _values(tensor: Any) -> Any:
+    """Return the stored elements of a sparse tensor, and any other value unchanged."""
+    data = _data(tensor)
+    if not isinstance(data, torch.Tensor) or data.layout is torch.strided:
+        return data
+    return data._values() if data.layout is torch.sparse_coo else data.values()
+
+
+def _with_values(like: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return a sparse tensor with the layout and coordinates of `like` that stores `values`."""
+    if like.layout is torch.sparse_coo:
+        return torch.sparse_coo_tensor(like._indices(), values, like.shape, is_coalesced=like.is_coalesced())
+    return torch.sparse_csr_tensor(like.crow_indices(), like.col_indices(), values, like.shape)
+
+
 def _of_mask(func: Any, name: str, tensor: Any, args: Any, kwargs: Any) -> Any:
     """Return the corresponding view of the mask."""
     mask = tensor.get_mask()
@@ -209,9 +255,32 @@ def _common_mask(values: Any) -> torch.Tensor:
     """Return the common mask of all masked operands."""
     masks = [value.get_mask() for value in values if isinstance(value, MaskedTensor)]
     for other in masks[1:]:
-        if other.shape != masks[0].shape or not torch.equal(masks[0], other):
+        if other.shape != masks[0].shape or not torch.equal(masks[0].to_dense(), other.to_dense()):
             raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
     return masks[0]
+
+
+def _tensors_match(a: Any, b: Any, exact: bool = True, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
+    """Return whether two tensors of one layout are equal, or close unless `exact`. The dtype of the first counts.
+
+    Raises:
+        ValueError: if a tensor is masked, or the layouts differ.
+    """
+    if is_masked_tensor(a) or is_masked_tensor(b):
+        raise ValueError("Neither `a` nor `b` can be a MaskedTensor.")
+    if a.layout != b.layout:
+        raise ValueError(f"`a` and `b` must have the same layout. Got {a.layout} and {b.layout}")
+    first, second = (each.to_dense() for each in (a, b.to(a.dtype)))
+    if exact:
+        return first.dim() == second.dim() and bool((first == second).all())
+    return first.dim() == second.dim() and torch.allclose(first, second, rtol=rtol, atol=atol)
+
+
+def _masks_match(a: Any, b: Any) -> bool:
+    """Return whether two masked tensors have the same mask. Other values have none that could differ."""
+    if not (is_masked_tensor(a) and is_masked_tensor(b)):
+        return True
+    return _tensors_match(a.get_mask(), b.get_mask())
 
 
 def _text(data: Any, mask: Any, formatter: str) -> str:
@@ -228,7 +297,9 @@ def _check(data: Any, mask: Any) -> None:
     for name, value in (("data", data), ("mask", mask)):
         if not isinstance(value, torch.Tensor) or isinstance(value, MaskedTensor):
             raise TypeError(f"{name} must be a Tensor")
-    if data.layout is not torch.strided or mask.layout is not torch.strided:
+    if data.layout is not mask.layout:
+        raise TypeError("data and mask must have the same layout.")
+    if data.layout not in (torch.strided, torch.sparse_coo, torch.sparse_csr):
         raise TypeError(f"data layout of {data.layout} is not supported.")
     if mask.dtype is not torch.bool:
         raise TypeError("mask must have dtype bool.")

@@ -150,7 +150,7 @@ def compress(
         outer, inner, values = outer[order], inner[order], values[order]
     starts = numpy.zeros((height if by_rows else width) + 1, numpy.int64)
     numpy.cumsum(numpy.bincount(outer, minlength=len(starts) - 1), out=starts[1:])
-    return sparse(Compressed(layout, starts, inner, values), whole.shape)
+    return sparse(Compressed(layout, starts, numpy.ascontiguousarray(inner), values), whole.shape)
 
 
 def _blocks(

@@ -55,7 +55,7 @@ def sparse_like(input: Any, dtype: Any, layout: Any, requires_grad: Any, device:
 
 
 def _filled_like(name, value, on_arrays, doc):
-    fill = methodcaller("fill_", value) if value else methodcaller("zero_")
+    fill = methodcaller("fill_", value) if value else methodcaller("zero_" if value == 0 else "detach")
 
     def create(
         input=None,

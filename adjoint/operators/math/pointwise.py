@@ -309,7 +309,7 @@ class rad2deg:
         return grad * (180 / math.pi)
 
 
-@unary(kernels.angle, inplace=False)
+@unary(kernels.angle, inplace=False, sparse="values")
 class angle:
     """The argument of complex numbers, elementwise. For real numbers, the result is pi if they are negative, and 0 otherwise."""
 

@@ -59,7 +59,36 @@ def _frozen() -> Any:
     return adjoint.random.fork_rng(devices=())
 
 
+_UNARY = """
+    abs absolute acos arccos acosh arccosh angle asin arcsin asinh arcsinh atan arctan atanh arctanh bitwise_not ceil clamp clip
+    conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac lgamma log log10 log1p log2 logit i0
+    isnan nan_to_num neg negative positive pow rad2deg reciprocal round rsqrt sigmoid sign sgn signbit sin sinc sinh sqrt
+    square tan tanh trunc
+""".split()
+_BINARY = """
+    add atan2 arctan2 bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift div divide floor_divide fmod
+    logaddexp logaddexp2 mul multiply nextafter remainder sub subtract true_divide eq ne le ge greater greater_equal gt
+    less_equal lt less maximum minimum fmax fmin not_equal
+""".split()
+_NOT_IN_PLACE = set("angle positive signbit isnan logaddexp logaddexp2 maximum minimum fmax fmin".split())
+"""The elementwise functions of masked tensors, of which PyTorch's tests make one test each."""
+
+
+def _packets(names: list[str], suffix: str = "") -> list[Any]:
+    return [getattr(adjoint.ops.aten, name + suffix) for name in names if not suffix or name not in _NOT_IN_PLACE]
+
+
 OF_VALUE: list[tuple[Any, str]] = [
+    (_UNARY, "masked.maskedtensor.unary.UNARY_NAMES"),
+    (_packets(_UNARY), "masked.maskedtensor.unary.NATIVE_UNARY_FNS"),
+    (_packets(_UNARY, "_"), "masked.maskedtensor.unary.NATIVE_INPLACE_UNARY_FNS"),
+    (_BINARY, "masked.maskedtensor.binary.BINARY_NAMES"),
+    (_packets(_BINARY), "masked.maskedtensor.binary.NATIVE_BINARY_FNS"),
+    (_packets(_BINARY, "_"), "masked.maskedtensor.binary.NATIVE_INPLACE_BINARY_FNS"),
+    (
+        "sum mean amin amax argmin argmax prod all norm var std".split(),
+        "masked.maskedtensor.reductions.REDUCE_NAMES",
+    ),
     (None, "_native.dsl_registry.dsl_registry"),
     (True, "_C.has_lapack _C.has_openmp _C.has_spectral"),
     (
@@ -135,8 +164,7 @@ OF_VALUE: list[tuple[Any, str]] = [
             "distributed.distributed_c10d._CollOp distributed.distributed_c10d._store_based_barrier "
             "distributed.rpc._rref_context_get_debug_info distributions.dirichlet._Dirichlet_backward "
             "distributions.kl._kl_expfamily_expfamily fx.experimental.symbolic_shapes.DimDynamic "
-            "fx.experimental.symbolic_shapes.ShapeEnv masked._combine_input_and_mask "
-            "masked.maskedtensor.core._masks_match masked.maskedtensor.core._tensors_match "
+            "fx.experimental.symbolic_shapes.ShapeEnv "
             "multiprocessing.reductions.StorageWeakRef nn.attention.flex_attention._create_empty_block_mask "
             "utils._python_dispatch.is_in_torch_dispatch_mode utils.checkpoint._infer_device_type "
             "utils.data.IterDataPipe _higher_order_ops.control_flow._fake_associative_scan "
