@@ -1,6 +1,6 @@
-"""The numbers of elements above which compiled code computes.
+"""The cost model: the numbers of elements above which compiled code computes, and the sizes that kernels share.
 
-They compare the cost of an element in NumPy with the cost of a call.
+The thresholds compare the cost of an element in NumPy with the cost of a call.
 
 The minimum number of elements for a form is `CALL` divided by the form's weight. The weight is the time that NumPy takes
 for one element, relative to the cheapest pass over memory. The cost of a call and the weights were measured. They are
@@ -55,3 +55,18 @@ CALLS = 1000
 
 A function that NumPy computes piece by piece counts as several calls (`elementary.PIECEWISE_OPERATIONS`).
 """
+
+FIRST_CACHE, SECOND_CACHE = 1 << 15, 1 << 19
+"""The numbers of bytes that stay in a core's first-level cache, and in its second-level cache."""
+
+FLOPS_PER_BYTE = 16
+"""The number of operations that take as long as one byte of memory, the unit of work."""
+
+ON_ONE_THREAD = 1 << 18
+"""The number of multiplications of two matrices that one thread performs faster than several."""
+
+TILE = CALL
+"""The number of elements that NumPy computes together. They and their temporary arrays stay in the second-level cache."""
+
+PART = 8 * CALL
+"""The number of elements that NumPy converts or copies at a time, which limits temporary memory."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import SCANNED
+from ...codegen.costs import FIRST_CACHE, SCANNED
 from ...codegen.plans import compiled
 from ..runtime.floating import unwarned
 from ..shape.joining import tril, triu
@@ -144,7 +144,6 @@ def diagonal(array: Array) -> Array:
 # --- triangular systems ---------------------------------------------------------------------------------------
 
 
-_CACHED = 1 << 15  # bytes of a solution that stays in the cache, so that blocks would not help
 _WIDTH = 16  # the minimum number of elements of a row of a solution
 
 
@@ -157,7 +156,7 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
     Elimination does not change an upper triangle and exchanges no rows, so only the substitution remains.
     """
     size = a.shape[-1]
-    small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= _CACHED
+    small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= FIRST_CACHE  # blocks would not help
     if LOOPS.takes(size * b.size, SCANNED):
         found = _SOLVE.run(size * b.size, a, b, upper, unitriangular) if small else NotImplemented
         if found is NotImplemented:

@@ -13,7 +13,7 @@ from numpy import asarray
 from ... import dtypes
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
-from ...codegen.costs import LARGE
+from ...codegen.costs import LARGE, ON_ONE_THREAD, PART
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
@@ -42,15 +42,15 @@ def _same_types(a: Array, b: Array) -> None:
 def product(a: Array, b: Array) -> Array:
     """Return `a @ b` of equal types. Half types are multiplied in float32, and bool is rejected."""
     kind = a.dtype
-    if kind.kind in "iu" and a.size * b.shape[-1] > _ON_ONE_THREAD and _is_exact_in_float64(a, b):
+    if kind.kind in "iu" and a.size * b.shape[-1] > ON_ONE_THREAD and _is_exact_in_float64(a, b):
         return _in_blocks(a, b, lambda block, _: block.astype(numpy.int64).astype(kind, copy=False), _FLOAT64)
     if kind.char in _BLAS or kind.kind in "iu":
         return a.dot(b) if a.ndim <= 2 and b.ndim <= 2 else numpy.matmul(a, b)
     return _in_blocks(a, b, lambda block, _: convert(block, kind))
 
 
-_CONVERTED, _LONGEST = 1 << 18, 1 << 10
-"""The approximate number of elements that are converted at a time, and the maximum number of rows or columns of a block."""
+_LONGEST = 1 << 10
+"""The maximum number of rows or columns of a block."""
 
 
 def _in_blocks(a: Array, b: Array, finish: Callable[[Array, Any], Array], kind: Any = FLOAT32) -> Array:
@@ -58,7 +58,7 @@ def _in_blocks(a: Array, b: Array, finish: Callable[[Array, Any], Array], kind: 
 
     Large arrays are converted block by block. Larger results have larger blocks, which are converted less often.
     """
-    if max(a.size, b.size, a.size // max(a.shape[-1], 1) * b.shape[-1]) <= _CONVERTED:
+    if max(a.size, b.size, a.size // max(a.shape[-1], 1) * b.shape[-1]) <= PART:
         return finish(_product_in(kind, a, b), ...)
     if a.ndim == 1 == b.ndim:
         return asarray(_in_blocks(a[None], b, finish, kind)[0])
@@ -68,7 +68,7 @@ def _in_blocks(a: Array, b: Array, finish: Callable[[Array, Any], Array], kind: 
     if a.ndim not in (2, 3) or [*b.shape[:-1]] != [*stack, depth]:
         return finish(_product_in(kind, a, b), ...)
     columns, count = b.shape[-1], math.prod(stack)
-    size = max(_CONVERTED, count * rows * columns // 16)
+    size = max(PART, count * rows * columns // 16)
     deep = min(depth, _LONGEST)
     across = min(columns, 2 * size // deep, _LONGEST)
     down = min(rows, size // max(deep, across))
@@ -144,11 +144,10 @@ def mm(self: Array, mat2: Array) -> Array:
     return product(self, mat2)
 
 
-_ON_ONE_THREAD, _BY_A_VECTOR = 1 << 18, 9216
-"""The number of multiplications up to which OpenBLAS multiplies two matrices, or a matrix and a vector, on one thread.
-"""
+_BY_A_VECTOR = 9216
+"""The number of multiplications up to which OpenBLAS multiplies a matrix and a vector on one thread."""
 
-_PRODUCT = compiled("linalg.products.product", least=_ON_ONE_THREAD + 1)
+_PRODUCT = compiled("linalg.products.product", least=ON_ONE_THREAD + 1)
 _PRODUCT_WITH_VECTOR = compiled("linalg.products.product", least=_BY_A_VECTOR + 1)
 
 

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy
 
+from ...codegen.costs import ON_ONE_THREAD
 from ...codegen.plans import compiled
 from ..runtime import parallel
 
 Array = numpy.ndarray[Any, Any]
 
-_LARGE = 1 << 19  # multiplications, about; less work takes less time than starting threads
 _RESTING = 512  # rows; for larger matrices OpenBLAS's threads help
 
 
 def of_stack(function: Callable[[Array], Any], a: Array) -> Any:
     """Return the result of `function` for a stack of matrices: one array, or several with the same first dimensions."""
-    if a.size * min(a.shape[-2:]) < _LARGE:
+    if a.size * min(a.shape[-2:]) < 2 * ON_ONE_THREAD:  # starting threads would take longer
         return function(a)
     batch, stack = a.shape[:-2], a.reshape(-1, *a.shape[-2:])
     parts: dict[int, tuple[Array, ...]] = {}
@@ -43,7 +43,7 @@ _ALONE = compiled("linalg.blas.alone")
 
 def shared(work: Callable[[int, int], None], stack: Array) -> None:
     """Call `work(start, stop)` for all matrices of a stack, or for parts of them in several threads if that is faster."""
-    if stack.size * min(stack.shape[-2:]) < _LARGE:
+    if stack.size * min(stack.shape[-2:]) < 2 * ON_ONE_THREAD:  # starting threads would take longer
         work(0, len(stack))
     elif max(stack.shape[-2:]) > _RESTING or _ALONE.run(0, lambda: _in_parts(work, len(stack))) is NotImplemented:
         _in_parts(work, len(stack))

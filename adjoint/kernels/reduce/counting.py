@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.costs import MOVED, SORTED
+from ...codegen.costs import MOVED, SORTED, TILE
 from ...codegen.plans import compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
@@ -169,8 +169,8 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
     if low == high:  # all elements are equal, so they are in the middle of a range that is 1 wider at each end
         return numpy.bincount(numpy.full(flat.size, bins // 2), minlength=bins).astype(x.dtype)
     counts = numpy.zeros(bins, _INT64)
-    for start in range(0, flat.size, _PART):
-        part = flat[start : start + _PART]
+    for start in range(0, flat.size, TILE):
+        part = flat[start : start + TILE]
         inside = part if whole else part[(part >= low) & (part <= high)]
         counts += numpy.bincount(_bins_of(inside, low, high, bins), minlength=bins)
     return counts.astype(x.dtype)
@@ -184,9 +184,6 @@ def _bins_of(inside: ndarray, low: Any, high: Any, bins: int) -> ndarray:
         places = (inside / 2 - low / 2) / (high / 2 - low / 2) * low.dtype.type(bins)
     return numpy.minimum(places.astype(_INT64), bins - 1)
 
-
-_PART = 1 << 15
-"""The number of elements whose intervals are found together."""
 
 _least, _most = numpy.minimum.reduce, numpy.maximum.reduce
 

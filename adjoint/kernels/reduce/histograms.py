@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...codegen.costs import TILE
 from ..runtime.floating import refuse
 from .counting import searchsorted
 
@@ -80,8 +81,8 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
         weight = weight.reshape(-1)
     sizes = tuple([len(edge) - 1 for edge in edges])
     totals = numpy.zeros(sizes)
-    for start in range(0, len(points) if totals.size else 0, _PART):
-        part = slice(start, start + _PART)
+    for start in range(0, len(points) if totals.size else 0, TILE):
+        part = slice(start, start + TILE)
         totals += _counted(points[part], edges, None if weight is None else weight[part], equal, sizes)
     counts = totals.astype(points.dtype)
     if density:
@@ -91,10 +92,6 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
             shape[dim] = -1
             counts = counts / numpy.diff(edge).reshape(shape)
     return counts
-
-
-_PART = 1 << 15
-"""The number of points that are counted at a time."""
 
 
 def _counted(

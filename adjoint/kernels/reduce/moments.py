@@ -20,6 +20,7 @@ from ..runtime.scalar import typed
 from ..runtime.shapes import Dims, names_all, normalize_dims
 from . import reduction
 from .parts import of_parts
+from .reduction import DOT_PRODUCT
 
 Array = numpy.ndarray[Any, Any]
 
@@ -30,7 +31,6 @@ _SMALL = 1 << 10  # elements; fewer are converted to float64, which takes less t
 _LEAST = 1e-30  # smaller sums of squares have lost digits in float32
 _LEAST_ROOT = math.sqrt(_LEAST)
 _RUN = 1024  # the number of powers that are summed before the sums are added
-_FEW = 2048  # elements whose squares are summed in one product
 
 
 def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
@@ -168,7 +168,7 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     dims: tuple[int, ...] = ()
     if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < SUMMED:
         dims = () if dim is None else normalize_dims(dim, x.ndim)
-        if dim is None and x.size <= _FEW and not keepdim and not LOOPS.every_size:
+        if dim is None and x.size <= DOT_PRODUCT and not keepdim and not LOOPS.every_size:
             flat = x.reshape(-1)
             total = flat.dot(flat)
             if _LEAST < total < math.inf:

@@ -5,10 +5,8 @@ from collections.abc import Callable
 import numpy
 from numpy import ndarray
 
+from ...codegen.costs import PART
 from ..runtime.parallel import parallel_rows
-
-_PARTED = 1 << 18
-"""The number of elements of a part."""
 
 _FEW = 8
 """If a dimension has fewer elements, its parts would be too large."""
@@ -20,11 +18,11 @@ def of_parts(reduce: Callable[..., ndarray], x: ndarray, dims: tuple[int, ...], 
     The other arrays have the size of `x` in all other dimensions.
     """
     kept = [axis for axis in range(x.ndim) if axis not in dims and x.shape[axis] > 1]
-    if x.size <= _PARTED or not kept:
+    if x.size <= PART or not kept:
         return reduce(x, *others)
     axis = max(kept, key=lambda axis: (x.shape[axis] >= _FEW, abs(x.strides[axis])))
     along, *others_along = (numpy.moveaxis(each, axis, 0) for each in (x, *others))
-    length = max(1, len(along) * _PARTED // x.size)
+    length = max(1, len(along) * PART // x.size)
     found: dict[int, ndarray] = {}
 
     def part(start: int, stop: int) -> None:

@@ -42,7 +42,7 @@ _multiply: Any = numpy.multiply.reduce
 _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
-_FEW = 2048  # elements; a longer product loses digits to a sum
+DOT_PRODUCT = 2048  # elements; a longer product loses digits to a sum
 _SHORT = 8  # rows up to this long are reduced column by column
 _MANY = 512  # the number of rows that are combined one by one
 
@@ -114,7 +114,7 @@ def total(x: ndarray) -> ndarray:
     ones = _ONES.get(dtype.char)
     token = WARNINGS[OFF]
     try:
-        if ones is None or size > _FEW or not x.flags.c_contiguous:
+        if ones is None or size > DOT_PRODUCT or not x.flags.c_contiguous:
             return sum(x)
         result = empty((), dtype)
         x.ravel().dot(ones[size], result)  # returns a scalar
@@ -125,7 +125,7 @@ def total(x: ndarray) -> ndarray:
 
 def total_mean(x: ndarray) -> ndarray:
     """Return the mean of all elements."""
-    if x.dtype.char in "fd" and 0 < x.size <= _FEW:
+    if x.dtype.char in "fd" and 0 < x.size <= DOT_PRODUCT:
         result = total(x)
         result /= x.size
         return result

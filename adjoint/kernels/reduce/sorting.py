@@ -12,7 +12,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import MOVED, SORTED
+from ...codegen.costs import MOVED, PART, SORTED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
@@ -26,7 +26,6 @@ from ..runtime.shapes import normalize_dim
 Pair = tuple[ndarray, ndarray]
 
 _INT64 = numpy.dtype(numpy.int64)
-_AT_ONCE = 1 << 18  # elements that are copied and sorted at a time if they are not contiguous
 _EXCHANGED = 256  # elements; in larger arrays, the choice among equal elements differs from PyTorch's
 
 
@@ -65,7 +64,7 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     lines = x.swapaxes(dim, -1)
-    step = max(_AT_ONCE * len(lines) // x.size, 1) if x.size else 1
+    step = max(PART * len(lines) // x.size, 1) if x.size else 1
     if dim == x.ndim - 1 or step >= len(lines):
         values, indices = _sort_last(lines, descending)
         return laid_out(_swapped(values, dim), (x,)), laid_out(_swapped(indices, dim), (x,))

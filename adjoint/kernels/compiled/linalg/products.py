@@ -12,6 +12,7 @@ from array import array
 from typing import NamedTuple
 
 from ....codegen.acceleration import LOOPS
+from ....codegen.costs import ON_ONE_THREAD, SECOND_CACHE
 from ....codegen.llvm.amx import TILES, has_pairs
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store, call_address
 from ....codegen.llvm.compilation import CompiledFunction
@@ -30,9 +31,6 @@ _TYPES = {"f": f32, "d": f64, "e": f16, "E": bf16, "i": i32}
 _RESULTS = {char: numpy.dtype("d" if char == "d" else "f") for char in _TYPES}
 _Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
-_PARALLEL = 1 << 18
-"""The least number of multiplications of a product that threads share."""
-
 _UNIT = 16
 """The sizes of parts are multiples of this number of rows and columns, which BLAS computes together."""
 
@@ -40,12 +38,6 @@ _FILLED = 0.8
 """Tiles are used if the result fills at least this fraction of them.
 
 On processors with 16 registers of 32 bytes, tiles take 1.2 to 2 times as long as BLAS for all sizes.
-"""
-
-_CACHED = 1 << 19
-"""For each panel, tiles read the rows of the first factor again.
-
-The number of rows in a part is limited so that this number of bytes stays in the cache.
 """
 
 _BY_VECTORS, _BY_PIECES, _TAKEN_APART, _WRITTEN = 13, {1: 1, 2: 4, 3: 6}, 450, 250
@@ -251,7 +243,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
     item = kind.bits // 8
     width, height = HOST.vector_bytes // item, tile_rows(HOST.vector_bytes)
     filled = rows * columns / (_rounded(rows, height) * _rounded(columns, VECTORS * width))
-    if count * rows * depth * columns < _PARALLEL:
+    if count * rows * depth * columns < ON_ONE_THREAD:
         threads = 1
     split = 1 if count >= 4 * threads else threads
     # Each part reads rows of one factor and columns of the other, so parts that are nearly square read the least.
@@ -272,7 +264,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
     if by_pieces:
         unit_down = unit_across = SIDE
     elif not by_blas:
-        down *= -(-(-(-rows // down) * min(depth, PANEL_ROWS) * item) // _CACHED)
+        down *= -(-(-(-rows // down) * min(depth, PANEL_ROWS) * item) // SECOND_CACHE)
     tall, wide = _rounded(-(-rows // down), unit_down), _rounded(-(-columns // across), unit_across)
     across = -(-columns // wide)
     parts = -(-rows // tall) * across

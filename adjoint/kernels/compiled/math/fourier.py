@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ....codegen.costs import SECOND_CACHE
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import transposed
@@ -21,12 +22,6 @@ _LONGEST = 1 << 13
 
 AHEAD = 32
 """The prefetch distance of loops in elements."""
-
-_BUFFER_BYTES = 1 << 18
-"""The maximum size of two buffers in bytes.
-
-Fewer lines than a register has numbers are transformed side by side if the buffers would be larger.
-"""
 
 _APART = 5
 """The number of registers between two buffers.
@@ -378,7 +373,7 @@ def _plan(
     lines = outer if rows else inner
     size = n // 2 if real else n
     width = vector_bytes // dtype.itemsize
-    while width > 4 and (width > lines or 4 * size * width * dtype.itemsize > _BUFFER_BYTES):
+    while width > 4 and (width > lines or 8 * size * width * dtype.itemsize > SECOND_CACHE):
         width //= 2
     factors = _factors(size) if 4 <= width <= lines and width // 2 <= size <= _LONGEST else None
     if factors is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ....codegen.costs import FLOPS_PER_BYTE
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.plans import Plans
@@ -16,8 +17,6 @@ from .attention_blocks import attend, attend_backward
 Array = numpy.ndarray[Any, Any]
 
 _TYPES = {"f": f32, "d": f64}
-_FLOPS_PER_BYTE = 16
-"""The number of operations that take as long as one byte of memory, the unit of work."""
 
 
 def attention(
@@ -160,7 +159,7 @@ class _Plan:
         """Plan calls whose result has the layout of `out`, which is the layout of all results."""
         batch, heads, length, width = self.of_query
         self._note(self.sizes, (blocks.O, out))
-        work = 2 * self.lanes * self.of_key[2] * (width + self.value_width) // _FLOPS_PER_BYTE
+        work = 2 * self.lanes * self.of_key[2] * (width + self.value_width) // FLOPS_PER_BYTE
         loops = attend.compiled(**self._static), batch * heads * -(-length // self.lanes), max(work, 1)
         self.forward = _LoopsOfCall(loops, address(self.sizes), self.sizes)
         return self.forward
@@ -192,7 +191,7 @@ class _Plan:
         shares = min(count, 1 if threads == 1 else 4 * threads)
         sizes[[blocks.ITEMS, blocks.SHARES]] = count, shares
         padded = sum([-(-each // self.lanes) * self.lanes for each in (width, self.value_width)])
-        work = 5 * length * keys * padded * query_heads // heads // splits // _FLOPS_PER_BYTE
+        work = 5 * length * keys * padded * query_heads // heads // splits // FLOPS_PER_BYTE
         loops = attend_backward.compiled(**self._static), shares, max(work * count // shares, 1)
         room = shares * -(-keys // blocks.KEYS) * blocks.KEYS * padded
         return _LoopsOfCall(loops, address(sizes), sizes, splits, room)

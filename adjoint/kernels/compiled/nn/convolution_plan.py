@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ...._runtime.first_use import computed_once
+from ....codegen.costs import FIRST_CACHE, ON_ONE_THREAD, SECOND_CACHE
 from ....codegen.llvm.external import apart
 from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
@@ -15,27 +16,6 @@ from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, divided,
 from .convolution_kernels import BLOCK, PACKING, PART, PRODUCTS, convolve, interleave, multiply, pack, pack_weights
 
 Sizes = tuple[int, ...]
-
-_BLOCK_BYTES = 1 << 18
-"""The approximate packed memory of a block in bytes.
-
-It stays in a core's second-level cache together with weights and results.
-"""
-
-_GROUP_BYTES = 1 << 15
-"""The same size for grouped channels.
-
-Each number takes part in only a few products, so the block should stay in the first-level cache.
-"""
-
-_FIRST_CACHE = 1 << 15
-"""The number of bytes of gradients that stay in a core's first-level cache."""
-
-_SECOND_CACHE = 1 << 19
-"""The maximum number of bytes of weights that stay in a core's second-level cache together with the input."""
-
-_PARALLEL_PRODUCTS = 1 << 20
-"""The number of multiplications below which work is not divided into blocks for several threads."""
 
 _PLANNED_PRODUCTS = 1 << 18
 """The number of multiplications below which layouts are not compared, because a comparison would take longer."""
@@ -121,9 +101,10 @@ class Work(NamedTuple):
         """
         whole = Geometry(self.axes, self.ins, 1, self.places, self.width)
         group_bytes = (whole.packed_size + more * whole.vectors * self.width) * self.itemsize
-        threads = 1 if self.products < _PARALLEL_PRODUCTS else self.threads
+        threads = 1 if self.products < 4 * ON_ONE_THREAD else self.threads
         wanted = 1 if threads == 1 else each * threads
-        block_bytes = _BLOCK_BYTES if self.groups == 1 else _GROUP_BYTES
+        # Half of the second cache is for weights and results. A number of a group takes part in only a few products.
+        block_bytes = SECOND_CACHE // 2 if self.groups == 1 else FIRST_CACHE
         return cut(self.axes, self.batch, self.groups, group_bytes, block_bytes, wanted, threads, single)
 
     def time(self, blocks: list[Block], times: Callable[[Sizes], float]) -> float:
@@ -263,7 +244,7 @@ class ProductPlan(_Layout):
         self.packed_size = 0 if self.in_place else _lines(geometry.packed_size + work.width)
         sums = geometry.spreads * int(largest.numbers[PART.places["phase_pitch"]]) + work.width if self.phased else 0
         self.scratch_pitch = self.packed_size + _lines(sums)
-        weights_first = max(depths) * self.channels * dtype.itemsize > _SECOND_CACHE
+        weights_first = max(depths) * self.channels * dtype.itemsize > SECOND_CACHE
         self.sizes = Table(PRODUCTS.pack(
             blocks=len(self.blocks), ranges=self.ranges, pitch=self.scratch_pitch, packed_size=self.packed_size,
             ins=work.ins, outs=work.outs, group_pitch=work.ins * channel_pitch, phases=geometry.spreads,
@@ -413,7 +394,7 @@ class CorrelationPlan(_Layout):
     def kernel(self) -> CompiledFunction:
         """Return the compiled loops."""
         T, W, (rows, columns) = self.type, self.work.width, self.tile
-        stretch = _FIRST_CACHE // (rows * HOST.vector_bytes)
+        stretch = FIRST_CACHE // (rows * HOST.vector_bytes)
         return accumulate.compiled(
             T=T,
             W=W,

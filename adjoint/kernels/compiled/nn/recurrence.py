@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....codegen.acceleration import LOOPS
+from ....codegen.costs import FLOPS_PER_BYTE
 from ....codegen.llvm.amx import TILES
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
@@ -18,9 +19,6 @@ _TYPES = {"f": f32, "d": f64}
 _MODES = {"LSTM": steps_of.LSTM, "GRU": steps_of.GRU, "RNN_TANH": steps_of.TANH, "RNN_RELU": steps_of.RELU}
 _FILLED = 0.75
 """Kernels use tile registers if the batch fills at least this number of their rows on all threads."""
-
-_FLOPS_PER_BYTE = 16
-"""The number of operations that take as long as one byte of memory, the unit of work."""
 
 
 def recurrent_layer(
@@ -171,7 +169,7 @@ class _Tile:
         """Run the loops for all rows, with as few ranges as threads, because each range reads all weights."""
         given = {"T": _TYPES[self.kind.char], "W": self.lanes, "R": self.rows, "V": self.vectors, "MODE": _MODES[mode]}
         function = kernel.compiled(**given, PIECES=self.by_pieces, WHOLE=self.whole)
-        launch(function, -(-self.batch // self.rows), 2 * work * self.rows // _FLOPS_PER_BYTE, *arguments)
+        launch(function, -(-self.batch // self.rows), 2 * work * self.rows // FLOPS_PER_BYTE, *arguments)
 
 
 def _packed(matrix: Array, tile: _Tile) -> Array:

@@ -18,7 +18,7 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.first_use import import_late
-from ....codegen.costs import SORTED
+from ....codegen.costs import SORTED, TILE
 from ....codegen.elementary import on_arrays
 from ....codegen.plans import compiled
 from ...math.fma import fma32, fma64
@@ -28,7 +28,7 @@ from ...runtime.shapes import broadcast_shapes
 from ..mt19937 import Stream
 from .libm import each, rounded
 from .targets import as_real, c_name, require_floating, round_to, store
-from .uniform import FLOAT32, FLOAT64, TILE, fractions, fractions53, in_parts, is_filled_at_once
+from .uniform import FLOAT32, FLOAT64, fractions, fractions53, in_parts, is_filled_at_once
 
 BLOCK = 16
 HALF_BLOCK = 8

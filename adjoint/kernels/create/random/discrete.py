@@ -8,7 +8,7 @@ import numpy
 from numpy import ndarray
 
 from .... import dtypes
-from ....codegen.costs import REJECTED
+from ....codegen.costs import REJECTED, TILE
 from ....codegen.plans import compiled
 from ...memory.copying import empty_like
 from ...reduce.counting import searchsorted
@@ -21,7 +21,7 @@ from .continuous import exponential_
 from .gamma import run_in_python
 from .libm import each
 from .targets import memory_order, require_floating
-from .uniform import FLOAT32, FLOAT64, TILE, UNSIGNED, fractions, fractions53, in_parts, in_tiles
+from .uniform import FLOAT32, FLOAT64, UNSIGNED, fractions, fractions53, in_parts, in_tiles
 
 ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
 

@@ -10,7 +10,7 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.tracebacks import warn
-from ....codegen.costs import THREADED
+from ....codegen.costs import THREADED, TILE
 from ....codegen.plans import compiled
 from ....dtypes import limits_of
 from ...math.fma import fma32, fma64
@@ -19,9 +19,6 @@ from ...runtime.layout import row_major
 from ...runtime.narrow_array import is_narrow
 from ..mt19937 import Stream
 from .targets import as_real, c_name, require_floating, round_to, store
-
-TILE = 1 << 15
-"""The number of numbers that are computed together. They and their scratch memory fit in a core's second-level cache."""
 
 FLOAT32, FLOAT64, INT64 = (numpy.dtype(name) for name in ("float32", "float64", "int64"))
 
