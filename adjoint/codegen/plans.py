@@ -20,8 +20,10 @@ import numpy
 from numpy import ndarray
 
 from .._runtime.forks import code_of
+from ..kernels.runtime.floating import HALVES
 from .acceleration import LOOPS, with_copies, without_repetition
 from .costs import CALLS
+from .kernel import FLOATS, Kernel, as_kernel
 
 Dtype = numpy.dtype[Any]
 
@@ -179,12 +181,16 @@ class compiled:
 
     A kernel without a separate NumPy form calls `run`.
 
+    A pointwise kernel with the same parameters, in place of the path, computes large floating-point arrays of one dtype.
+    `small` then computes small float32 and float64 arrays if another form is faster for them.
+
     `least`: the number of elements from which the compiled form is used. With a `cost`, its results are identical to
     NumPy's, and smaller arrays use it too, after `CALLS` calls. One call of the NumPy form counts as `cost` calls.
     """
 
-    def __init__(self, path: str, *, least: int = 0, cost: int = 0) -> None:
-        self.path = path
+    def __init__(self, path: str | Kernel, *, least: int = 0, cost: int = 0, small: Any = None) -> None:
+        self.path: Any = path
+        self.small = small
         self.least = least
         self.cost = cost
         self._waiting = iter(range(CALLS, 0, -cost)) if cost else itertools.repeat(1)
@@ -201,8 +207,10 @@ class compiled:
             self._form = None if result is NotImplemented else LOOPS.form(self.path)
         return result
 
-    def __call__(self, form: Callable[..., Any]) -> Any:
+    def __call__(self, form: Any) -> Any:
         """Return a kernel that uses the compiled form if it supports the arguments, and otherwise the NumPy `form`."""
+        if isinstance(self.path, Kernel):
+            return self._pointwise(form)
         return self._planned(form) if form.__annotations__.get("return") == "Plan" else self._direct(form)
 
     def _direct(self, form: Callable[..., Any]) -> Any:
@@ -217,6 +225,28 @@ class compiled:
 
         kernel.path = self.path  # type: ignore[attr-defined]
         return kernel
+
+    def _pointwise(self, form: Any) -> Kernel:
+        expression, kernel = self.path, as_kernel(form)
+
+        @functools.wraps(kernel.general)
+        def computing(*args: Any, **options: Any) -> Any:
+            arrays = args[: len(expression.expression.parameters.arrays)]
+            dtype = arrays[0].dtype
+            if (
+                (dtype.kind == "f" or (dtype.itemsize == 2 and dtype in HALVES))
+                and LOOPS.takes(max([item.size for item in arrays]), self.least)
+                and all(type(item) is ndarray and item.dtype is dtype for item in arrays)
+            ):
+                return expression.general(*args, **options)
+            return kernel.general(*args, **options)
+
+        limit = -1 if LOOPS.every_size else self.least - 1 if LOOPS.available else None
+        if self.small is not None:
+            return Kernel(computing, small=self.small, dtypes=FLOATS, limit=limit)
+        if kernel.small is not None:
+            return Kernel(computing, small=kernel.small, dtypes=kernel.dtypes, limit=limit)
+        return Kernel(computing)
 
     def _planned(self, form: Any) -> Any:
         names = form.__code__.co_varnames[: form.__code__.co_argcount]

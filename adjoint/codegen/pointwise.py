@@ -10,7 +10,6 @@ other parameters are scalars, which are the same for all elements.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -255,38 +254,6 @@ def of_operation(name: str, refusal: Refusing, kinds: str = "f", arity: int = 1,
     expression.__annotations__ = dict.fromkeys(("self", "other")[:arity], ARRAY)
     expression.__name__, expression.__doc__ = name, doc
     return pointwise(refusal, kinds)(expression)
-
-
-def by_expression(expression: Kernel, *, small: Any = None) -> Callable[[Any], Kernel]:
-    """Compute large floating-point arrays with a pointwise kernel that has the same parameters, and other arrays as before.
-
-    `small` computes small float32 and float64 arrays if another form is faster for them.
-    """
-    program: Program = expression.expression
-
-    def decorate(kernel: Any) -> Kernel:
-        form = kernel.general if isinstance(kernel, Kernel) else kernel
-
-        @functools.wraps(form)
-        def computing(*args: Any, **options: Any) -> Any:
-            arrays = args[: len(program.parameters.arrays)]
-            dtype = arrays[0].dtype
-            if (
-                (dtype.kind == "f" or (dtype.itemsize == 2 and dtype in HALVES))
-                and LOOPS.takes(max([item.size for item in arrays]), LARGE)
-                and all(type(item) is ndarray and item.dtype is dtype for item in arrays)
-            ):
-                return expression.general(*args, **options)
-            return form(*args, **options)
-
-        limit = -1 if LOOPS.every_size else LARGE - 1 if LOOPS.available else None
-        if small is not None:
-            return Kernel(computing, small=small, dtypes=FLOATS, limit=limit)
-        if isinstance(kernel, Kernel) and kernel.small is not None:
-            return Kernel(computing, small=kernel.small, dtypes=kernel.dtypes, limit=limit)
-        return Kernel(computing)
-
-    return decorate
 
 
 def _begin(*args: Any, **options: Any) -> Any:

@@ -17,7 +17,7 @@ from ...codegen.costs import LARGE
 from ...codegen.elementary import elementary
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.plans import compiled
-from ...codegen.pointwise import by_expression, of_operation, pointwise
+from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
 from ..memory.copying import convert, expanded
@@ -225,7 +225,7 @@ def _floor_divide_of_floats(self: Array, other: Array) -> Any:
     return xp.where(other == 0, self / other, down)
 
 
-@by_expression(_floor_divide_of_floats, small=numpy.floor_divide)
+@compiled(_floor_divide_of_floats, least=LARGE, small=numpy.floor_divide)
 @in_float32
 def floor_divide(self: Array, other: Array) -> Array:
     """Return the quotient rounded down."""
@@ -245,7 +245,7 @@ def _remainder(self: Array, other: Array) -> Any:
     return xp.where((left != 0) & ((other < 0) ^ (left < 0)), left + other, left)
 
 
-@by_expression(_remainder, small=_remainder.general)
+@compiled(_remainder, least=LARGE, small=_remainder.general)
 @in_float32
 def remainder(self: Array, other: Array) -> Array:
     """Return the remainder of the division that rounds down.
@@ -268,7 +268,7 @@ def _fmod(self: Array, other: Array) -> Any:
     return xp.fmod(self, other)
 
 
-@by_expression(_fmod, small=numpy.fmod)
+@compiled(_fmod, least=LARGE, small=numpy.fmod)
 @in_float32
 def fmod(self: Array, other: Array) -> Array:
     """Return the remainder of the division that rounds towards zero. The remainder has the sign of `self`."""
@@ -418,7 +418,7 @@ def _logaddexp_of_floats(self: Array, other: Array) -> Any:
     return xp.logaddexp(self, other)
 
 
-@by_expression(_logaddexp_of_floats)
+@compiled(_logaddexp_of_floats, least=LARGE)
 @in_float32
 def logaddexp(self: Array, other: Array) -> Array:
     """Return `log(exp(self) + exp(other))` without overflow."""
@@ -445,7 +445,7 @@ def _logaddexp2_of_floats(self: Array, other: Array) -> Any:
     return xp.where(self == other, self + 1, sum)
 
 
-@by_expression(_logaddexp2_of_floats)
+@compiled(_logaddexp2_of_floats, least=LARGE)
 @in_float32
 def logaddexp2(self: Array, other: Array) -> Array:
     """Return `log2(2 ** self + 2 ** other)` without overflow."""

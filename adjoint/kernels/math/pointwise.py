@@ -11,7 +11,8 @@ import numpy
 from ...codegen.compiled_ufuncs import of_any_size, of_kinds
 from ...codegen.costs import LARGE
 from ...codegen.kernel import FLOATS, Kernel
-from ...codegen.pointwise import by_expression, pointwise
+from ...codegen.plans import compiled
+from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ...dtypes import limits_of
 from ..memory.copying import clone
@@ -150,7 +151,7 @@ def _angle_of_floats(self: Array) -> Any:
     return xp.where(xp.isnan(self), self, xp.where(self < 0, math.pi, 0))
 
 
-@by_expression(_angle_of_floats)
+@compiled(_angle_of_floats, least=LARGE)
 def angle(self: Array) -> Array:
     """Return the argument of complex numbers. For real numbers it is 0, or pi if they are negative. NaN remains NaN."""
     if self.dtype.kind == "c":
@@ -228,7 +229,7 @@ def _signs_of_small(self: Array) -> Array:
     return signs
 
 
-@by_expression(_sign_of_floats, small=_signs_of_small)
+@compiled(_sign_of_floats, least=LARGE, small=_signs_of_small)
 def sign(self: Array) -> Array:
     """Return -1, 0 or 1. The result is 0 for NaN."""
     if self.dtype.kind == "c":
