@@ -148,10 +148,6 @@ _CONVERT = compiled("memory.copying.convert", least=THREADED)
 _CONVERT_HALVES = compiled("memory.copying.convert", least=CONVERTED)
 
 
-def _conversion(first: Any, second: Any) -> compiled:
-    return _CONVERT_HALVES if first in HALVES or second in HALVES else _CONVERT
-
-
 def copy_elements(target: Array, source: Array) -> None:
     """Copy like `numpy.copyto`, but copy large arrays with compiled loops. Both arrays have one dtype and do not overlap."""
     if target.size < MOVED and type(target) is numpy.ndarray and not LOOPS.every_size:
@@ -213,7 +209,8 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
         result[...] = cast(array, dtype)
         return kept(result)
     if memory_format is None and dtype != array.dtype:
-        found = _conversion(dtype, array.dtype).run(array.size, array, dtype)
+        conversion = _CONVERT_HALVES if dtype in HALVES or array.dtype in HALVES else _CONVERT
+        found = conversion.run(array.size, array, dtype)
         if found is not NotImplemented:
             return numpy.asarray(found)
     narrowed = dtype.itemsize == 2 and array.dtype.itemsize > 4 and dtype in HALVES
@@ -303,7 +300,8 @@ def _converted_into(self: Array, source: Array) -> bool:
     """Convert a large array into another array with compiled loops, if there are loops for its types."""
     if not self.flags.c_contiguous or numpy.may_share_memory(self, source):
         return False
-    return _conversion(self.dtype, source.dtype).run(self.size, source, self.dtype, self) is not NotImplemented
+    conversion = _CONVERT_HALVES if self.dtype in HALVES or source.dtype in HALVES else _CONVERT
+    return conversion.run(self.size, source, self.dtype, self) is not NotImplemented
 
 
 def fill_(self: Array, value: Any) -> None:

@@ -104,8 +104,7 @@ def transform(values: ndarray, mean: float, std: float) -> Any:
     """Convert fractions to normal numbers in place, block by block."""
     kernel = normals32 if values.itemsize == 4 else normals64
     cost = BLOCK * values.itemsize * (1 if values.itemsize == 4 else 8)
-    launch(kernel.compiled(), values.size // BLOCK, cost, values, mean, std)
-    return values
+    return kernel.run(values.size // BLOCK, cost, values, mean, std)
 
 
 @loops(explicit=True, plain=True)

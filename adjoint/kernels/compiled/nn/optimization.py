@@ -209,11 +209,11 @@ def loop_of(formula: Formula, options: Any, count: int, fused: bool) -> Loop:
 
 
 def update(lists: Sequence[list[ndarray]], formula: Formula, options: Any, fused: bool) -> Any:
-    """Apply a formula to each of the parameters. Return NotImplemented for arrays that are not row-major."""
+    """Apply a formula to each of the parameters. Return NotImplemented for arrays that are not row-major, and for scalars."""
     params = lists[0]
     dtype = params[0].dtype
-    arrays = list(itertools.chain.from_iterable(lists))
-    if not all(array.flags.c_contiguous for array in arrays):
+    arrays: list[Any] = list(itertools.chain.from_iterable(lists))
+    if not all(isinstance(array, ndarray) and array.flags.c_contiguous for array in arrays):
         return NotImplemented
     loop = loop_of(formula, options, len(lists), fused)
     table = addresses(arrays)

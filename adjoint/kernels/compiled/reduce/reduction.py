@@ -426,12 +426,7 @@ class _Planning:
             self.columns(outer, chunks * glue, inner // glue)
 
 
-Array = numpy.ndarray[Any, Any]
-
-_TYPES = {"f": f32, "d": f64}
-
-
-@loops(explicit=True, plain=True)
+@loops(explicit=True, plain=True, T=FLOATS)
 def sum_blocks(
     out: Pointer[T], sums: Pointer[T], blocks: Int, distance: Int, length: Int, start: Int, stop: Int, W: Static
 ) -> None:
@@ -444,15 +439,17 @@ def sum_blocks(
         store(out + j, vector(T, W)(total), there)
 
 
-def add_blocks(sums: Array, order: int, out: Array) -> Any:
+def add_blocks(sums: ndarray, order: int, out: ndarray) -> Any:
     """Write the sum over the first dimension of `sums[:, order]` to `out`; `sums` has no gaps."""
-    kind = _TYPES.get(out.dtype.char)
-    if kind is None or out.dtype is not sums.dtype:
-        return NotImplemented
     blocks, columns, length = sums.shape
     width = HOST.vector_bytes // 8
-    launch(
-        sum_blocks.compiled(T=kind, W=width), -(-length // width), blocks * width * out.itemsize, address(out),
-        address(sums) + order * length * out.itemsize, blocks, columns * length, length,
-    )  # fmt: skip
-    return out
+    return sum_blocks.run(
+        -(-length // width),
+        blocks * width * out.itemsize,
+        out,
+        sums[0, order],
+        blocks,
+        columns * length,
+        length,
+        W=width,
+    )
