@@ -359,3 +359,19 @@ def test_sampled_products_of_integers_are_refused():
     ones = torch.ones(2, 2, dtype=torch.int64)
     with pytest.raises(RuntimeError, match="Expected self to be a floating-point or complex tensor, but got Long"):
         torch.sparse.sampled_addmm(ones.to_sparse_csr(), ones, ones)
+
+
+def test_a_compressed_matrix_changes_its_size_in_place():
+    x = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]).to_sparse_csr()
+    x.resize_(3, 4)
+    assert x.to_dense().tolist() == [[1, 0, 2, 0], [0, 3, 0, 0], [0, 0, 0, 0]]
+    assert x.resize_(1, 4).crow_indices().tolist() == [0, 3]
+    with pytest.raises(
+        RuntimeError, match="The original number of columns is 4 while the requested new number of columns is 2"
+    ):
+        x.resize_(1, 2)
+    with pytest.raises(RuntimeError, match="Only batched sparse CSR matrices are supported"):
+        x.resize_(4)
+    assert x.resize_as_sparse_(torch.eye(2).to_sparse_csr()).to_dense().tolist() == [[1, 0], [0, 2]]
+    with pytest.raises(RuntimeError, match="expected sparse compressed tensor layout but got Sparse"):
+        x.resize_as_sparse_(torch.eye(2).to_sparse())

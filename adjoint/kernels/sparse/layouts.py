@@ -298,6 +298,14 @@ def with_values(array: SparseArray, values: Any) -> SparseArray:
     return sparse(array.parts.with_values(to_dense(values)), array.shape)
 
 
+def at_places_of(template: SparseArray, array: SparseArray) -> SparseArray:
+    """Return an array with the shape and coordinates of `template` and the stored elements of `array`, followed by zeros."""
+    values = numpy.zeros(template.parts.values.shape, array.dtype)
+    count = min(values.size, array.parts.values.size)
+    values.reshape(-1)[:count] = array.parts.values.reshape(-1)[:count]
+    return sparse(template.parts.with_values(values), template.shape)
+
+
 def stored(array: SparseArray) -> Array:
     """Return the stored elements."""
     return array.parts.values

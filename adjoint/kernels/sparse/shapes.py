@@ -210,6 +210,26 @@ def zeros(array: SparseArray) -> SparseArray:
     return sparse(Compressed(parts.layout, starts, places, values), array.shape)
 
 
+def resize_rows(array: SparseArray, shape: tuple[int, ...]) -> SparseArray:
+    """Return a CSR matrix of another size with the same stored elements. They move to the last row if rows are removed.
+
+    Raises:
+        RuntimeError: if the new shape is not one of a matrix, or has fewer columns.
+    """
+    if len(shape) < 2:
+        raise RuntimeError(f"torch.resize_: Only batched sparse CSR matrices are supported, but got size {list(shape)}")
+    if shape[1] < array.shape[1]:
+        raise RuntimeError(
+            "torch.resize_: Resizing columns of sparse CSR tensors to a smaller value is not supported. The original number of "
+            f"columns is {array.shape[1]} while the requested new number of columns is {shape[1]}."
+        )
+    parts = array.parts
+    starts = numpy.full(shape[0] + 1, len(parts.places) if shape[0] else 0, parts.starts.dtype)
+    kept = min(len(parts.starts), len(starts)) - (len(starts) < len(parts.starts))
+    starts[:kept] = parts.starts[:kept]
+    return sparse(Compressed(parts.layout, starts, parts.places[: starts[-1]], parts.values[: starts[-1]]), shape)
+
+
 def fill(array: Any, value: Any) -> Any:
     """Return an array with a compressed layout. Every stored element is `value`."""
     if not isinstance(array, SparseArray) or isinstance(array.parts, Coordinates):

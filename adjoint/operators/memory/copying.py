@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy
 
 from ..._runtime.extra import note_former
+from ..._runtime.first_use import import_late
 from ..._runtime.tracebacks import warn
 from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
@@ -447,7 +448,9 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     shape = shape_of(sizes, size, "resize_")
     order = copying.order_of(memory_format, len(shape))
     changed = shape != input._array.shape
-    if changed or order is not None:
+    if changed and input.is_sparse_csr:
+        input._array = import_late("adjoint.kernels.sparse.shapes").resize_rows(input._array, shape)
+    elif changed or order is not None:
         before = storage.root_of(input._array).nbytes
         array = storages.resized(input._array, shape if order is None else tuple(shape[dim] for dim in order))
         copying.uninitialized(array, before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...device import sparse_coo
+from ...device import sparse_coo, strided
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import internal, operator, public
 from ...kernels.runtime.sparse_array import Coordinates, SparseArray
@@ -235,7 +235,21 @@ def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
 
 @public(method=True)
 def resize_as_sparse_(input, template):
-    """Give the tensor the shape of another sparse tensor in place."""
+    """Give the tensor the shape of another sparse tensor in place, and if the layout is compressed, also its coordinates."""
+    if input.layout not in (strided, sparse_coo):
+        if template.layout in (strided, sparse_coo):
+            words = "Strided" if template.layout is strided else "Sparse"
+            raise RuntimeError(
+                f"resize_as_sparse_compressed_: src  expected sparse compressed tensor layout but got {words}"
+            )
+        if input.layout is not template.layout:
+            raise RuntimeError(
+                "resize_as_sparse_compressed_tensor_: self and src must have the same layout, but got: self "
+                f"({input._array.words}) and source ({template._array.words})"
+            )
+        input._array = kernels.at_places_of(template._array, input._array)
+        bump(input, "resize_as_sparse_")
+        return input
     return _resized(input, template.shape, sparse_dim(template), dense_dim(template), False, "resize_as_sparse_")
 
 
