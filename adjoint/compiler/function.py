@@ -99,7 +99,8 @@ class CompiledFunction:
         try:
             numbers = self.numbers(args, kwargs)
             dims_of = None if self.dynamic is False else self.dims_of
-            result, variant, reason = captured(self.compiled_function, args, kwargs, numbers, dims_of, self.variants)
+            function, branches = self.compiled_function, not self.fullgraph
+            result, variant, reason = captured(function, args, kwargs, numbers, dims_of, self.variants, branches)
         finally:
             self.lock.release()
         if variant is not None:

@@ -153,7 +153,8 @@ class Observer(Guards):
         """Record that the truth of `value` is tested."""
         if self.unobserved is not None:
             self.stop("a condition is tested after a step that calls functions of the user")
-        return self.contents(value)
+        found = self.tracer.truth(value) if type(value) is Tensor else None
+        return self.contents(value) if found is None else found
 
     def slice(self, *parts: Any) -> slice:
         """Record a slice of an index. The next index contains it."""

@@ -32,12 +32,29 @@ from ..tape import modes, origin
 from ..tape.interpreters import Handler, tensors_in
 from ..tensor import Tensor
 from ..transforms.vmap_interpreter import BatchedTensor
-from .program import Constant, Program, Reference
+from .program import Constant, Instruction, Program, Reference
 from .symbols import KINDS, Number, Symbol, plain, symbol, symbols_in
 
 
 class Stop(Exception):
     """The error with the reason why the program does not represent the whole function."""
+
+
+EXPECT = "expect"
+"""The name of instructions that leave the program if a condition on elements has another result than at the capture."""
+
+CONDITIONS = {
+    bool: "bool({0})", operator.eq: "{0} == {1}", operator.ne: "{0} != {1}", operator.lt: "{0} < {1}",
+    operator.le: "{0} <= {1}", operator.gt: "{0} > {1}", operator.ge: "{0} >= {1}",
+}  # fmt: skip
+"""The source of the conditions."""
+
+
+def has_effect(given: Instruction) -> bool:
+    """Return whether an instruction does more than compute and change the program's own arrays, if the inputs stay unchanged."""
+    random = given.kernel is not None and given.kernel.random
+    repeatable = given.name in (EXPECT, "zero_grad")  # whatever runs next begins with them too
+    return random or (given.keeps and given.kernel is None and not given.changes and not repeatable)
 
 
 class Tracer(Handler):
@@ -52,11 +69,11 @@ class Tracer(Handler):
     that the function has created and that require grad. `aliases`: outside tensors with the array of another tensor.
     `rehearsing`: the number of values before a user's function in a backward that runs only for the capture and must have no
     effects, or None. `failed`: the number of operators that have raised errors.
-    `elements`: the roots of symbols for elements of tensors.
+    `elements`: the roots of symbols for elements of tensors. `branches`: whether conditions may depend on elements.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, branches: bool = False) -> None:
+        self.program, self.branches = program, branches
         self.dims: dict[int, frozenset[int]] = {}
         self.extents: dict[str, Symbol] = {}
         self.windows: list[tuple[int, int, list[Symbol]]] = []
@@ -100,6 +117,27 @@ class Tracer(Handler):
         """Record an in-place change outside of plans."""
         if not (self.acting or isinstance(tensor, BatchedTensor)):  # operators change the batch of such a tensor
             self.stop("a tensor is changed outside of operators")
+
+    def truth(self, tensor: Tensor) -> bool | None:
+        """Return the truth of a tensor, if the program may depend on it."""
+        array = tensor._array
+        if array.size != 1 or id(array) not in self.values:
+            return None
+        truth = is_true(array)
+        return truth if self.expect(bool, [self.known(array)], truth) else None
+
+    def expect(self, function: Any, operands: list[Any], result: bool) -> bool:
+        """Let later runs compute a condition on elements, and leave the program if the result is another one.
+
+        Return False if the program may not depend on elements, or if an effect would have happened before.
+        """
+        if self.reason is not None or not self.branches or self.rehearsing is not None:
+            return False
+        if self.program.changes or any(map(has_effect, self.program.instructions)):
+            return False
+        text = f"if ({CONDITIONS[function]}) is not {result}: return MISSED"
+        self.program.append(EXPECT, text, operands, [], keeps=True)
+        return True
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
@@ -200,7 +238,9 @@ class Tracer(Handler):
             for each in symbols_in(operands):
                 each.fix()
         elif self.asks:
-            self.outcomes.append((function, operands, result))
+            of_elements = any(each.roots & self.elements for each in symbols_in(operands))
+            if not (of_elements and self.expect(function, [*map(self.number, operands)], result)):
+                self.outcomes.append((function, operands, result))
 
     def number(self, value: Any) -> Any:
         """Return the operand for a number, or for another value that no operator creates."""
@@ -522,6 +562,11 @@ class SizeOf:
 def item_of(array: Any) -> Any:
     """Return the only element of an array as a number."""
     return array.item()
+
+
+def is_true(array: Any) -> bool:
+    """Return whether the only element of an array is true."""
+    return bool(array)
 
 
 def rounded(array: Any, dtype: Any) -> Any:

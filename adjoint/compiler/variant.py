@@ -45,7 +45,7 @@ from .program import Constant, Instruction, Program, Reference, Source, made
 from .program_text import literal
 from .sized import MISSED, Sized, SizedFits, missed
 from .symbols import Symbol, called, is_record, new_record, symbol, symbols_in, unwrapped
-from .tracer import Stop, Tracer
+from .tracer import EXPECT, Stop, Tracer
 
 
 class Variant:
@@ -121,6 +121,8 @@ class Variant:
                     return check.reason(names)
             except UNREADABLE:
                 return check.text
+        if any(each.name == EXPECT for each in self.program.instructions):
+            return "all branches that depend on tensors are taken as before"
         return (
             "another thread has changed what was read"
             if self.sized is None
@@ -135,14 +137,16 @@ def captured(
     numbers: set[str],
     dims_of: Callable[[str, Tensor], frozenset[int]] | None = None,
     earlier: Iterable[Variant] = (),
+    branches: bool = False,
 ) -> tuple[Any, Variant | None, str | None]:
     """Call `function`. Return its result, and either the variant that replaces the function or the reason for its absence.
 
     `numbers`: the places of arguments that are inputs of the program. `dims_of`: for the tensor at a place, the
-    dimensions whose sizes may change in later calls. `earlier`: the existing variants.
+    dimensions whose sizes may change in later calls. `earlier`: the existing variants. `branches`: whether
+    conditions may depend on elements.
     """
     program = Program()
-    tracer = Tracer(program)
+    tracer = Tracer(program, branches)
     observer = Observer(tracer)
     source = Source(program.place_of)
     given = Structure(source, numbers)
@@ -294,10 +298,12 @@ class Written:
             forward = fused(program, program.instructions[: program.boundary], kept[: program.boundary], wanted)
             source.run(forward, wanted | {*program.inputs, *program.numbers}, program.shapes)
             effects = self.effects()
-            body = [*effects, *source.lines]
-            first += len(effects)
-            origins = {first + position + 1: line for position, line in source.origins.items()}
-            steps = {first + position: each for position, each in enumerate(forward, 1)}
+            # the run may be left before the effects
+            last = max([position for position, each in enumerate(forward, 1) if each.name == EXPECT], default=0)
+            body = [*source.lines[:last], *effects, *source.lines[last:]]
+            numbers = [first + position + (position > last) * len(effects) for position in range(1, len(forward) + 1)]
+            origins = {numbers[position]: line for position, line in source.origins.items()}
+            steps = dict(zip(numbers, forward, strict=True))
             body += self.returned(saved, self.gradient_function(saved))
         text = "\n".join([*first_lines, *(f"    {line}" for line in body)]) + "\n"
         namespace = source.namespace
@@ -315,6 +321,9 @@ class Written:
 
     def generalize(self, earlier: Variant) -> bool:
         """Make the program serve any size, if an earlier program was the same at other sizes."""
+        if any(each.name == EXPECT for each in self.program.instructions):
+            self.tracer.differences.append("a branch depends on elements")
+            return False
         try:
             general = General(earlier.example, self.tracer)
         except (Differs, LookupError) as error:
