@@ -93,6 +93,17 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+_given: set[str] = set()
+
+
+def warn_once(what: str, message: str) -> None:
+    """Warn if the program has not been warned of `what`, or has requested that such warnings are repeated."""
+    if ALWAYS or what not in _given:
+        if not ALWAYS:
+            _given.add(what)
+        warn(message)
+
+
 def is_of_a_library(frame: FrameType) -> bool:
     """Return whether the frame belongs to the standard library, or to one of the libraries that compute for adjoint."""
     package = frame.f_globals.get("__package__") or ""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from .._runtime.tracebacks import ALWAYS, warn
+from .._runtime.tracebacks import warn, warn_once
 from ..aten.torch_dispatch import zeros_like
 from ..dispatch.lazy_stubs import lazily_wrapped
 from ..tape import modes
@@ -85,7 +85,13 @@ def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, crea
         edges = [root_edge(root) for root in roots]
         start(edges, grads, retain_graph, create_graph, capture, True, grad_tensors)
     if create_graph:
-        warn_of_cycle()
+        warn_once(
+            "cycles",
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+            "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+            "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
+            "the cycle and avoid the leak.",
+        )
 
 
 @lazily_wrapped
@@ -229,20 +235,3 @@ def start(
         return run(edges, grads, retain_graph, True, capture, accumulating, given)
     finally:
         modes.set_grad(was_recording)
-
-
-_warned_of_cycle = False
-
-
-def warn_of_cycle() -> None:
-    """Warn once per process about the reference cycle that `backward(create_graph=True)` creates."""
-    global _warned_of_cycle
-    if ALWAYS or not _warned_of_cycle:
-        _warned_of_cycle = _warned_of_cycle or not ALWAYS
-        warn(
-            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
-            "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
-            "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
-            "the cycle and avoid the leak.",
-            UserWarning,
-        )

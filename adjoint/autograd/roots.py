@@ -42,13 +42,6 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def edge_of_root(tensor: Tensor) -> Any:
-    """Return the edge of a root tensor. Raise RuntimeError for a view whose edge has become ambiguous."""
-    if tensor._base is not None:
-        history(tensor)
-    return edge_of(tensor)
-
-
 def root_edge(root: Any) -> Any:
     """Return the edge at which the gradient of a root enters the graph."""
     if isinstance(root, GradientEdge):
@@ -129,7 +122,9 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
     for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
         if not isinstance(root, (Tensor, GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")
-        if isinstance(root, Tensor) and ((edge := edge_of_root(root)) is None or edge is NOWHERE):
+        if isinstance(root, Tensor) and root._base is not None:
+            history(root)  # raises an error if the edge of a view has become ambiguous
+        if isinstance(root, Tensor) and ((edge := edge_of(root)) is None or edge is NOWHERE):
             raise about(root, f"element {index} of tensors does not require grad and does not have a grad_fn")
         if value is None and isinstance(root, Tensor) and root._array.size == 1 and is_watched(root):
             results.append(ones_like(root))

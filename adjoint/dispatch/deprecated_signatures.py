@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
-from .._runtime.tracebacks import ALWAYS
-from ..tape.origin import nearest_user_frame
+from .._runtime.tracebacks import warn_once
 from ..tensor import Tensor
 from .arguments import MISSING, invalid_arguments, is_of_type
 from .declaration import Operator
@@ -37,20 +34,10 @@ def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...],
     others = [f"Tensor {name}" for name in names[1:]]
     former = [f"Number {name}" for _, name in zip(numbers, op.deprecated_order, strict=False)]
     warn_once(
+        "deprecated order",
         f"This overload of {function} is deprecated:\n\t{function}({', '.join(former + others)})\n"
         "Consider using one of the following signatures instead:\n\t"
-        f"{function}({', '.join(others)}, *, {', '.join(f'Number {name} = 1' for name in op.deprecated_order)})"
+        f"{function}({', '.join(others)}, *, {', '.join(f'Number {name} = 1' for name in op.deprecated_order)})",
     )
     values.update(zip(op.deprecated_order, numbers, strict=False))
     return [*tensors, *values.values()]
-
-
-_warned: list[str] = []
-
-
-def warn_once(message: str) -> None:
-    """Warn at the line of the call when a function is called in a deprecated form for the first time."""
-    if not _warned or ALWAYS:
-        _warned.append(message)
-        frame = nearest_user_frame(sys._getframe(1))
-        warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)
