@@ -4,7 +4,7 @@
 `archive` and `legacy` are PyTorch's formats. `safetensors` and `npz` are formats of other libraries. `trusted`
 unpickles files that the caller trusts. `pickler` and `unpickler` convert objects to PyTorch's pickles and back.
 `allowed` lists the names that a file may contain. `options` contains settings for the whole program. `tensors`,
-`storages` and `rebuild` read and write tensors, and `plain` all other objects.
+`storages` and `rebuild` read and write tensors, and `plain` all other objects. `records` reads and writes single records.
 """
 
 from .._runtime.first_use import late_names
@@ -26,4 +26,11 @@ __all__ = [
     "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 
-__getattr__ = late_names(__name__, {name: "options" for name in __all__ if name not in globals()})
+_OF_RECORDS = ("_is_zipfile", "_open_file_like", "_open_zipfile_reader", "_open_zipfile_writer")
+
+__getattr__ = late_names(
+    __name__,
+    {name: "options" for name in __all__ if name not in globals()}
+    | dict.fromkeys(_OF_RECORDS, "records")
+    | {"_serialization_tls": "options"},
+)

@@ -224,6 +224,10 @@ class ArchiveReader:
     def __contains__(self, name: str) -> bool:
         return f"{self._folder}/{name}" in self._entries
 
+    def names(self) -> list[str]:
+        """Return the names of the records."""
+        return [name.removeprefix(f"{self._folder}/") for name in self._entries]
+
     def size(self, name: str) -> int:
         """Return the number of bytes of a record.
 
@@ -238,14 +242,14 @@ class ArchiveReader:
 
     def read_array(self, name: str) -> Array:
         """Return the bytes of a record, as an array of uint8."""
-        self._file.seek(self._start + self._position(name))
+        self._file.seek(self._start + self.position(name))
         content = numpy.empty(self.size(name), numpy.uint8)
         read_into(self._file, content.data, name)
         return content
 
     def map_array(self, name: str, mapped: mmap.mmap) -> Array:
         """Return the bytes of a record as an array of uint8 that shares the memory of the mapped file `mapped`."""
-        return numpy.frombuffer(mapped, numpy.uint8, self.size(name), self._start + self._position(name))
+        return numpy.frombuffer(mapped, numpy.uint8, self.size(name), self._start + self.position(name))
 
     def _entry(self, name: str) -> zipfile.ZipInfo:
         entry = self._entries.get(f"{self._folder}/{name}")
@@ -260,7 +264,7 @@ class ArchiveReader:
             )
         return entry
 
-    def _position(self, name: str) -> int:
+    def position(self, name: str) -> int:
         """Return the position of a record in the archive.
 
         The record follows its own header. The length of the header is not in the directory.

@@ -152,8 +152,8 @@ def load(
         map_location: the target of storages that were on another device. `'cpu'` moves all of them to the CPU. It may
             also be a device, a dict from saved to new devices, or a function. The function receives a storage and its
             device, and returns a storage or None.
-        pickle_module: accepted for compatibility. It allows more plain data: NumPy arrays and numbers, `frozenset`,
-            `deque`, `argparse.Namespace`, …
+        pickle_module: with `weights_only=False`, the module whose `Unpickler` loads. Otherwise it allows more plain data:
+            NumPy arrays and numbers, `frozenset`, `deque`, `argparse.Namespace`, …
         weights_only: whether to load only tensors, parameters, state dicts, Python's containers, and the objects that
             `torch.serialization.add_safe_globals` allows. False loads any object, such as a whole module that PyTorch
             has pickled, as Python's pickle does. Use False only for files from a source that you trust.
@@ -182,7 +182,7 @@ def load(
         raise ValueError("f must be a file path in order to use the mmap argument")
     weights_only = _forced(weights_only)
     encoding = pickle_load_args.get("encoding", "utf-8")
-    reader = _Reader(weights_only, pickle_module is not None, restorer(map_location), encoding)
+    reader = _Reader(weights_only, pickle_module, restorer(map_location), encoding)
     with open_to_read(f) as file:
         start = file.read(START)
         file.seek(-len(start), 1)
@@ -212,9 +212,9 @@ def load(
 class _Reader:
     """Reads the parts of one file."""
 
-    def __init__(self, weights_only: bool | None, plain_data: bool, restore: Restore, encoding: str) -> None:
-        self._trusted = weights_only is False
-        self._allowed = {**weights_globals(), **data_globals()} if plain_data else weights_globals()
+    def __init__(self, weights_only: bool | None, module: Any, restore: Restore, encoding: str) -> None:
+        self._trusted, self._module = weights_only is False, module
+        self._allowed = weights_globals() if module is None else {**weights_globals(), **data_globals()}
         self._users = user_globals()
         self._encoding = encoding
         self.restore = restore
@@ -224,7 +224,12 @@ class _Reader:
         if self._trusted:
             from .unpickler import TrustedUnpickler
 
-            return TrustedUnpickler(file, persistent_load, self._encoding).load()
+            kind: Any = TrustedUnpickler
+            if self._module not in (None, pickle):
+                kind = type(
+                    "Unpickler", (TrustedUnpickler, self._module.Unpickler), {"load": self._module.Unpickler.load}
+                )
+            return kind(file, persistent_load, self._encoding).load()
         return Unpickler(file, self._allowed, self._users, persistent_load, self._encoding, length).load()
 
     def archive(self, file: IO[bytes], mapped: bool) -> Any:

@@ -1,7 +1,8 @@
 """Paths and open files: opening them for reading and writing, and complete reads and writes."""
 
 import io
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, Any
@@ -32,17 +33,28 @@ def stem(f: FileLike) -> str:
 def open_to_write(f: FileLike) -> AbstractContextManager[IO[bytes]]:
     """Open a file that replaces the file at a path when the block ends without an error.
 
-    An open file is used directly, and is not closed.
+    An open file is used directly. It is flushed, but not closed.
 
     Raises:
         RuntimeError: if the folder does not exist, or the system refuses to write.
+        TypeError: if `write` of an open file is not a function.
     """
     if not isinstance(f, (str, PathLike)):
-        return nullcontext(f)
+        if not callable(f.write):
+            raise TypeError(f"Buffer of {str(type(f)).strip('<>')} has no callable attribute 'write'")
+        return _flushing(f)
     path = Path(f)
     if not path.parent.exists():
         raise RuntimeError(f"Parent directory {path.parent} does not exist.")
     return replacing(path)
+
+
+@contextmanager
+def _flushing(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    yield file
+    flush = getattr(file, "flush", None)
+    if flush is not None:
+        flush()
 
 
 def open_to_read(f: FileLike) -> AbstractContextManager[IO[bytes]]:

@@ -181,9 +181,16 @@ def check_module_version_greater_or_equal(
 class _Skipped(threading.local):
     data = False
 
+    @property
+    def skip_data(self) -> bool:
+        """PyTorch's name of the setting."""
+        return self.data
+
 
 SKIPPED = _Skipped()
 """Whether this thread skips elements when it saves and loads."""
+
+_serialization_tls = SKIPPED
 
 
 class skip_data:

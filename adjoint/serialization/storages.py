@@ -101,7 +101,7 @@ class StorageTable:
         Raises:
             RuntimeError: if elements of another type use the same storage.
         """
-        identity = (address(root), root.nbytes) if root.size else (id(root), 0)
+        identity = (address(root), root.nbytes) if root.size else (-id(root), id(kind))
         if self._types.setdefault(identity, kind) is not kind:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         key = self._keys.get(identity)

@@ -145,6 +145,10 @@ def rebuild_from_type_v2(build: Any, kind: Any, args: Any, state: Any) -> Tensor
     tensor: Tensor = build(*args)
     if type(tensor) is not kind:
         tensor = make_subclass(kind, tensor._array, tensor.requires_grad)
+    own = getattr(kind, "__setstate__", None)
+    if own is not None and own is not getattr(Tensor, "__setstate__", None):  # a class that the user has allowed
+        own(tensor, state)
+        return tensor
     return _with_attributes(tensor, state)
 
 
@@ -177,6 +181,12 @@ def reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     build, args = _reduce_plain(tensor)
     if type(tensor) is Tensor and not attributes:
         return build, args
+    state = getattr(type(tensor), "__getstate__", None)
+    if state is not None and state not in (
+        getattr(object, "__getstate__", None),
+        getattr(Tensor, "__getstate__", None),
+    ):
+        return rebuild_from_type_v2, (build, type(tensor), args, state(tensor))
     return rebuild_from_type_v2, (build, type(tensor), args, attributes or None)
 
 

@@ -22,14 +22,24 @@ def deep_copy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]
-    if type(self) is not Tensor and type(self.new_empty([])) is not type(self):
+    cloned = self.clone() if self.is_meta and type(self).clone is not Tensor.clone else None  # of a wrapper
+    if cloned is not None and type(cloned) is not type(self):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that implement "
+            "clone() and for which cloning returns another instance of the same subclass. You should either properly implement "
+            "clone() for your subclass or override __deepcopy__() if it is intended behavior for clone() to return an instance "
+            "of a different type."
+        )
+    if cloned is None and type(self) is not Tensor and type(self.new_empty([])) is not type(self):
         raise RuntimeError(
             "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that "
             "implement new_empty() and for which that function returns another instance of the same subclass. You should "
             "either properly implement new_empty() for your subclass or override __deepcopy__() if it is intended behavior "
             "for new_empty() to return an instance of a different type."
         )
-    result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
+    result = cloned
+    if result is None:
+        result = make_subclass(type(self), storages.copy_with_memo(self._array, memo))
     memo[id(self)] = result
     result._edge = LEAF if self.requires_grad else None
     mark_if_inference(result)

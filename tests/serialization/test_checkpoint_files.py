@@ -1162,3 +1162,79 @@ def test_objects_in_one_file_are_loaded_in_turn(order, forms, prefix, rest, tmp_
         assert repr(torch.load(path)) == repr(SEVERAL[names[0]])
         if forms[0]:
             assert repr(torch.load(path, mmap=True)) == repr(SEVERAL[names[0]])
+
+
+def test_single_records_are_read_and_written() -> None:
+    file = io.BytesIO()
+    torch.save(torch.ones(2), file)
+    file.seek(0)
+    assert torch.serialization._is_zipfile(file)
+    with torch.serialization._open_zipfile_reader(file) as reader:
+        assert reader.has_record("byteorder") and not reader.has_record("none")
+        assert reader.get_record(".format_version") == b"1"
+        assert "data/0" in reader.get_all_records()
+        position = reader.get_record_offset("data/0")
+    assert file.getvalue()[position : position + 8] == bytes(torch.ones(2).numpy())
+    copy = io.BytesIO()
+    with torch.serialization._open_zipfile_writer(copy) as writer:
+        writer.write_record("a/b", b"1234", 3)
+        writer.write_record_metadata("c", 4)
+    copy.seek(0)
+    with torch.serialization._open_zipfile_reader(copy) as reader:
+        assert (reader.get_record("a/b"), reader.get_record("c")) == (b"123", bytes(4))
+
+
+def test_open_files_are_flushed(tmp_path: Path) -> None:
+    path = tmp_path / "file.pt"
+    with path.open("wb") as file:
+        torch.save(torch.ones(2), file)
+        assert torch.load(path).tolist() == [1.0, 1.0]
+    target = torch.ones(2)
+    target.write = "not a function"
+    with pytest.raises(TypeError, match="has no callable attribute 'write'"):
+        torch.save(1, target)
+
+
+def test_a_pickle_module_loads_trusted_files() -> None:
+    class Refusing(pickle.Unpickler):
+        def load(self) -> None:
+            raise RuntimeError("refused")
+
+    class Module:
+        Unpickler = Refusing
+
+    file = io.BytesIO()
+    torch.save(torch.ones(2), file)
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="refused"):
+        torch.load(file, pickle_module=Module, weights_only=False)
+
+
+def test_empty_storages_may_have_several_types() -> None:
+    empty = torch.tensor([], dtype=torch.int8)
+    other = torch.TypedStorage(wrap_storage=empty.untyped_storage(), dtype=torch.float64, _internal=True)
+    file = io.BytesIO()
+    torch.save([empty, other], file)
+    file.seek(0)
+    assert [each.dtype for each in torch.load(file)] == [torch.int8, torch.float64]
+
+
+class WithState(torch.Tensor):
+    """A class that saves more than its elements."""
+
+    def __getstate__(self) -> tuple[str, dict[str, object]]:
+        return "state", self.__dict__
+
+    def __setstate__(self, state: tuple[str, dict[str, object]]) -> None:
+        self.loaded, self.__dict__ = state[0], {**state[1], "loaded": state[0]}
+
+
+def test_subclasses_save_and_load_their_own_state() -> None:
+    tensor = torch.ones(2).as_subclass(WithState)
+    tensor.label = "t"
+    file = io.BytesIO()
+    with torch.serialization.safe_globals([WithState]):
+        torch.save(tensor, file)
+        file.seek(0)
+        loaded = torch.load(file)
+    assert (loaded.label, loaded.loaded, loaded.tolist()) == ("t", "state", [1.0, 1.0])
