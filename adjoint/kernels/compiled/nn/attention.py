@@ -16,8 +16,6 @@ from .attention_blocks import attend, attend_backward
 
 Array = numpy.ndarray[Any, Any]
 
-_TYPES = {"f": f32, "d": f64}
-
 
 def attention(
     query: Array,
@@ -90,7 +88,7 @@ def _planned(
         return _PLANS[key_of_plan]
     except KeyError:
         taken = (
-            query.dtype.char in _TYPES
+            query.dtype.char in "fd"
             and key.dtype == value.dtype == query.dtype
             and max(query.shape[3], value.shape[3]) <= blocks.FEATURES
             and min(query.size, key.size, value.size) > 0
@@ -138,7 +136,7 @@ class _Plan:
         if kept is not None:
             self._note(self.sizes, (blocks.KEEP, kept))
         self._static: dict[str, Any] = {
-            "T": _TYPES[query.dtype.char], "W": lanes, "R": tile_rows(HOST.vector_bytes),
+            "T": type_of(query.dtype), "W": lanes, "R": tile_rows(HOST.vector_bytes),
             "WHOLE": width % self.lanes == self.value_width % self.lanes == 0, "MASKED": form,
             "DROPPED": kept is not None,
         }  # fmt: skip

@@ -15,7 +15,6 @@ from . import recurrence_steps as steps_of
 
 Array = numpy.ndarray[Any, Any]
 
-_TYPES = {"f": f32, "d": f64}
 _MODES = {"LSTM": steps_of.LSTM, "GRU": steps_of.GRU, "RNN_TANH": steps_of.TANH, "RNN_RELU": steps_of.RELU}
 _FILLED = 0.75
 """Kernels use tile registers if the batch fills at least this number of their rows on all threads."""
@@ -102,7 +101,7 @@ def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, b
     """Return whether the loops support these arrays. The loops themselves check nothing."""
     parts = [each for each in (hidden, cell, weight, bias) if each is not None]
     if (
-        projected.dtype.char not in _TYPES
+        projected.dtype.char not in "fd"
         or not projected.size
         or any(each.dtype is not projected.dtype for each in parts)
     ):
@@ -167,7 +166,7 @@ class _Tile:
 
     def run(self, kernel: Any, mode: str, work: int, *arguments: Any) -> None:
         """Run the loops for all rows, with as few ranges as threads, because each range reads all weights."""
-        given = {"T": _TYPES[self.kind.char], "W": self.lanes, "R": self.rows, "V": self.vectors, "MODE": _MODES[mode]}
+        given = {"T": type_of(self.kind), "W": self.lanes, "R": self.rows, "V": self.vectors, "MODE": _MODES[mode]}
         function = kernel.compiled(**given, PIECES=self.by_pieces, WHOLE=self.whole)
         launch(function, -(-self.batch // self.rows), 2 * work * self.rows // FLOPS_PER_BYTE, *arguments)
 
