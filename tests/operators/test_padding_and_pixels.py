@@ -98,3 +98,23 @@ def test_corners_of_a_single_pixel_are_the_first_one() -> None:
     x = torch.arange(5.0).reshape(1, 1, 1, 5)
     for antialias in (False, True):
         assert F.interpolate(x, size=(1, 1), mode="bilinear", align_corners=True, antialias=antialias).item() == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (
+            lambda: torch.nn.functional.interpolate(
+                torch.ones(1, 1, 4, 4, dtype=torch.half), size=2, mode="bilinear", antialias=True
+            ),
+            "compute_index_ranges_weights",
+        ),
+        (lambda: torch.special.i1(torch.ones(2).half().requires_grad_()).sum().backward(), "i1_backward"),
+        (lambda: torch.special.i1e(torch.ones(2).half().requires_grad_()).sum().backward(), "i1e_backward"),
+        (lambda: torch.range(0, 3, dtype=torch.complex64), "range_cpu"),
+        (lambda: torch.logspace(0, 1, 3, dtype=torch.bool), "logspace_cpu"),
+    ],
+)
+def test_dtypes_that_a_kernel_of_pytorch_refuses_are_refused(call, name):
+    with pytest.raises(NotImplementedError, match=f'"{name}" not implemented for'):
+        call()

@@ -97,6 +97,8 @@ def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
 
 def inclusive_range(start: float, end: float, step: float, kind: dtype) -> Array:
     """Return the numbers `start + i * step` up to and including `end`."""
+    if kind.is_complex or kind.numpy.kind == "b":
+        raise refuse("range_cpu", kind)
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * (1 if step > 0 else -1) < 0:

@@ -25,6 +25,8 @@ NEAREST = ("nearest", "nearest-exact")
 def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales) -> Array:
     """Return `(N, C, *)` with its last dimensions resized. `scales` are the requested factors, if any."""
     _check(self, size, mode)
+    if antialias and self.dtype not in (numpy.float32, numpy.float64, numpy.uint8):
+        raise refuse("compute_index_ranges_weights", self)
     if self.dtype == numpy.uint8 and mode not in NEAREST and len(size) == 2:
         return _resampled_bytes(self, size, mode, align_corners, antialias, scales)
     result = self

@@ -14,6 +14,7 @@ from ...dispatch.out import stored
 from ...dispatch.signatures import OUT
 from ...kernels.math import bessel, incomplete
 from ...kernels.math import special as kernels
+from ...kernels.runtime.floating import refuse
 from ...tensor import Tensor
 from ..declaring.underived import unwritten
 
@@ -300,6 +301,8 @@ def _i1_quotient(self, result, xp, scaled):
 
     Near 0 the function uses a series, because the derivative of the quotient would lose digits by cancellation.
     """
+    if self.dtype.itemsize == 2:
+        raise refuse(f"i1{'e' if scaled else ''}_backward", self.dtype)
     near = abs(self) < 0.01
     square = xp.where(near, self, xp.zeros_like(self)) ** 2
     series = 0.5 + square * (1 / 16 + square * (1 / 384 + square / 18432))
