@@ -187,6 +187,7 @@ def test_operators_take_compiled_loops(monkeypatch):
 
 def test_a_plan_is_kept_for_each_signature_and_followed_only_while_loops_are_enabled(monkeypatch):
     monkeypatch.setattr(LOOPS, "_enabled", True)
+    monkeypatch.setattr(LOOPS, "every_size", False)
 
     @compiled("reduce.reduction.planned", least=1 << 10)
     def form(x: ndarray, name: str, dim: Any, keepdim: bool, dtype: str | None) -> Plan:
