@@ -331,7 +331,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
             "This also applies to advanced indexing e.g. tensor[mask] = scalar"
         )
         self, mask = distinct(self), numpy.broadcast_to(mask, shape).any(axis=shared, keepdims=True)  # type: ignore[assignment]
-    fits = filled.dtype == self.dtype and self.flags.c_contiguous and (self.size >= LARGE or LOOPS.every_size)
+    fits = (self.size >= LARGE or LOOPS.every_size) and filled.dtype == self.dtype and self.flags.c_contiguous
     if fits and chosen(mask, filled, self, self) is not NotImplemented:
         return
     if mask.shape == self.shape:

@@ -496,7 +496,7 @@ def permute_method(input, /, *dims, **names):
 def movedim(input, source, destination):
     """The tensor with the dimensions `source` moved to the positions `destination`. The other dimensions keep their order."""
     ndim = input._array.ndim
-    if is_of_type(source, "Int") and is_of_type(destination, "Int"):
+    if type(source) is type(destination) is int or (is_of_type(source, "Int") and is_of_type(destination, "Int")):
         source, destination = (source,), (destination,)
     elif not isinstance(source, (tuple, list)) or not isinstance(destination, (tuple, list)):
         raise invalid_arguments("movedim", input, source, destination)
