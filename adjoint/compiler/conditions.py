@@ -5,6 +5,7 @@ The conditions are requirements on the arguments.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 from numpy import shares_memory
@@ -12,10 +13,10 @@ from numpy.exceptions import TooHardError
 
 from ..dtypes import get_default_dtype
 from ..tape.edges import edge_of
-from ..tape.modes import STATE
+from ..tape.modes import FLAGS, STATE
 from ..tape.node import NOWHERE
 from ..tensor import LEAF, Tensor
-from .known import IMMUTABLE, MUTABLE, is_signed, settings, shown
+from .known import IMMUTABLE, MUTABLE, is_signed, is_undisturbed, is_usual, same_items, settings, shown
 from .objects import Fits, fitting, keeping
 from .program import Source
 
@@ -222,3 +223,21 @@ def head(source: Source, checks: list[Check]) -> list[str]:
         "    except UNREADABLE:",
         "        return MISSED",
     ]
+
+
+CONDITION_NAMES = {
+    "UNREADABLE": UNREADABLE,
+    "LEAF": LEAF,
+    "Tensor": Tensor,
+    "edge_of": edge_of,
+    "kind_of_edge": kind_of_edge,
+    "is_usual": is_usual,
+    "same_items": same_items,
+    "getattr_static": inspect.getattr_static,
+    "settings": settings,
+    "STATE": STATE,
+    "FLAGS": FLAGS,
+    "is_undisturbed": is_undisturbed,
+    "get_default_dtype": get_default_dtype,
+}
+"""The names that the source of conditions uses."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import time
 import weakref
@@ -17,27 +16,25 @@ from numpy import may_share_memory
 from adjoint.device import Size
 
 from ..dispatch.source import compile_source
-from ..dtypes import get_default_dtype
 from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
-from ..tape.modes import FLAGS, STATE
 from ..tape.versions import counting, shared_counter
-from ..tensor import LEAF, Tensor
+from ..tensor import Tensor
 from .backward import Gradients, again_source, attach, gradients_of, tensors_of, zeros_source
 from .conditions import (
+    CONDITION_NAMES,
     UNREADABLE,
     Check,
     Group,
     Structure,
     checks_of,
     head,
-    kind_of_edge,
     mode_checks,
     overlap,
 )
 from .errors import Unsupported
 from .extents import Differs, Folded, General
-from .known import MUTABLE, is_constant, is_plain, is_undisturbed, is_usual, same_items, settings, shown, uncollected
+from .known import MUTABLE, is_constant, is_plain, shown, uncollected
 from .native import Empty, fused
 from .objects import Fits, compile_deferred, identical, way_of
 from .observer import Observer
@@ -587,20 +584,8 @@ class Written:
 
 
 NAMES = {
+    **CONDITION_NAMES,
     "MISSED": MISSED,
-    "UNREADABLE": UNREADABLE,
-    "LEAF": LEAF,
-    "Tensor": Tensor,
-    "edge_of": edge_of,
-    "kind_of_edge": kind_of_edge,
-    "is_usual": is_usual,
-    "same_items": same_items,
-    "getattr_static": inspect.getattr_static,
-    "settings": settings,
-    "STATE": STATE,
-    "FLAGS": FLAGS,
-    "is_undisturbed": is_undisturbed,
-    "get_default_dtype": get_default_dtype,
     "mark_inference": mark_inference,
     "counting": counting,
     "shared_counter": shared_counter,
