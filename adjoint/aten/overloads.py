@@ -47,6 +47,13 @@ class OpOverload:
         return "aten"
 
     @property
+    def tags(self) -> list[Any]:
+        """The tags of the operator. The list is empty, because tags describe operators to PyTorch's compiler."""
+        return []
+
+    _defined_in_python = False
+
+    @property
     def is_view(self) -> bool:
         """Whether the result of the operator is a view of an argument."""
         return self._schema is not None and self._schema.is_view

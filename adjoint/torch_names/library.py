@@ -27,6 +27,7 @@ from adjoint._runtime.tracebacks import end_public_at_caller
 from adjoint.aten import python_kernels
 from adjoint.aten.overloads import OpOverload
 from adjoint.aten.schemas import FunctionSchema
+from adjoint.device import device
 
 from ._library import opcheck as tests
 from ._library.custom_ops import KERNELS, REGISTERED, CustomOpDef, Overload, Packet
@@ -66,6 +67,12 @@ _DEFINED = {"aten", "prims"}
 _BLOCKS = {"DEF": "TORCH_LIBRARY", "FRAGMENT": "TORCH_LIBRARY_FRAGMENT", "IMPL": "TORCH_LIBRARY_IMPL"}
 """The names of kinds of libraries in messages."""
 
+_COMPOSITE = (
+    "We should not register a meta kernel directly to the operator '{}', because it has a CompositeImplicitAutograd kernel in "
+    "core. Instead we should let the operator decompose, and ensure that we have meta kernels for the base ops that it "
+    "decomposes into."
+)
+
 _KIND = re.compile(
     r"(Tensor|SymInt|SymBool|int|float|bool|complex|Scalar|ScalarType|str|Device|Layout|MemoryFormat|Generator|Dimname|Storage|Any|"
     r"__torch__\S*|\w+\.\w[\w.]*)\b"
@@ -89,19 +96,26 @@ def _parts(qualname: str) -> tuple[str, str, str]:
     return parts[0], name, overload or "default"
 
 
+def _listed(tags: Any) -> list[Any]:
+    return list(tags) if isinstance(tags, (list, tuple, set)) else [tags]
+
+
 def _checked_schema(schema: str) -> str:
     """Return a signature in PyTorch's notation unchanged.
 
     Raises:
         RuntimeError: if it is not a signature.
     """
-    name, begun, rest = schema.partition("(")
+    _, begun, rest = schema.partition("(")
     if not begun:
-        raise RuntimeError(f"expected eof but found 'ident' here:\n{schema}")
-    arguments, arrow, _ = rest.rpartition(") -> ")
-    if not arrow:
+        raise RuntimeError("Tried to parse a function schema but only the operator name was given")
+    if ") -> " not in rest:
         raise RuntimeError(f"expected arrow but found 'eof' here:\n{schema}")
-    for argument in FunctionSchema(f"{name}({arguments}) -> ()").arguments:
+    parsed = FunctionSchema(schema)
+    for argument in parsed.arguments:
+        if not argument.name:
+            raise RuntimeError(f"expected ident but found ')' here:\n{schema}")
+    for argument in (*parsed.arguments, *parsed.returns):
         if not _KIND.match(argument.type):
             raise RuntimeError(
                 "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a "
@@ -220,7 +234,7 @@ class Library:
                 f"Tried to register an operator ({self.ns}::{rest}({parameters}) with the same name and overload name multiple "
                 "times. Each overload's schema should only be registered with a single call to def()."
             )
-        CustomOpDef(self.ns, own, f"({parameters}", overload=overload or "default")
+        CustomOpDef(self.ns, own, f"({parameters}", overload=overload or "default")._tags = _listed(tags)
         self._defined.append((qualname, overload or "default"))
         return name
 
@@ -258,11 +272,7 @@ class Library:
         if key == "Meta" and "CompositeImplicitAutograd" in KERNELS.get(
             f"{self.ns}::{str(op_name).rpartition('::')[2]}", {}
         ):
-            raise RuntimeError(
-                f"We should not register a meta kernel directly to the operator '{op_name}', because it has a "
-                "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure that we have "
-                "meta kernels for the base ops that it decomposes into."
-            )
+            raise RuntimeError(_COMPOSITE.format(op_name))
         if self.dispatch_key not in ("", key):
             raise RuntimeError(
                 f'impl("{op_name}", ...): Explicitly provided dispatch key ({key}) is inconsistent with the dispatch key of the '
@@ -290,6 +300,11 @@ class Library:
                 self._given.append((f"aten::{rest}", key, fn))
             return
         key = "Autograd" if key.startswith("Autograd") else key
+        if not allow_override and key in KERNELS.get(f"{self.ns}::{rest}", {}):
+            raise RuntimeError(
+                f"This is not allowed since there's already a kernel registered from python overriding {rest}'s behavior for "
+                f"{key} dispatch key and {self.ns} namespace."
+            )
         self._given.append((_implemented(f"{self.ns}::{rest}", key, fn), key, fn))
 
     def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
@@ -381,7 +396,11 @@ def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tag
     if schema is None:
         return lambda function: (define(qualname, infer_schema(function, mutates_args=())), function)[1]
     namespace, name, overload = _parts(qualname)
-    CustomOpDef(namespace, name, _checked_schema(schema), overload=overload)
+    if not schema.startswith("("):
+        raise ValueError(
+            f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got "{schema}"'
+        )
+    CustomOpDef(namespace, name, _checked_schema(schema), overload=overload)._tags = _listed(tags)
     if lib is not None:
         lib._defined.append((f"{namespace}::{name}", overload))
     return None
@@ -400,6 +419,9 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
             return function
 
         return implemented
+    for kind in [types] if isinstance(types, str) else types:
+        if kind != "default" and not _KEY.fullmatch(kind):
+            device(kind)  # raises an error for invalid device types
     if func is None:
         return lambda function: impl(qualname, types, function, lib=lib)
     _parts(qualname)  # raises an error for other forms
@@ -447,14 +469,18 @@ def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, *
         if refused_libraries:
             return func
         raise RuntimeError(f"operator {op} does not exist")
-    return _registered(op, "register_fake").register_fake(func)
+    definition = _registered(op, "register_fake")
+    if "CompositeImplicitAutograd" in definition._kernels:
+        raise RuntimeError(_COMPOSITE.format(op))
+    return definition.register_fake(func)
 
 
 impl_abstract = register_fake
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
-    """Accept the dtype for autocast, but do not convert inputs."""
+    """Register the dtype of the inputs under autocast; see `CustomOpDef.register_autocast`."""
+    _registered(op, "register_autocast").register_autocast(device_type, cast_inputs)
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, **options: Any) -> Any:

@@ -76,6 +76,10 @@ def infer_schema(
         raise ValueError(f"infer_schema(func): {what} Got func with signature {signature})")
 
     kinds = _annotations(prototype_function, signature, refuse)
+    if isinstance(mutates_args, str) and mutates_args != "unknown":
+        raise ValueError(
+            "mutates_args must either be a sequence of the names of the arguments that are mutated or the string 'unknown'. "
+        )
     changed = None if mutates_args == "unknown" else {*mutates_args}
     if changed is not None and (unknown := changed - signature.parameters.keys()):
         refuse(

@@ -16,6 +16,7 @@ from adjoint.autograd.grad_mode import no_grad
 from adjoint.autograd.graph import increment_version
 from adjoint.device import device
 from adjoint.dispatch.decorators import tensors as operators
+from adjoint.dtypes import float64
 from adjoint.kernels.memory.storage import owner
 from adjoint.tape import modes
 from adjoint.tape.torch_dispatch import DISPATCHING
@@ -96,6 +97,13 @@ class Overload(OpOverload):
     def namespace(self) -> str:
         """The namespace of the operator."""
         return self._definition._namespace
+
+    @property
+    def tags(self) -> list[Any]:
+        """The tags from the definition."""
+        return self._definition._tags
+
+    _defined_in_python = True
 
     def name(self) -> str:
         """The name, such as `shop::scaled`. `default` is omitted."""
@@ -182,6 +190,8 @@ class CustomOpDef:
         self._vmap: Callable[..., Any] | None = None
         self._function: type[Function] | None = None
         self._first: Callable[..., Any] | None = None
+        self._tags: list[Any] = []
+        self._autocast: Any = None
         packet = REGISTERED.setdefault(self._qualname, Packet(namespace, name))
         self._opoverload = Overload(self, packet, overload)
         packet._definitions[overload] = self
@@ -249,7 +259,9 @@ class CustomOpDef:
         return fn if fn is not None else lambda function: function
 
     def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:
-        """Accept the dtype for autocast, but do not convert inputs."""
+        """Register the dtype to which autocast converts the floating-point inputs. Only the device type "cpu" has an effect."""
+        if device_type == "cpu":
+            self._autocast = cast_inputs
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
@@ -275,6 +287,9 @@ class CustomOpDef:
 
     def apply(self, arguments: Arguments) -> Any:
         """Apply the operator to arguments that are known to fit."""
+        if self._autocast is not None and modes.STATE.autocast is not None:
+            with import_late("adjoint").autocast("cpu", enabled=False):
+                return self.apply(self._cast(arguments))
         positional, keywords = arguments.for_kernel()
         autograd = self._kernels.get("Autograd")
         if autograd is not None:
@@ -297,6 +312,16 @@ class CustomOpDef:
         leaves, structure = tree.tree_flatten((tuple(arguments.positional), arguments.keywords), _is_value)
         result = self._function.apply(Form(structure, arguments.given, arguments.defaults), *leaves)
         return list(result) if self._returns_list and isinstance(result, tuple) else result
+
+    def _cast(self, arguments: Arguments) -> Arguments:
+        """Return the arguments with floating-point tensors in the dtype for autocast."""
+
+        def cast(value: Any) -> Any:
+            casts = isinstance(value, Tensor) and value.is_floating_point() and value.dtype is not float64
+            return value.to(self._autocast) if casts else value
+
+        positional, keywords = tree.tree_map(cast, (list(arguments.positional), arguments.keywords))
+        return Arguments(positional, keywords, arguments.given, arguments.defaults)
 
     def _called(self, kernel: Callable[..., Any], positional: Iterable[Any], keywords: dict[str, Any]) -> Any:
         """Return the result of the kernel, or of a mode or class that receives the operator."""
