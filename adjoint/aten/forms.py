@@ -229,6 +229,11 @@ def _first_as_self(name: str) -> Callable[[Values], Named]:
     return lambda values: (name, {"self": next(iter(values.values()))})
 
 
+def _all(name: str) -> Callable[[Values], Named]:
+    """Pass all arguments. PyTorch calls the first one `self`."""
+    return lambda values: (name, {"self": values.pop(next(iter(values))), **values})
+
+
 def _drawn(name: str, *order: str) -> Callable[[Values], Named]:
     def form(values: Values) -> Named:
         limits = values.pop("limits", ())
@@ -265,6 +270,8 @@ LEAVES: dict[str, Callable[[Values], Named]] = {
     "item": _first_as_self("_local_scalar_dense"),
     "is_nonzero": _first_as_self("_local_scalar_dense"),
     "nonzero": _first_as_self("nonzero"),
+    "equal": _all("equal"),
+    "allclose": _all("allclose"),
     "uniform_": _drawn("uniform_", "from", "to"),
     "normal_": _drawn("normal_", "mean", "std"),
     "exponential_": _drawn("exponential_", "lambd"),

@@ -381,3 +381,12 @@ def test_modes_and_classes_receive_operators_of_the_program():
     with Log() as log:
         twice(x)
     assert log.names == ["seen.twice.default"]
+
+
+def test_modes_receive_comparisons_of_whole_tensors():
+    x = torch.ones(2)
+    with Log() as log:
+        assert torch.equal(x, x) and torch.allclose(x, x, rtol=0.5)
+    assert log.names == ["aten.equal.default", "aten.allclose.default"]
+    wrapped = Container(x)
+    assert torch.equal(wrapped, wrapped)
