@@ -54,6 +54,7 @@ SAME = {
         f"autograd.profiler_util.{name}": f"profiler.events.{name}"
         for name in ("FormattedTimesMixin", "FunctionEventAvg", "Interval", "_format_memory", "_format_time")
     },
+    "distributions.dirichlet._Dirichlet_backward": "distributions.gammas._Dirichlet_backward",
     "distributions.relaxed_bernoulli.LogitRelaxedBernoulli": "distributions.relaxed.LogitRelaxedBernoulli",
     "distributions.relaxed_categorical.ExpRelaxedCategorical": "distributions.relaxed.ExpRelaxedCategorical",
     "masked.maskedtensor.core._masks_match": "masked.tensors._masks_match",

@@ -210,10 +210,14 @@ class _Dirichlet(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        x, concentration = ctx.saved_tensors
-        total = concentration.sum(-1, True).expand_as(concentration)
-        moves = torch._dirichlet_grad(x, concentration, total)
-        return moves * (grad - (x * grad).sum(-1, True))
+        return _Dirichlet_backward(*ctx.saved_tensors, grad)
+
+
+def _Dirichlet_backward(x: Tensor, concentration: Tensor, grad_output: Tensor) -> Tensor:
+    """Return the gradient of the concentration from the gradient of the sample `x`."""
+    total = concentration.sum(-1, True).expand_as(concentration)
+    moves = torch._dirichlet_grad(x, concentration, total)
+    return moves * (grad_output - (x * grad_output).sum(-1, True))
 
 
 class Dirichlet(ExponentialFamily):

@@ -176,7 +176,7 @@ def _exponential_exponential(p: Exponential, q: Exponential) -> Tensor:
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _family_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
+def _kl_expfamily_expfamily(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     """Return the Bregman divergence of the log-normalizer (Nielsen and Nock, 2010)."""
     if type(p) is not type(q):
         raise NotImplementedError(

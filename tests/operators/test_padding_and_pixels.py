@@ -100,6 +100,7 @@ def test_corners_of_a_single_pixel_are_the_first_one() -> None:
         assert F.interpolate(x, size=(1, 1), mode="bilinear", align_corners=True, antialias=antialias).item() == 0
 
 
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
 @pytest.mark.parametrize(
     ("call", "name"),
     [
