@@ -3,11 +3,14 @@
 import copy
 import io
 import pickle
+import sys
 import threading
+import time
 
 import pytest
 
 import adjoint as torch
+from adjoint._runtime.platform import mmap
 from adjoint.tape import modes
 
 nn = torch.nn
@@ -210,3 +213,110 @@ def test_an_error_within_restores_the_place():
     with pytest.raises(ZeroDivisionError), torch.device("meta"):
         raise ZeroDivisionError
     assert torch.ones(1).is_cpu
+
+
+LARGE = {
+    "products": lambda: linear(meta(9000, 8000), meta(7000, 8000), meta(7000)),
+    "a convolution": lambda: torch.conv2d(leaf32(60, 240, 127, 128), leaf32(500, 24, 3, 3), stride=2, padding=1, groups=10),
+    "a patch embedding": lambda: torch.conv2d(leaf32(64, 3, 224, 224), leaf32(768, 3, 16, 16), stride=16),
+    "windows": lambda: nn.functional.max_pool2d(leaf32(64, 256, 129, 128), 3, 2, 1),
+    "norms": lambda: nn.functional.group_norm(nn.functional.layer_norm(leaf32(2000, 64, 3000), (3000,)), 32),
+    "attention": lambda: nn.functional.scaled_dot_product_attention(*[leaf32(8, 16, 4096, 128)] * 3, is_causal=True),
+    "columns": lambda: leaf32(300, 20000).t() + 1,
+    "a sort": lambda: leaf32(20000, 20000).sort(0).values,
+    "a choice": lambda: leaf32(20000, 20000).topk(500).values,
+    "parts": lambda: torch.cat([leaf32(20000, 20000)[100:15000:3], leaf32(300, 20000)]),
+    "indices": lambda: leaf32(20000, 2000).gather(1, meta(20000, 100, dtype=int)),
+    "a Fourier transform": lambda: torch.fft.rfft(leaf32(20000, 2001)).real,
+    "a decomposition": lambda: torch.linalg.svd(leaf32(3000, 2000), full_matrices=False).S,
+    "a product of sizes": lambda: torch.kron(leaf32(2000, 200), leaf32(300, 20)),
+    "a copy in another order": lambda: leaf32(2000, 300, 400).transpose(0, 1).reshape(-1, 400),
+    "a loss": lambda: nn.functional.cross_entropy(leaf32(64, 2100, 512, 51), meta(64, 512, 51, dtype=int), reduction="none"),
+    "pixels": lambda: nn.functional.interpolate(leaf32(64, 256, 128, 130), scale_factor=1.5),
+    "padding": lambda: nn.functional.pad(leaf32(64, 256, 128, 128), (1, 2, 300, 4)),
+    "recurrence": lambda: nn.LSTM(3000, 2000, device="meta")(meta(3, 640, 3000))[0],
+}  # fmt: skip
+
+SHAPES = {
+    "products": (9000, 7000), "a convolution": (60, 500, 64, 64), "a patch embedding": (64, 768, 14, 14),
+    "windows": (64, 256, 65, 64), "norms": (2000, 64, 3000), "attention": (8, 16, 4096, 128), "columns": (20000, 300),
+    "a sort": (20000, 20000), "a choice": (20000, 500), "parts": (5267, 20000), "indices": (20000, 100),
+    "a Fourier transform": (20000, 1001), "a decomposition": (2000,), "a product of sizes": (600000, 4000),
+    "a copy in another order": (600000, 400), "a loss": (64, 512, 51), "pixels": (64, 256, 192, 195),
+    "padding": (64, 256, 432, 131), "recurrence": (3, 640, 2000),
+}  # fmt: skip
+
+
+def leaf32(*shape):
+    return meta(*shape, requires_grad=True)
+
+
+def linear(x, weight, bias):
+    return nn.functional.linear(x, weight.requires_grad_(), bias.requires_grad_())
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_results_take_neither_time_nor_memory(name):
+    resource = pytest.importorskip("resource")
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    result = LARGE[name]()
+    assert tuple(result.shape) == SHAPES[name] and result.is_meta
+    result.sum().backward()
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * (
+        1 if sys.platform == "darwin" else 1024
+    ) < 1 << 28
+    assert time.process_time() - start < 20  # the products alone would take minutes
+
+
+def test_columns_keep_the_order_of_their_elements():
+    assert LARGE["columns"]().stride() == (1, 20000)
+    assert meta(64, 256, 128, 128, memory_format=torch.channels_last).exp().stride() == (4194304, 1, 32768, 256)
+
+
+CREATED = {
+    "empty": lambda n: meta(n, n),
+    "ones": lambda n: torch.ones(n, n, device="meta"),
+    "full": lambda n: torch.full((n, n), 2, device="meta"),
+    "randn": lambda n: torch.randn(n, n, device="meta"),
+    "randint": lambda n: torch.randint(3, (n, n), device="meta"),
+    "arange": lambda n: torch.arange(n * n, device="meta").view(n, n),
+    "linspace": lambda n: torch.linspace(0, 1, n * n, device="meta").view(n, n),
+    "eye": lambda n: torch.eye(n, device="meta"),
+    "randperm": lambda n: torch.randperm(n * n, device="meta").view(n, n),
+    "ones_like": lambda n: torch.ones_like(meta(n, n)),
+    "rand_like": lambda n: torch.rand_like(meta(n, n)),
+    "new_full": lambda n: meta(1).new_full((n, n), 2),
+    "empty_strided": lambda n: torch.empty_strided((n, n), (2 * n, 1), device="meta"),
+    "a layer": lambda n: nn.Linear(n, n, device="meta").weight,
+    "a copy": lambda n: copy.deepcopy(meta(n, n)).clone().double(),
+}
+
+
+@pytest.mark.parametrize("name", CREATED)
+@pytest.mark.skipif(not mmap, reason="the platform cannot reserve addresses")
+def test_more_elements_than_memory(name):
+    assert CREATED[name](200_000).shape == (200_000, 200_000)
+
+
+def test_rules_with_remainders_and_masks():
+    for size in range(2000, 2008):
+        x = meta(size, 40)
+        assert nn.functional.max_pool1d(x.t(), 5, 4, padding=1, ceil_mode=True).shape == (40, -(-(size - 3) // 4) + 1)
+        assert x[torch.arange(size) % 3 == 0].shape == (-(-size // 3), 40)
+        assert x.repeat(30, 2).shape == (30 * size, 80)
+        assert torch.diagonal_copy(x, -30).shape == (40,) and torch.diagonal_copy(x, 30).shape == (10,)
+        assert x.topk(1500, 0).values.shape == (1500, 40)
+    with pytest.raises(RuntimeError, match=r"selected index k out of range"):
+        meta(1000, 20).topk(2000, 0)
+
+
+def test_random_operators_draw_nothing():
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    p = meta(3, 4)
+    torch.bernoulli(p), p.multinomial(2), torch.randn_like(p), torch.normal(p, p), torch.poisson(p), p.bernoulli()
+    torch.native_dropout(p, 0.5, True), nn.functional.rrelu(p, training=True)
+    p.bernoulli_(), p.exponential_(), p.random_(), nn.functional.gumbel_softmax(p), torch.binomial(p, p)
+    nn.functional.alpha_dropout(p, training=True), torch.randperm(5, device="meta")
+    assert torch.equal(torch.rand(1), expected)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import os
+import threading
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -19,6 +20,15 @@ from .._runtime.first_use import computed_once, import_late
 from .._runtime.platform import ctypes
 from ..kernels.runtime.freed_memory import keep_freed_memory
 from ..kernels.runtime.layout import row_major
+
+
+class Shapes(threading.local):
+    """Whether this thread needs only the shapes of results. Kernels then use no compiled loops, and plans are not run."""
+
+    only = False
+
+
+SHAPES = Shapes()
 
 
 class CompiledLoops:
@@ -48,7 +58,7 @@ class CompiledLoops:
         if self._enabled is None:
             keep_freed_memory()
             self._enabled = os.environ.get("ADJOINT_LLVM", "1") != "0" and self.available
-        return self._enabled
+        return self._enabled and not SHAPES.only
 
     @enabled.setter
     def enabled(self, value: bool) -> None:

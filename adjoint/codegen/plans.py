@@ -21,7 +21,7 @@ from numpy import ndarray
 
 from .._runtime.forks import code_of
 from ..kernels.runtime.floating import HALVES
-from .acceleration import LOOPS, with_copies, without_repetition
+from .acceleration import LOOPS, SHAPES, with_copies, without_repetition
 from .costs import CALLS
 from .kernel import FLOATS, Kernel, as_kernel
 
@@ -38,11 +38,11 @@ class Memory(NamedTuple):
     dtype: Dtype
     order: tuple[int, ...] | None = None
 
-    def empty(self) -> ndarray:
-        """Return new memory."""
+    def empty(self, make: Callable[..., ndarray] = numpy.empty) -> ndarray:
+        """Return new memory, or an array that `make` returns for a shape and a dtype."""
         if self.order is None:
-            return numpy.empty(self.shape, self.dtype)
-        lain = numpy.empty([self.shape[dim] for dim in self.order], self.dtype)
+            return make(self.shape, self.dtype)
+        lain = make([self.shape[dim] for dim in self.order], self.dtype)
         return lain.transpose([self.order.index(dim) for dim in range(len(self.shape))])
 
 
@@ -73,6 +73,11 @@ class Plan:
         self.compiled = compiled
         self.run: Callable[..., Any] = run or _allocating(self.results, into)
         self.into: Callable[..., Any] = into or _copying(self.run)
+
+    def zeros(self) -> Any:
+        """Return zeros in place of the results, or NotImplemented if the plan has no results."""
+        zeros = [item and item.empty(numpy.zeros) for item in self.results]
+        return returned(zeros) if zeros else NotImplemented
 
 
 def returned(results: Sequence[Any]) -> Any:
@@ -151,6 +156,8 @@ class Plans(dict[Any, _Made]):
 
 
 _SOURCE = """def {name}({passed}):
+    if SHAPES.only:
+        return _form({passed}).zeros()
     {few}_plan = _plans.get(_key := ({key}))
     if _plan is None:
         _plan = _make(_key, {passed})
@@ -280,7 +287,7 @@ class compiled:
             few=f"if {small}:\n        return NotImplemented\n    " if self.least else "",
         )
         namespace = {
-            "__package__": "adjoint.kernels", "LOOPS": LOOPS, "_plans": plans, "_make": make, "_form": form,
+            "__package__": "adjoint.kernels", "LOOPS": LOOPS, "SHAPES": SHAPES, "_plans": plans, "_make": make, "_form": form,
             "_waiting": self._waiting,
         }  # fmt: skip
         exec(code_of(source, f"<adjoint planned {form.__module__}.{form.__name__}>"), namespace)

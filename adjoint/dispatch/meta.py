@@ -6,19 +6,24 @@ Operators whose results depend on elements, not only on shapes, are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from math import prod
 from typing import Any
 
 import numpy
 
+from ..codegen.acceleration import SHAPES
 from ..device import cpu, meta
 from ..kernels.linalg import LinAlgError
-from ..kernels.runtime.meta_array import Meta, in_place_of, zeros
+from ..kernels.runtime.meta_array import Meta, in_order, in_place_of, zeros
 from ..kernels.runtime.shapes import broadcast_shapes
+from ..random import Generator
 from ..tape.interpreters import tensors_in
 from ..tape.torch_dispatch import dispatching_types
 from ..tensor import Tensor
 from .array_classes import Dense, check_fits, given_arrays
 from .declaration import Operator
+from .extrapolation import filled, form_of, leaves, results_of
 from .plan import Call, Plan
 
 
@@ -32,15 +37,36 @@ class OnMeta(Dense):
         check_places(plan.op, call.args)
 
     def compute(self, plan: Plan, arrays: list[Any], kernel: Any = None) -> Any:
-        """Return the results on zeros. If zeros are refused, use identity matrices or ones."""
-        if plan.op.function_name == "index_put" and any(_is_mask(index) for index in arrays[1]):
+        """Return the results on zeros, or meta arrays of their shapes, which small zeros determine if the arrays are large."""
+        op = plan.op
+        if op.function_name == "index_put" and any(_is_mask(index) for index in arrays[1]):
             return zeros(arrays[0])
-        for made in (zeros, _identity):
-            try:
-                return super().compute(plan, with_elements(arrays, made))
-            except (LinAlgError, RuntimeError, ZeroDivisionError):  # a wrong shape raises the error again
-                pass
-        return super().compute(plan, with_elements(arrays, _ones))
+        if op.name == "unsafe_view" and arrays[0].size == prod(arrays[1]):
+            return in_order(arrays[1], arrays[0].dtype)
+        if "shape" in op.names and op.name.endswith("_backward"):
+            return in_order(arrays[op.names.index("shape")], arrays[0].dtype)
+        if op.name == "native_dropout":
+            arrays = [*arrays[:2], False]  # `train`, so that nothing is drawn
+        if op.draws:
+            arrays = [*arrays]
+            arrays[op.names.index("generator")] = _IGNORED
+        if op.view or sum(map(_size, leaves(arrays))) <= SMALL:
+            return self._computed(plan, arrays)
+        results = results_of(plan, arrays, partial(self._computed, plan))
+        return self._computed(plan, filled(form_of(arrays), {})) if results is NotImplemented else results
+
+    def _computed(self, plan: Plan, arrays: list[Any]) -> Any:
+        """Return the results on zeros. If zeros are refused, use identity matrices or ones."""
+        SHAPES.only = True
+        try:
+            for made in (zeros, _identity):
+                try:
+                    return super().compute(plan, with_elements(arrays, made))
+                except (LinAlgError, RuntimeError, ZeroDivisionError):  # a wrong shape raises the error again
+                    pass
+            return super().compute(plan, with_elements(arrays, _ones))
+        finally:
+            SHAPES.only = False
 
     def finished(self, op: Operator, results: list[Any]) -> list[Any]:
         """Return the results on `meta`."""
@@ -62,6 +88,12 @@ class OnMeta(Dense):
 
 META = OnMeta()
 
+SMALL = 1 << 10
+"""Up to this number of elements, kernels compute with zeros of full size."""
+
+_IGNORED = Generator()
+"""The generator for tensors on `meta`, so that no other generator changes."""
+
 
 def has_meta(args: Iterable[Any]) -> bool:
     """Return whether a tensor among the arguments is on `meta`, or belongs to a class that overrides operators."""
@@ -81,6 +113,11 @@ def check_places(op: Operator, args: Iterable[Any]) -> None:
             raise RuntimeError(f"Tensor on device {tensor.device} is not on the expected device {expected}!")
     if op.shape_of_elements is True:
         raise _depends_on_elements(op.function_name)
+
+
+def _size(value: Any) -> int:
+    """Return the number of elements of an array, or the absolute value of a number."""
+    return value.size if isinstance(value, numpy.ndarray) else abs(value) if type(value) is int else 0
 
 
 def _is_mask(index: Any) -> bool:

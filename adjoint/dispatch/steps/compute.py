@@ -15,6 +15,7 @@ from ...codegen.costs import CONVERTED
 from ...kernels.runtime.floating import unwarned
 from ...kernels.runtime.layout import laid_out
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
+from ...kernels.runtime.meta_array import zeros
 from ...tensor import as_array
 from ..array_classes import DENSE
 from ..declaration import ARRAY, OPTIONAL_ARRAY, VALUE, Operator
@@ -110,7 +111,7 @@ class LayOut(Step):
             for position in self.positions:
                 if args[position] is not None:
                     array = args[position]._array
-                    operands.append(array if type(array) is ndarray else without_lazy_bits(array))
+                    operands.append(array if type(array) is ndarray else without_lazy_bits(zeros(array)))
             call.results[0] = laid_out(result, operands)
 
     def lines(self, leave: str) -> list[str]:

@@ -33,7 +33,19 @@ Unwrap = Callable[[Any], Any]
 def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     """Return the numbers `start + i * step` before `end`.
 
-    Integers are exact. Other numbers are computed in float64 and rounded to `kind`.
+    Integers are exact. Other numbers are computed in float64 and rounded to `kind`. It raises the errors of `range_length`.
+    """
+    size = range_length(start, end, step, kind)
+    if kind.is_floating_point:
+        return _float_range(float(start), float(step), size, kind)
+    first, distance = int(start), int(step)
+    if max(abs(first), abs(first + distance * size)) < 1 << 62:
+        return numpy.arange(first, first + distance * size, distance).astype(kind.numpy, copy=False)
+    return (first + distance * numpy.arange(size, dtype=numpy.int64)).astype(kind.numpy, copy=False)
+
+
+def range_length(start: Any, end: Any, step: Any, kind: dtype) -> int:
+    """Return the number of elements of `arange`.
 
     Raises:
         RuntimeError: if `step` is zero or leads away from `end`, or a bound is not finite.
@@ -51,16 +63,12 @@ def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
     if (end - start) * (1 if step > 0 else -1) < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if kind.is_floating_point:
-        return _float_range(float(start), float(step), math.ceil((end - start) / step), kind)
+        return math.ceil((end - start) / step)
     if kind is dtypes.int64:
         start, end, step = int(start), int(end), int(step)
     if int(step) == 0:
         raise ValueError("step must be nonzero")
-    size = -((start - end) // step) if kind is dtypes.int64 else math.ceil((end - start) / step)
-    first, distance = int(start), int(step)
-    if max(abs(first), abs(first + distance * size)) < 1 << 62:
-        return numpy.arange(first, first + distance * size, distance).astype(kind.numpy, copy=False)
-    return (first + distance * numpy.arange(size, dtype=numpy.int64)).astype(kind.numpy, copy=False)
+    return -((start - end) // step) if kind is dtypes.int64 else math.ceil((end - start) / step)
 
 
 _BLOCKS = compiled("create.ranges.blocks", least=MOVED, cost=1)

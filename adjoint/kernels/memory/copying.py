@@ -62,17 +62,20 @@ def preserved_order(array: Array) -> tuple[int, ...] | None:
     return None if order == list(range(array.ndim)) else tuple(order)
 
 
-def empty_like(array: Array, dtype: Any = None, memory_format: Any = None) -> Array:
-    """Return an uninitialized array with the shape of `array` and, by default, its order of dimensions in memory."""
+def empty_like(array: Array, dtype: Any = None, memory_format: Any = None, make: Any = numpy.empty) -> Array:
+    """Return an uninitialized array with the shape of `array` and, by default, its order of dimensions in memory.
+
+    `make` returns an array of a given shape and dtype.
+    """
     dtype = array.dtype if dtype is None else dtype
     if memory_format is not None and memory_format is not preserve_format:
-        return ordered_empty(array.shape, dtype, order_of(memory_format, array.ndim))
+        return ordered_empty(array.shape, dtype, order_of(memory_format, array.ndim), make)
     if array.flags.c_contiguous:
-        result = numpy.empty(array.shape, dtype)
+        result = make(array.shape, dtype)
         if 1 in array.shape:
             return with_steps(result, tuple(step // array.itemsize for step in array.strides))
         return result
-    return ordered_empty(array.shape, dtype, preserved_order(array))
+    return ordered_empty(array.shape, dtype, preserved_order(array), make)
 
 
 def with_steps(array: Array, steps: tuple[int, ...]) -> Array:
@@ -98,11 +101,11 @@ def order_of(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
     raise RuntimeError("unsupported memory format Preserve")
 
 
-def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Array:
+def ordered_empty(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None, make: Any = numpy.empty) -> Array:
     """Return an uninitialized array whose dimensions are in memory in `order`, the slowest first."""
     if order is None:
-        return numpy.empty(shape, dtype)
-    inner = numpy.empty([shape[dim] for dim in order], dtype)
+        return make(shape, dtype)
+    inner = make([shape[dim] for dim in order], dtype)
     back = [0] * len(order)
     for position, dim in enumerate(order):
         back[dim] = position
@@ -121,7 +124,7 @@ def uninitialized(array: Array, start: int = 0) -> Array:
 
     If deterministic algorithms are requested, the new elements become NaN or the largest number of the dtype.
     """
-    if must_fill() and owner(array).nbytes > start:
+    if must_fill() and not isinstance(array, Unread) and owner(array).nbytes > start:
         kind = from_numpy(array.dtype)
         whole = kind.is_complex or kind.is_floating_point
         value = math.nan if whole else kind is boolean or numpy.iinfo(array.dtype).max
@@ -319,6 +322,20 @@ def fill_(self: Array, value: Any) -> None:
     else:
         with unwarned():
             self[...] = scalar_array(value, from_numpy(self.dtype))
+
+
+def filled_with(array: Array, value: Any) -> Array:
+    """Set all elements of the array, if it has any, to `value`, and return the array."""
+    if not isinstance(array, Unread):
+        fill_(array, value)
+    return array
+
+
+def array_of_ones(shape: Any, dtype: Any) -> Array:
+    """An array of ones."""
+    array = numpy.empty(shape, dtype)
+    fill_(array, 1.0)  # `numpy.ones` takes five times as long for small ones
+    return array
 
 
 def full_like(array: Array, value: Any) -> Array:

@@ -6,7 +6,6 @@ chain ends there and offsets count from the first element that was passed, as in
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +13,10 @@ import numpy
 
 from ... import dtypes
 from ..._runtime.first_use import import_late
-from ..._runtime.platform import mmap
 from ...device import channels_last, channels_last_3d
 from ..runtime.addresses import address
 from ..runtime.lazy_conj import LazyConjNeg
-from ..runtime.meta_array import Meta, Released
+from ..runtime.meta_array import Meta, Released, reserved
 from ..runtime.narrow_array import kept, widened
 from ..runtime.sparse_array import SparseArray
 from .bounds import checked_bytes
@@ -229,10 +227,6 @@ def root_of(array: Array) -> Array:
     return numpy.empty(0, array.dtype) if isinstance(array, Released) else owner(array)
 
 
-_SMALL = 1 << 16
-"""Up to this number of bytes, zeroing memory takes less time than mapping it."""
-
-
 def without_elements(
     shape: tuple[int, ...], kind: numpy.dtype[Any], stride: tuple[int, ...] | None = None, offset: int = 0
 ) -> Array:
@@ -246,20 +240,11 @@ def without_elements(
     steps = row_major_steps(shape) if stride is None else stride
     span = checked_bytes(shape, steps, offset, kind.itemsize, operation="empty_strided")
     try:
-        memory = numpy.zeros(span, "u1") if span <= _SMALL else numpy.frombuffer(_mapped(span), "u1")
-    except (MemoryError, OSError, OverflowError, ValueError):  # there are not enough addresses
+        memory = reserved([span], "u1")
+    except MemoryError:  # there are not enough addresses
         return numpy.broadcast_to(numpy.zeros((), kind), shape)
     memory.flags.writeable = False
     return strided(memory, shape, steps, offset, kind)
-
-
-def _mapped(span: int) -> bytes | mmap.mmap:
-    """Return `span` bytes that can only be read. They are zeros, and take no memory if the platform has `mmap`."""
-    if not mmap:
-        return bytes(span)
-    if sys.platform == "win32":
-        return mmap.mmap(-1, span, access=mmap.ACCESS_READ)
-    return mmap.mmap(-1, span, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ)
 
 
 # --- DLPack ---

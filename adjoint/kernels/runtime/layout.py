@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 from ..._runtime.late_bound import LATE
+from .meta_array import Unread, reserved
 
 Array = numpy.ndarray[Any, Any]
 
@@ -112,6 +113,8 @@ def reordered(result: Array, windows: tuple[Window, ...]) -> Array:
     if wanted is None:
         return result
     sizes, places = wanted
+    if isinstance(result, Unread):
+        return reserved(sizes, result.dtype).transpose(places).view(type(result))
     return _copied(numpy.empty(sizes, result.dtype).transpose(places), result)
 
 

@@ -1,14 +1,19 @@
 """Arrays with a shape, strides and a dtype, but no readable elements: stand-ins, and arrays on the device `meta`.
 
 The memory of arrays on `meta` is reserved but never written to, so the operating system never provides it. This memory
-reads as zeros, and the shapes of results are computed with these zeros.
+reads as zeros.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy
+
+from ..._runtime.platform import mmap
 
 
 def _refuse(self: Unread, *args: Any, **keywords: Any) -> Any:
@@ -62,7 +67,7 @@ class Meta(Unread):
 
     def astype(self, dtype: Any, *args: Any, **keywords: Any) -> Any:
         """Return a meta array of the same shape and another dtype."""
-        return unwritten(self, dtype).view(Meta)
+        return parked(self, dtype)
 
     def __deepcopy__(self, memo: Any) -> Meta:
         return parked(self)
@@ -72,31 +77,64 @@ class Meta(Unread):
         return remade, (self.shape, self.dtype, steps)
 
 
-def parked(array: numpy.ndarray[Any, Any]) -> Meta:
-    """Return a meta array of the shape, the order of dimensions and the dtype of `array`."""
-    return unwritten(array).view(Meta)
-
-
 def in_place_of(array: numpy.ndarray[Any, Any]) -> Meta:
     """Return a meta array of the shape, the strides and the dtype of `array`."""
+    if type(array) is Meta:
+        return array
     if array.flags.forc or min(array.strides) <= 0:
         return parked(array)
     span = array.itemsize + sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True))
-    return numpy.ndarray(array.shape, array.dtype, numpy.zeros(span, "b"), 0, array.strides).view(Meta)
+    return numpy.ndarray(array.shape, array.dtype, reserved([span], "b"), 0, array.strides).view(Meta)
 
 
-def unwritten(array: numpy.ndarray[Any, Any], dtype: Any = None) -> numpy.ndarray[Any, Any]:
-    """Return zeros in unwritten memory, with the shape and the memory order of `array`. `dtype`: another dtype, if any."""
-    order = sorted(range(array.ndim), key=lambda dim: -array.strides[dim])
-    memory = numpy.zeros([array.shape[dim] for dim in order], array.dtype if dtype is None else dtype)
-    return memory.transpose(sorted(range(array.ndim), key=order.__getitem__))
+def parked(array: numpy.ndarray[Any, Any], dtype: Any = None) -> Meta:
+    """Return a meta array with the shape and the memory order of `array`. `dtype`: another dtype, if any."""
+    return in_order(array.shape, array.dtype if dtype is None else dtype, slowest_first(array.strides))
+
+
+def slowest_first(strides: Sequence[int]) -> list[int]:
+    """Return the dimensions, sorted by their strides."""
+    return sorted(range(len(strides)), key=lambda dim: -strides[dim])
+
+
+def in_order(shape: Sequence[int], dtype: Any, order: Sequence[int] | None = None) -> Meta:
+    """Return a meta array. `order`: its dimensions in memory, the slowest first."""
+    if order is None:
+        return reserved(shape, dtype).view(Meta)
+    memory = reserved([shape[dim] for dim in order], dtype)
+    return memory.transpose(sorted(range(len(order)), key=list(order).__getitem__)).view(Meta)
+
+
+_SMALL = 1 << 16
+"""Up to this number of bytes, zeroing memory takes less time than mapping it."""
+
+
+def reserved(shape: Sequence[int], dtype: Any) -> numpy.ndarray[Any, Any]:
+    """Return zeros. If there are many, they can only be read. They take addresses, but no memory, if the platform has `mmap`.
+
+    Raises:
+        MemoryError: if there are not enough addresses.
+    """
+    dtype = numpy.dtype(dtype)
+    count = prod(shape)
+    if count * dtype.itemsize <= _SMALL or not mmap:
+        return numpy.zeros(shape, dtype)
+    windows = sys.platform == "win32"
+    flags = (
+        {"access": mmap.ACCESS_READ}
+        if windows
+        else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, "prot": mmap.PROT_READ}
+    )
+    try:
+        memory = mmap.mmap(-1, count * dtype.itemsize, **flags)
+    except (OSError, OverflowError, ValueError):
+        raise MemoryError(f"{count * dtype.itemsize} bytes") from None
+    return numpy.frombuffer(memory, dtype, count).reshape(shape)
 
 
 def remade(shape: tuple[int, ...], dtype: Any, steps: tuple[int, ...]) -> Meta:
     """Return a meta array with this shape and dtype, and with the memory order of these strides."""
-    order = sorted(range(len(shape)), key=lambda dim: -steps[dim])
-    back = sorted(range(len(shape)), key=order.__getitem__)
-    return parked(numpy.empty([shape[dim] for dim in order], dtype).transpose(back))
+    return in_order(shape, dtype, slowest_first(steps))
 
 
 def zeros(array: Any) -> Any:

@@ -10,7 +10,6 @@ import numpy
 from ... import dtypes
 from ..._runtime.first_use import import_late
 from ..._runtime.tracebacks import shorten, warn
-from ...codegen.backend import NUMPY
 from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, wrong_type
 from ...dispatch.decorators import public
@@ -20,7 +19,7 @@ from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data, check_array
 from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import in_words_of_pytorch, whole
-from ...kernels.runtime.meta_array import in_place_of
+from ...kernels.runtime.meta_array import Meta, in_place_of
 from ...kernels.runtime.scalar import scalar_array
 from ...tape import mode_switches, modes
 from ...tape.anomaly import BY_DEFINITION, note_cut
@@ -28,7 +27,7 @@ from ...tape.inference_tensors import mark_inference
 from ...tape.interpreters import within_batches
 from ...tape.versions import bump
 from ...tensor import LEAF, Tensor, wrap
-from ..memory.conversion import checked_dtype, is_meta
+from ..memory.conversion import allocator, checked_dtype, is_meta, on_meta
 
 # --- what every constructor takes -----------------------------------------------------------------------------
 
@@ -41,9 +40,7 @@ def leaf(
     Raises:
         RuntimeError: if the tensor cannot require grad, or cannot be on the requested device.
     """
-    if device is None and modes.FLAGS.special:
-        device = mode_switches.current_place()
-    if device is not None and device is not cpu and is_meta(device):
+    if on_meta(device):
         array = in_place_of(array)
     if pin_memory:
         _refuse_pinned_memory()
@@ -461,7 +458,7 @@ def _filled(name, make, doc):
             kind = kind or dtypes.get_default_dtype()
             shape = shape_of(sizes, size, name)
             try:
-                array = make(shape, kind.numpy)
+                array = allocator(device, make)(shape, kind.numpy)
             except (ValueError, MemoryError) as error:
                 raise in_words_of_pytorch(error) or error from None
             if out is None:
@@ -489,14 +486,7 @@ zeros = _filled(
 )
 
 
-def array_of_ones(shape, dtype):
-    """An array of ones."""
-    array = NUMPY.allocate(shape, dtype)
-    copying.fill_(array, 1.0)  # `numpy.ones` takes five times as long for small ones
-    return array
-
-
-ones = _filled("ones", array_of_ones, "A tensor of ones; the size is given number by number or as a sequence.")
+ones = _filled("ones", copying.array_of_ones, "A tensor of ones; the size is given number by number or as a sequence.")
 
 
 @public()
@@ -516,7 +506,8 @@ def empty(
     kind = result_dtype("empty", dtype, out) or dtypes.get_default_dtype()
     if out is not None and out._array.shape == shape:
         return out.requires_grad_() if requires_grad else out
-    array = copying.uninitialized(copying.ordered_empty(shape, kind.numpy, copying.order_of(memory_format, len(shape))))
+    make = allocator(device, copying.ordered_empty)
+    array = copying.uninitialized(make(shape, kind.numpy, copying.order_of(memory_format, len(shape))))
     if layout is not None and layout is not strided:
         array[...] = 0  # sparse layouts store nothing
     return finished("empty", array, out, requires_grad, device, pin_memory, layout)
@@ -544,8 +535,8 @@ def empty_permuted(
     if len(set(order)) < len(order):
         raise RuntimeError("Duplicate dim not allowed")
     kind = checked_dtype(dtype, "empty_permuted") or dtypes.get_default_dtype()
-    array = copying.uninitialized(copying.ordered_empty(size, kind.numpy, order))
-    return leaf(array, requires_grad, device, pin_memory, layout)
+    array = allocator(device, copying.ordered_empty)(size, kind.numpy, order)
+    return leaf(copying.uninitialized(array), requires_grad, device, pin_memory, layout)
 
 
 @public()
@@ -556,8 +547,10 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
         raise wrong_type("empty_strided", "stride", " (position 2)", "Ints", stride)
     stride = tuple(map(whole, stride))
     kind = checked_dtype(dtype, "empty_strided") or dtypes.get_default_dtype()
-    array = copying.uninitialized(copying.strided_empty(size, stride, kind.numpy))
-    return leaf(array, requires_grad, device, pin_memory, layout)
+    if on_meta(device):
+        return leaf(storage.without_elements(size, kind.numpy, stride).view(Meta), requires_grad, device)
+    array = copying.strided_empty(size, stride, kind.numpy)
+    return leaf(copying.uninitialized(array), requires_grad, device, pin_memory, layout)
 
 
 def fill_number(value, function, position):
@@ -567,12 +560,6 @@ def fill_number(value, function, position):
             f"{function}(): argument 'fill_value' (position {position}) must be Number, not {type(value).__name__}"
         )
     return value.item() if isinstance(value, Tensor) else value
-
-
-def filled_with(array, value):
-    """Set all elements of the array to `value`, and return the array."""
-    copying.fill_(array, value)
-    return array
 
 
 @public()
@@ -589,7 +576,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
         kind = fill_value.dtype
     number = fill_value if type(fill_value) is float else fill_number(fill_value, "full", 2)
     kind = kind or dtypes.scalar_dtype(number)
-    array = filled_with(NUMPY.allocate(shape, kind.numpy), number)
+    array = copying.filled_with(allocator(device)(shape, kind.numpy), number)
     return finished("full", array, out, requires_grad, device, pin_memory, layout)
 
 

@@ -15,28 +15,28 @@ from ...interchange import tensor_array
 from ...kernels.create import creation as kernels
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import copying
+from ...kernels.runtime.meta_array import Meta
 from ...kernels.runtime.sparse_array import SparseArray
 from ...tape import modes
 from ...tensor import Tensor, wrap
-from ..memory.conversion import checked_dtype
+from ..memory.conversion import allocator, checked_dtype
 from .creation import (
-    array_of_ones,
     checked_shape,
     empty_strided,
     fill_number,
-    filled_with,
     leaf,
     shape_of,
     warn_of_copy,
 )
 
 
-def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any) -> Any:
-    """Return an uninitialized array like the array of the tensor `input`."""
+def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any, device: Any) -> Any:
+    """Return an uninitialized array on `device` like the array of the tensor `input`."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     kind = checked_dtype(dtype, function)
-    return copying.empty_like(input._array, None if kind is None else kind.numpy, memory_format)
+    make = allocator(place_like(input, device), numpy.empty)
+    return copying.empty_like(input._array, None if kind is None else kind.numpy, memory_format, make)
 
 
 def sparse_like(input: Any, dtype: Any, layout: Any, requires_grad: Any, device: Any, fill: Any) -> Tensor | None:
@@ -80,8 +80,10 @@ def _filled_like(name, value, on_arrays, doc):
         made = sparse_like(input, dtype, layout, requires_grad, device, fill)
         if made is not None:
             return made
-        array = empty_array_like(input, name, dtype, memory_format)
-        if value == 0 and array.dtype.isbuiltin != 1:
+        array = empty_array_like(input, name, dtype, memory_format, device)
+        if type(array) is Meta:
+            pass
+        elif value == 0 and array.dtype.isbuiltin != 1:
             copying.zero_(array)
         elif value is not None or layout is not None:  # a sparse layout stores nothing
             array.fill(value or 0)
@@ -117,8 +119,8 @@ def full_like(
     made = sparse_like(input, dtype, layout, requires_grad, device, methodcaller("fill_", fill_value))
     if made is not None:
         return made
-    array = empty_array_like(input, "full_like", dtype, memory_format)
-    filled_with(array, fill_number(fill_value, "full_like", 2))
+    array = empty_array_like(input, "full_like", dtype, memory_format, device)
+    copying.filled_with(array, fill_number(fill_value, "full_like", 2))
     return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
 
@@ -127,7 +129,9 @@ def _new_filled(name, make_array, doc):
         kind = checked_dtype(dtype, name) or input.dtype
         device = place_like(input, device)
         make = make_array if layout is None or name != "new_empty" else numpy.zeros
-        return leaf(make(shape_of(sizes, size, name), kind.numpy), requires_grad, device, pin_memory, layout)
+        return leaf(
+            allocator(device, make)(shape_of(sizes, size, name), kind.numpy), requires_grad, device, pin_memory, layout
+        )
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
@@ -138,7 +142,7 @@ new_zeros = _new_filled(
     "new_zeros", numpy.zeros, "Zeros of the given size, of this tensor's dtype unless told otherwise."
 )
 new_ones = _new_filled(
-    "new_ones", array_of_ones, "Ones of the given size, of this tensor's dtype unless told otherwise."
+    "new_ones", copying.array_of_ones, "Ones of the given size, of this tensor's dtype unless told otherwise."
 )
 new_empty = _new_filled(
     "new_empty", NUMPY.allocate, "An uninitialised tensor of the given size and this tensor's dtype."
@@ -149,8 +153,8 @@ new_empty = _new_filled(
 def new_full(input, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor of the given size and this tensor's dtype, filled with `fill_value`."""
     kind = checked_dtype(dtype, "new_full") or input.dtype
-    array = NUMPY.allocate(checked_shape(size, "new_full"), kind.numpy)
-    filled_with(array, fill_number(fill_value, "new_full", 2))
+    array = allocator(place_like(input, device))(checked_shape(size, "new_full"), kind.numpy)
+    copying.filled_with(array, fill_number(fill_value, "new_full", 2))
     return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
 

@@ -25,12 +25,13 @@ from ...dispatch.out import check_castable, refuse_gradient, resize
 from ...kernels.create import random as kernels
 from ...kernels.memory import copying
 from ...kernels.runtime.floating import refuse
+from ...kernels.runtime.meta_array import in_order
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...random import Generator, default_generator
-from ...tape import mode_switches, modes
+from ...tape import modes
 from ...tape.modes import is_grad_enabled
 from ...tensor import Tensor, wrap
-from ..memory.conversion import checked_dtype, is_meta
+from ..memory.conversion import checked_dtype, on_meta
 from .batches import like_batch, one_by_one, under_vmap, with_batch_size
 from .creation import check_request, checked_shape, finished, leaf, result_dtype, shape_of
 from .like import empty_array_like, sparse_like
@@ -74,13 +75,6 @@ def zeros_like_grad(grad, xp):
 # --- new tensors ----------------------------------------------------------------------------------------------
 
 
-def _draws_nothing(device: Any) -> bool:
-    """Return whether a new tensor is on `meta`, and therefore needs no random numbers."""
-    if device is None and modes.FLAGS.special:
-        device = mode_switches.current_place()
-    return device is not None and device is not cpu and is_meta(device)
-
-
 def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
     """Draw with `sampler` into a new array of `shape`, in the memory order of `out` if `out` has this shape."""
     array = copying.empty_like(out._array) if out._array.shape == shape else NUMPY.allocate(shape, out._array.dtype)
@@ -98,8 +92,8 @@ def _sampled(name, sample, sampler, doc):
         if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
             return wrap(sample(stream, shape, kind.numpy))
         check_request(name, kind.numpy, out, requires_grad, device, pin_memory, layout)
-        if _draws_nothing(device):
-            return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
+        if on_meta(device):
+            return leaf(in_order(shape, kind.numpy), requires_grad, device, pin_memory, layout)
         array = sample(stream, shape, kind.numpy) if out is None else drawn_into(out, shape, sampler, stream)
         return finished(name, array, out, requires_grad, device, pin_memory, layout)
 
@@ -126,10 +120,10 @@ def _sampled_like(name, sample, method, doc):
         made = sparse_like(input, dtype, layout, requires_grad, device, fill)
         if made is not None:
             return made
-        array = empty_array_like(input, name, dtype, memory_format)
+        array = empty_array_like(input, name, dtype, memory_format, device)
         device = place_like(input, device)
         check_request(name, array.dtype, None, requires_grad, device, pin_memory, layout)
-        if not _draws_nothing(device):
+        if not on_meta(device):
             kind, array = array.dtype, None  # its memory is free before other memory is taken
             array = computed(_drawn_like, input, kind, memory_format, sample, generator, keeps=True)._array
         return leaf(array, requires_grad, device, pin_memory, layout)
@@ -201,8 +195,8 @@ def randint(
     if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
         return wrap(kernels.randint(stream_of(generator), low, high, shape, kind.numpy))
     check_request("randint", kind.numpy, out, requires_grad, device, pin_memory, layout)
-    if _draws_nothing(device):
-        return leaf(NUMPY.allocate(shape, kind.numpy), requires_grad, device, pin_memory, layout)
+    if on_meta(device):
+        return leaf(in_order(shape, kind.numpy), requires_grad, device, pin_memory, layout)
     array = kernels.randint(stream_of(generator), low, high, shape, kind.numpy)
     return finished("randint", array, out, requires_grad, device, pin_memory, layout)
 
@@ -225,11 +219,11 @@ def randint_like(
     made = sparse_like(input, dtype, None if layout is strided else layout, requires_grad, device, fill)
     if made is not None:
         return made
-    array = empty_array_like(input, "randint_like", dtype, memory_format)
+    array = empty_array_like(input, "randint_like", dtype, memory_format, device)
     low, high = _whole(low, "randint_like", "low", 2), _whole(high, "randint_like", "high", 2)
     device = place_like(input, device)
     check_request("randint_like", array.dtype, None, requires_grad, device, pin_memory, layout)
-    if not _draws_nothing(device):
+    if not on_meta(device):
         like, array = (input, array.dtype, memory_format), None
         array = computed(_drawn_like, *like, kernels.random_, generator, low, high, keeps=True)._array
     return leaf(array, requires_grad, device, pin_memory, layout)
@@ -244,6 +238,8 @@ def randperm(
     n = _whole(n, "randperm", "n", 1)
     kind = out.dtype if out is not None else checked_dtype(dtype, "randperm")
     check_request("randperm", kind.numpy, out, requires_grad, device, pin_memory, layout)
+    if on_meta(device):
+        return leaf(in_order((n,), kind.numpy), requires_grad, device, pin_memory, layout)
     array = kernels.randperm(stream_of(generator), n, kind.numpy)
     return finished("randperm", array, out, requires_grad, device, pin_memory, layout)
 
@@ -350,8 +346,8 @@ def normal_function(
 
 @under_vmap(with_batch_size)
 def _normal_of_numbers(mean, std, kind, generator, requires_grad, device, pin_memory, layout, shape):
-    array = NUMPY.allocate(shape, kind.numpy)
-    if not _draws_nothing(device):
+    array = in_order(shape, kind.numpy) if on_meta(device) else NUMPY.allocate(shape, kind.numpy)
+    if not on_meta(device):
         array = kernels.normal_(stream_of(generator), array, mean, std)
     return leaf(array, requires_grad, device, pin_memory, layout)
 

@@ -16,10 +16,11 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...kernels.create import creation as kernels
 from ...kernels.runtime.floating import refuse
+from ...kernels.runtime.meta_array import in_order
 from ...kernels.runtime.shapes import broadcast_shapes as broadcast
 from ...kernels.runtime.shapes import common_shape
 from ...tensor import Tensor
-from ..memory.conversion import checked_dtype
+from ..memory.conversion import checked_dtype, on_meta
 from ..shape.view import expand, view_shape
 from .creation import finished, leaf, result_dtype
 
@@ -85,6 +86,9 @@ def arange(
     kind = None if dtype is out is None else result_dtype("arange", dtype, out)
     if kind is None:
         kind = dtypes.get_default_dtype() if float in (type(start), type(end), type(step)) else dtypes.int64
+    if out is None and on_meta(device):
+        length = kernels.range_length(start, end, step, kind)
+        return leaf(in_order((length,), kind.numpy), requires_grad, device, pin_memory, layout)
     array = kernels.arange(start, end, step, kind)
     if out is not None and out._array.size not in (0, array.size):
         warn(
@@ -176,7 +180,9 @@ def linspace(
     >>> torch.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    array = kernels.linspace(*_spaced_arguments("linspace", start, end, steps, dtype, out))
+    start, end, steps, kind = _spaced_arguments("linspace", start, end, steps, dtype, out)
+    made = out is None and steps > 0 and on_meta(device)
+    array = in_order((steps,), kind.numpy) if made else kernels.linspace(start, end, steps, kind)
     return finished("linspace", array, out, requires_grad, device, pin_memory, layout)
 
 
@@ -197,7 +203,8 @@ def logspace(
 ):
     """`base` to the powers `linspace(start, end, steps)`."""
     start, end, steps, kind = _spaced_arguments("logspace", start, end, steps, dtype, out)
-    array = kernels.logspace(start, end, steps, base, kind)
+    made = out is None and steps > 0 and on_meta(device)
+    array = in_order((steps,), kind.numpy) if made else kernels.logspace(start, end, steps, base, kind)
     return finished("logspace", array, out, requires_grad, device, pin_memory, layout)
 
 
@@ -219,7 +226,9 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory
                 f"eye(): argument '{name}' (position {position + 1}) must be int, not {type(size).__name__}"
             )
     kind = result_dtype("eye", dtype, out) or dtypes.get_default_dtype()
-    array = kernels.eye(int(n), int(n if m is None else m), kind)
+    n, m = int(n), int(n if m is None else m)
+    made = out is None and min(n, m) > 0 and on_meta(device)
+    array = in_order((n, m), kind.numpy) if made else kernels.eye(n, m, kind)
     return finished("eye", array, out, requires_grad, device, pin_memory, layout)
 
 

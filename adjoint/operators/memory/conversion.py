@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
+from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import internal, public
 from ...kernels.memory import copying
-from ...kernels.runtime.meta_array import Meta, parked, unwritten
+from ...kernels.runtime.meta_array import Meta, in_order, parked
+from ...tape import mode_switches, modes
 from ...tape.aliases import detached
 from ...tape.anomaly import note_operation
 from ...tape.inference_tensors import mark_if_inference
@@ -58,6 +60,18 @@ def is_meta(place: Any) -> bool:
     if kind != "cpu":
         check_device(place)
     return False
+
+
+def on_meta(device: Any) -> bool:
+    """Return whether a new tensor is on `meta`, and therefore needs no elements."""
+    if device is None and modes.FLAGS.special:
+        device = mode_switches.current_place()
+    return device is not None and device is not cpu and is_meta(device)
+
+
+def allocator(device: Any, make: Any = NUMPY.allocate) -> Any:
+    """Return the function that makes an array from its shape and dtype: `make`, or on `meta` one that takes no memory."""
+    return in_order if on_meta(device) else make
 
 
 @internal(
@@ -164,7 +178,7 @@ def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
     """Return a tensor like `input` on the device `meta`, without elements."""
     result: Tensor
     if not (input.requires_grad and is_recording()):
-        result = wrap(parked(unwritten(input._array, kind.numpy)))
+        result = wrap(parked(input._array, kind.numpy))
         mark_if_inference(result)
         return result
     result = to_dtype(input, kind)

@@ -143,7 +143,7 @@ def _rrelu_operator(input, lower, upper, training, generator):
     if not training:
         return rrelu_mean, (lower + upper) / 2
     if not is_readable(input):
-        slopes = tensors.rand(tuple(input._array.shape), dtype=input.dtype) * (upper - lower) + lower
+        slopes = tensors.rand_like(input) * (upper - lower) + lower
         return rrelu_with_noise, tensors.where(input <= 0, slopes, tensors.ones_like(slopes))
     array = read_array(input)
     draws = random_kernels.rand(stream_of(generator), (int((array <= 0).sum()),), numpy.dtype(numpy.float64))
