@@ -110,10 +110,10 @@ _NAMES = {
         "quint2x4 quint4x2 quint8 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
     ),
     "private_functions": (
-        "_adaptive_avg_pool2d _adaptive_avg_pool3d _addmm_activation _aminmax _amp_foreach_non_finite_check_and_unscale_ "
-        "_amp_update_scale_ _assert_tensor_metadata _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int "
-        "_cast_Long _cast_Short _compute_linear_combination _conj _conj_copy _conj_physical _convert_indices_from_coo_to_csr "
-        "_convert_indices_from_csr_to_coo _debug_has_internal_overlap _dim_arange _efficientzerotensor _euclidean_dist "
+        "_adaptive_avg_pool2d _adaptive_avg_pool3d _add_relu _add_relu_ _addmm_activation _aminmax "
+        "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _assert_tensor_metadata _cast_Byte _cast_Char "
+        "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short _compute_linear_combination _conj _conj_copy _conj_physical "
+        "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _debug_has_internal_overlap _dim_arange _efficientzerotensor _euclidean_dist "
         "_fft_c2c _fft_c2r _fft_r2c _grid_sampler_2d_cpu_fallback _index_put_impl_ _int_mm _is_all_true _is_any_true "
         "_is_zerotensor _lazy_clone _log_softmax _logcumsumexp _lu_with_info _masked_softmax _neg_view_copy _nnpack_available "
         "_pack_padded_sequence _reshape_from_tensor _scaled_dot_product_attention_math _segment_reduce _softmax _sparse_csr_prod "

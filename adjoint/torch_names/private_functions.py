@@ -15,7 +15,7 @@ from adjoint.dtypes import C_NAMES
 Tensor = torch.Tensor
 
 __all__ = [
-    "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_addmm_activation", "_aminmax",
+    "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_add_relu", "_add_relu_", "_addmm_activation", "_aminmax",
     "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "_assert_tensor_metadata", "_cast_Byte", "_cast_Char",
     "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_compute_linear_combination",
     "_conj", "_conj_copy", "_conj_physical", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
@@ -66,6 +66,16 @@ def _is_zerotensor(input: Tensor) -> bool:
 def _efficientzerotensor(size: Sequence[int], **options: Any) -> Tensor:
     """Return a tensor of zeros."""
     return torch.zeros(size, **options)
+
+
+def _add_relu(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Return `relu(input + alpha * other)`."""
+    return torch.add(input, other, alpha=alpha).relu_()
+
+
+def _add_relu_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`_add_relu` in place."""
+    return input.add_(other, alpha=alpha).relu_()
 
 
 def _cast(name: str, kind: torch.dtype) -> Any:

@@ -430,3 +430,29 @@ def test_losses_of_the_c_library_take_reductions_as_numbers():
     assert torch._C._nn.mse_loss(x, y, reduction=0).tolist() == [1.0, 4.0]
     assert torch._C._nn.silu(y).tolist() == [0.0, 0.0]
     assert not hasattr(torch._C._nn, "no_operator")
+
+
+def test_operators_of_neural_networks_have_private_names():
+    x = torch.tensor([-3.0, 2.0])
+    assert torch._VF._add_relu(x, 1).tolist() == [0, 3] and torch._add_relu_(x, 1, alpha=2).tolist() == x.tolist() == [
+        0,
+        4,
+    ]
+    assert torch.equal(torch._C._nn.gelu(x), torch.nn.functional.gelu(x))
+    image, kernel = torch.randn(1, 2, 4, 4), torch.randn(3, 2, 2, 2)
+    assert torch.equal(torch._C._nn.thnn_conv2d(image, kernel, (2, 2)), torch.conv2d(image, kernel))
+    with pytest.raises(RuntimeError, match="2D stride expected"):
+        torch._C._nn.thnn_conv2d(image, kernel, (2, 2), stride=[])
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        torch._C._nn.nothing
+    assert [torch.nn.InstanceNorm1d(3)._get_no_batch_dim(), torch.nn.InstanceNorm3d(3)._get_no_batch_dim()] == [2, 4]
+
+
+def test_switches_of_unused_libraries_are_read_and_set_by_private_names():
+    assert torch._C._get_mkldnn_enabled() is torch.backends.mkldnn.enabled is True
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        assert torch._C._get_mkldnn_enabled() is torch.backends.mkldnn.enabled is False
+    finally:
+        torch._C._set_mkldnn_enabled(True)
+    assert torch._C._get_cudnn_benchmark() is torch.backends.cudnn.benchmark

@@ -30,14 +30,17 @@ class _InstanceNorm(_NormBase):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
+    def _get_no_batch_dim(self) -> int:
+        return self._dims + 1
+
     def _check_input_dim(self, input: torch.Tensor) -> None:
-        low, high = self._dims + 1, self._dims + 2
-        if input.dim() not in (low, high):
-            raise ValueError(f"expected {low}D or {high}D input (got {input.dim()}D input)")
+        low = self._get_no_batch_dim()
+        if input.dim() not in (low, low + 1):
+            raise ValueError(f"expected {low}D or {low + 1}D input (got {input.dim()}D input)")
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
-        feature_dim = input.dim() - self._dims - 1
+        feature_dim = input.dim() - self._get_no_batch_dim()
         channels = input.size(feature_dim)
         if channels != self.num_features:
             if self.affine:

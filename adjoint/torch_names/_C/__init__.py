@@ -1,7 +1,9 @@
 """`torch._C`: names that programs use to inspect the engine, overrides and transforms. This file contains names only."""
 
+import re
 from contextlib import nullcontext
 from enum import Enum
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -98,6 +100,8 @@ _ELSEWHERE = {
     "OutOfMemoryError": ("", "OutOfMemoryError"),
     "layout": ("", "layout"),
     "memory_format": ("", "memory_format"),
+    "_ConvBackend": ("_C._convolution", "_ConvBackend"),
+    "_select_conv_backend": ("_C._convolution", "select_conv_backend"),
     "_get_cpu_capability": ("backends.cpu", "get_cpu_capability"),
     "_get_deterministic_algorithms": (_SETTINGS, "are_deterministic_algorithms_enabled"),
     "_get_deterministic_fill_uninitialized_memory": ("_runtime.determinism", "fills_uninitialized_memory"),
@@ -307,6 +311,11 @@ def __getattr__(name: str) -> Any:
         return type
     if name in ("_VariableFunctions", "_VariableFunctionsClass"):  # pickles look up functions of `torch` in it
         return import_late("adjoint")
+    if option := re.fullmatch("_(get|set)_(cudnn|mkldnn)_(enabled|benchmark|deterministic|allow_tf32)", name):
+        kind, library, switch = option.groups()
+        switches = vars(import_late(f"adjoint.backends.{library}"))
+        if switch in switches:
+            return partial(switches.__getitem__ if kind == "get" else switches.__setitem__, switch)
     if name in ("_autograd", "_functions", "_functorch", "_nn"):
         return import_late(f"{__name__}.{name}")
     if name in _ELSEWHERE:

@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+import adjoint as torch
 from adjoint.aten.overloads import REDUCTIONS, aten, is_there
 from adjoint.aten.schemas import schema_of
 from adjoint.device import device as _device
@@ -53,3 +54,20 @@ def _of_number(function: Any, order: list[str]) -> Any:
         return function(**given | {"reduction": REDUCTIONS[given.get("reduction", 1)]})
 
     return loss
+
+
+def _slow_convolution(dims: int) -> Any:
+    def convolution(
+        input: Tensor, weight: Tensor, kernel_size: Any, bias: Any = None, stride: Any = 1, padding: Any = 0
+    ) -> Tensor:
+        for name, given in (("kernel_size", kernel_size), ("stride", stride), ("padding", padding)):
+            if not isinstance(given, int) and len(given) != dims:
+                raise RuntimeError(f"{dims}D {name} expected")
+        made: Tensor = getattr(torch, f"conv{dims}d")(input, weight, bias, stride, padding)
+        return made
+
+    convolution.__doc__ = f"`torch.conv{dims}d` with the size of the kernel as an argument."
+    return convolution
+
+
+thnn_conv2d, slow_conv3d = _slow_convolution(2), _slow_convolution(3)
