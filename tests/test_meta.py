@@ -320,3 +320,9 @@ def test_random_operators_draw_nothing():
     p.bernoulli_(), p.exponential_(), p.random_(), nn.functional.gumbel_softmax(p), torch.binomial(p, p)
     nn.functional.alpha_dropout(p, training=True), torch.randperm(5, device="meta")
     assert torch.equal(torch.rand(1), expected)
+
+
+def test_products_of_tensors_in_different_places_have_no_elements():
+    layer = nn.Linear(3, 5, bias=False, device="meta")
+    assert layer(torch.ones(2, 3)).is_meta and layer(torch.ones(2, 3)).shape == (2, 5)
+    assert (torch.ones(4, 3) @ layer.weight.t()).shape == (4, 5)
