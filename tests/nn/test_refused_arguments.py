@@ -116,3 +116,22 @@ def test_extreme_statistics_are_no_accident():
             F.instance_norm(x, *running, use_input_stats=True, eps=0.0)
         torch.histogramdd(torch.tensor([[-3e38, 3e38], [3e38, 1.0]]), bins=[2, 2], density=True)
         torch.histogramdd(torch.ones(2, 2), bins=[2, 2], range=[5.0, 6.0, 5.0, 6.0], density=True)
+
+
+def test_attention_refuses_masks_and_biases_that_do_not_fit():
+    layer, single = torch.nn.MultiheadAttention(4, 2, add_bias_kv=True), torch.ones(3, 4)
+    with pytest.raises(AssertionError, match=r"`attn_mask` shape to be \(2, 3, 3\) but got torch.Size\(\[5, 3, 3\]\)"):
+        layer(single, single, single, attn_mask=torch.zeros(5, 3, 3))
+    weights = (layer.in_proj_weight, layer.in_proj_bias, layer.bias_k, layer.bias_v, False, 0.0)
+    for name in ("key", "value"):
+        with pytest.raises(AssertionError, match=f"bias cannot be added to static {name}"):
+            F.multi_head_attention_forward(
+                *[torch.ones(3, 1, 4)] * 3,
+                *(4, 2, *weights, layer.out_proj.weight, layer.out_proj.bias),
+                **{f"static_{name[0]}": torch.ones(2, 3, 2)},
+            )
+
+
+def test_lengths_of_sequences_have_one_dimension():
+    with pytest.raises(RuntimeError, match="'lengths' argument should be a 1D CPU int64 tensor, but got 2D cpu Long"):
+        torch.nn.utils.rnn.pack_padded_sequence(torch.ones(3, 3), torch.tensor([[3, 2, 1]]))

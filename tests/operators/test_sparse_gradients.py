@@ -64,3 +64,11 @@ def test_gradients_of_coordinates(name, call):
 @pytest.mark.parametrize(("name", "call"), DIFFERENTIABLE)
 def test_gradients_of_other_sparse_layouts(name, call):
     check((name, call), [layout for layout in LAYOUTS if layout != "coo"])
+
+
+def test_expanded_rows_are_appended_to_a_sparse_gradient():
+    table, rows = torch.nn.Embedding(10, 3, sparse=True), torch.tensor([7, 1, 3])
+    for _ in range(2):
+        table(rows).sum().backward()
+    assert table.weight.grad._indices().tolist() == [[7, 1, 3, 7, 1, 3]]
+    assert torch.equal(table.weight.grad.to_dense()[rows], torch.full((3, 3), 2.0))

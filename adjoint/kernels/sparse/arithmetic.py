@@ -43,10 +43,11 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
             f"add: expected 'self' and 'other' to have same density, but 'self' has {len(first.indices)} sparse dimensions while "
             f"'other' has {len(second.indices)} sparse dimensions"
         )
-    if first.coalesced and second.coalesced:
+    coalesced = first.coalesced and second.coalesced
+    if coalesced or not (first.values.flags.c_contiguous and second.values.flags.c_contiguous):  # as in PyTorch
         indices = numpy.concatenate((first.indices, second.indices), axis=1)
-        joined = coalesce(coo(indices, numpy.concatenate((first.values, second.values)), self.shape))
-        return like(joined, self)
+        joined = coo(indices, numpy.concatenate((first.values, second.values)), self.shape)
+        return like(coalesce(joined) if coalesced else joined, self)
     return _merged(first, second, self.shape)
 
 

@@ -165,6 +165,9 @@ def multi_head_attention_forward(
     )
     attn_mask = _checked_mask(attn_mask, length, key.size(0), batch * num_heads)
     if bias_k is not None and bias_v is not None:
+        for kind, fixed in (("key", static_k), ("value", static_v)):
+            if fixed is not None:
+                raise AssertionError(f"bias cannot be added to static {kind}.")
         k, v = torch.cat([k, bias_k.repeat(1, batch, 1)]), torch.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
     heads = (batch * num_heads, features // num_heads)
@@ -228,6 +231,10 @@ def _check_shapes(
         raise AssertionError(
             f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
         )
+    if attn_mask is not None and dims == 2 and attn_mask.dim() == 3:
+        wanted = (num_heads, query.size(0), key.size(0))
+        if tuple(attn_mask.shape) != wanted:
+            raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
     return dims == 3
 
 

@@ -85,7 +85,8 @@ def _sizes(
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         sizes = _each(size, dims)
         for length in sizes:
-            if isinstance(length, (bool, str)) or not hasattr(length, "__index__"):
+            integer = hasattr(length, "__index__") and not getattr(length, "is_floating_point", bool)()
+            if isinstance(length, (bool, str)) or not integer:
                 raise TypeError(
                     "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
                     f"with types [{', '.join(str(type(each)) for each in sizes)}]"

@@ -176,6 +176,11 @@ def pack_padded_sequence(
         input = input.index_select(0 if batch_first else 1, order)
     if batch_first:
         input = input.transpose(0, 1)
+    if counts.dim() != 1:
+        raise RuntimeError(
+            "'lengths' argument should be a 1D CPU int64 tensor, but got "
+            f"{counts.dim()}D {counts.device.type} Long tensor"
+        )
     values = counts.tolist()
     if input.numel() == 0:
         raise RuntimeError("Cannot pack empty tensors.")
