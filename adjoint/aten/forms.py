@@ -25,8 +25,8 @@ LARGEST = 2**63 - 1
 
 
 OWN = """
-    rrelu_with_noise rrelu_mean unique_runs unique_all unique_dim block_diagonal solve_with_triangular scatter_combined
-    scatter_number_combined
+    rrelu_with_noise rrelu_mean rrelu_mean_in_place unique_runs unique_all unique_dim block_diagonal solve_with_triangular
+    scatter_combined scatter_number_combined
 """.split()
 """Operators that compute the same as a PyTorch operator from other arguments. These operators have their own names."""
 

@@ -107,6 +107,8 @@ def test_negative_slopes_cannot_be_differentiated_in_place():
         RuntimeError, match="In-place leakyReLu backward calculation is triggered with a negative slope"
     ):
         functional.leaky_relu(x * 1, -0.2, inplace=True).sum().backward()
+    with pytest.raises(RuntimeError, match="In-place leakyReLu backward"):
+        functional.rrelu_(x * 1, -0.5, 0.1).sum().backward()
     with pytest.raises(RuntimeError, match="In-place elu backward calculation is triggered with a negative slope"):
         functional.elu(x * 1, -0.2, inplace=True).sum().backward()
 
@@ -182,3 +184,10 @@ def test_a_derivative_of_real_numbers_only_is_refused_for_complex_numbers():
         assert torch.nn.functional.silu(x).is_complex()
     assert torch.nn.functional.silu(x.clone(), inplace=True).grad_fn is not None  # as in PyTorch
     torch.nn.functional.silu(x.real).sum().backward()
+
+
+def test_elements_that_share_memory_have_one_threshold():
+    x = torch.tensor([[1.0, -1.0, 3.0]])
+    shared = x.expand(2, 3)
+    functional.threshold_(shared, 0.5, 0.25)
+    assert x.tolist() == [[1.0, 0.25, 3.0]] and shared.tolist() == x.tolist() * 2

@@ -119,3 +119,34 @@ def test_corners_of_a_single_pixel_are_the_first_one() -> None:
 def test_dtypes_that_a_kernel_of_pytorch_refuses_are_refused(call, name):
     with pytest.raises(NotImplementedError, match=f'"{name}" not implemented for'):
         call()
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("name", ["reflection", "replication"])
+def test_operators_of_the_dispatcher_check_dimensions_and_paddings(name: str, dims: int) -> None:
+    pad = getattr(torch.ops.aten, f"{name}_pad{dims}d")
+    with pytest.raises(RuntimeError, match=rf"Expected {dims + 1}D or {dims + 2}D .* got: \[3, 3"):
+        pad(torch.ones((3, 3) + (4,) * (dims + 1)), (2,) * (2 * dims))
+    with pytest.raises(RuntimeError, match=f"padding size is expected to be {2 * dims}"):
+        getattr(torch._C._nn, f"{name}_pad{dims}d")(torch.ones(2), padding=[])
+
+
+def test_circular_padding_names_the_reason_of_its_refusal() -> None:
+    x = torch.ones(1, 1, 4)
+    with pytest.raises(RuntimeError, match="empty dimension"):
+        F.pad(x, (-3, -2), "circular")
+    with pytest.raises(RuntimeError, match="more than once"):
+        F.pad(x, (-9, 5), "circular")
+
+
+def test_blocks_larger_than_the_image_are_refused() -> None:
+    fold = torch.nn.Fold((4, 5), (2, 2), dilation=8)
+    with pytest.raises(RuntimeError, match=r"sliding blocks as \(-4, -3\), which is too small"):
+        fold(torch.ones(1, 12, 12))
+
+
+def test_sizes_of_images_are_integers() -> None:
+    for size in (torch.tensor(4.0), 4.0):
+        with pytest.raises(TypeError, match="expected size to be one of int or"):
+            F.interpolate(torch.ones(1, 1, 2), size=(size,), mode="nearest")
+    assert F.interpolate(torch.ones(1, 1, 2), size=(torch.tensor(4),), mode="nearest").shape == (1, 1, 4)

@@ -64,6 +64,11 @@ def col2im(self: Array, output_size: Pair, kernel_size: Pair, dilation: Pair, pa
             f"stride={stride}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
             f"{counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={blocks}."
         )
+    if min(counts) < 1:
+        raise RuntimeError(
+            f"Given output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, "
+            f"stride={stride}, calculated shape of the array of sliding blocks as {counts}, which is too small (non-positive)"
+        )
     parts = columns.reshape(batch, channels, *kernel_size, *counts)
     result = numpy.zeros((batch, channels, *output_size), self.dtype)
     add_patches(result, parts, stride, padding, dilation)

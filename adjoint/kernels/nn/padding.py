@@ -62,8 +62,12 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
     `mode`: `"reflect"` pads with the mirror image, which does not repeat the outermost elements. `"replicate"` pads
     with the outermost elements.
     """
+    dims = int(name[-2])
 
     def forward(self: Array, padding: Sequence[int]) -> Array:
+        if len(padding) != 2 * dims:
+            raise RuntimeError(f"padding size is expected to be {2 * dims}")
+        require_planes(self.shape, dims)
         if self.dtype.kind == "b":
             raise refuse(f"{name}", self)
         return padded(self, tuple(padding), mode)
@@ -72,6 +76,15 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
         return padded_backward(grad, self, tuple(padding), mode)
 
     return forward, backward
+
+
+def require_planes(shape: tuple[int, ...], dims: int) -> None:
+    """Raise an error if a shape has too few or too many dimensions, or none of the elements that the padding continues."""
+    if len(shape) not in (dims + 1, dims + 2) or not all(shape[len(shape) - dims - 1 :]):
+        raise RuntimeError(
+            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
 
 
 def padded(self: Array, padding: tuple[int, ...], mode: str) -> Array:

@@ -21,9 +21,9 @@ from ..index.places import out_of_bounds
 from ..index.scatter import combine, gather
 from ..reduce import reduction
 from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name, widen
-from ..runtime.layout import row_major
+from ..runtime.layout import has_channels_last, row_major
 from ..runtime.parallel import parallel_rows
-from .windows import Along, Bounds, divided, divided_elements, window_sizes, windows_of
+from .windows import Along, Bounds, check_gradient, divided, divided_elements, window_sizes, windows_of
 
 Sizes = tuple[int, ...]
 Pair = tuple[ndarray, ndarray]
@@ -65,6 +65,8 @@ def max_pool(
 
     def run(input: ndarray, *_: Any) -> Pair:
         found = _largest(input, windows.sizes, windows.elements)
+        if windows.empty is not None:
+            found[0][..., windows.empty] = -numpy.inf if is_floating(input.dtype) else numpy.iinfo(input.dtype).min
         return _in_order_of(values, found[0]), _in_order_of(indices, found[1])
 
     results = values, indices if indexed else None
@@ -73,8 +75,12 @@ def max_pool(
 
 def _like(input: ndarray, dims: int, sizes: Sizes, dtype: numpy.dtype[Any]) -> Memory:
     """Return an array for a result. Its channels are last in memory if the channels of `input` are."""
-    last = not input.flags.c_contiguous and input.ndim == dims + 2 and numpy.moveaxis(input, 1, -1).flags.c_contiguous
-    return Memory(input.shape[: input.ndim - dims] + sizes, dtype, (0, *range(2, input.ndim), 1) if last else None)
+    shape, batch = input.shape[: input.ndim - dims] + sizes, input.ndim - dims - 1
+    if batch:
+        last = has_channels_last(input)
+    else:
+        last = dims == 3 and not input.flags.c_contiguous and numpy.moveaxis(input, 0, -1).flags.c_contiguous
+    return Memory(shape, dtype, (*range(batch), *range(batch + 1, input.ndim), batch) if last else None)
 
 
 def _in_order_of(memory: Memory, result: ndarray) -> ndarray:
@@ -174,10 +180,12 @@ def max_pooling(dims: int) -> Callable[..., Pair]:
     return kernel
 
 
-def max_scattering(dims: int) -> Callable[..., ndarray]:
-    """Return the kernel of the gradient of an operator that finds maxima and their indices. Only the shape of `self` is used."""
+def max_scattering(name: str, dims: int) -> Callable[..., ndarray]:
+    """Return the kernel `name`, the gradient of an operator that finds maxima and indices. Only the shape of `self` is used."""
 
     def kernel(grad: ndarray, self: ndarray, indices: ndarray) -> ndarray:
+        if name.startswith("adaptive"):
+            check_gradient(name, grad.shape)
         return max_pool_backward(grad, indices, self.shape, dims)
 
     return kernel
@@ -217,7 +225,8 @@ def avg_pool(
     windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
     if input.dtype.char not in "fdlq" and (dims == 3 or not is_floating(input.dtype)):
         raise refuse("avg_pool3d_out_frame" if dims == 3 else f"avg_pool{dims}d", input)
-    memory = _like(input, dims, windows.sizes, input.dtype)
+    shape = (*input.shape[: input.ndim - dims], *windows.sizes)
+    memory = _like(input, 2, windows.sizes, input.dtype) if dims == 2 else Memory(shape, input.dtype)
     divide = numpy.true_divide if is_inexact(input.dtype) else _truncated_division
     sums = _summing([along.bounds() for along in windows.dims], windows.lengths)
     divisors = divisor(windows.dims, count_include_pad, divisor_override).astype(compute_dtype(input.dtype))
@@ -323,6 +332,7 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
     """Return the kernel of the gradient of `adaptive_avg_pool` of `dims` dimensions."""
 
     def kernel(grad: ndarray, self: ndarray) -> ndarray:
+        check_gradient(f"adaptive_avg_pool{dims}d_backward", grad.shape)
         return adaptive_avg_pool_backward(grad, self.shape, dims)
 
     return kernel
@@ -462,8 +472,8 @@ def _starts(sample: ndarray, length: int, size: int, kernel: int) -> ndarray:
     Every step is rounded to the dtype of `sample`, so that the windows are the same as in PyTorch.
     """
     last = length - kernel
-    if size == 1:
-        return numpy.full((*sample.shape, 1), last)
+    if size <= 1:
+        return numpy.full((*sample.shape, size), last)
     number = sample.dtype.type
     step = number(last) / number(size - 1)
     shift = sample[..., None]

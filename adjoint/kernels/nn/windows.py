@@ -37,8 +37,8 @@ class Along(NamedTuple):
         starts = numpy.arange(self.count) * self.stride - self.padding
         return numpy.maximum(starts, 0), numpy.minimum(starts + self.kernel, self.length)
 
-    def places(self) -> ndarray:
-        """Return the positions of elements, as (windows, elements of a window).
+    def places(self) -> tuple[ndarray, ndarray]:
+        """Return the positions of elements, as (windows, elements of a window), and which windows have elements inside.
 
         Positions outside are replaced by the nearest position inside.
         """
@@ -47,7 +47,7 @@ class Along(NamedTuple):
         )
         first = numpy.where(places < 0, self.length, places).min(1, keepdims=True)
         last = numpy.where(places < self.length, places, -1).max(1, keepdims=True)
-        return numpy.clip(places, first, last)
+        return numpy.clip(places, first, numpy.maximum(last, 0)), (first <= last)[:, 0]
 
 
 class Windows:
@@ -61,7 +61,13 @@ class Windows:
     @computed_once
     def elements(self) -> ndarray:
         """Return `flat_places` of the windows."""
-        return flat_places([w.places() for w in self.dims], self.lengths)
+        return flat_places([w.places()[0] for w in self.dims], self.lengths)
+
+    @computed_once
+    def empty(self) -> ndarray | None:
+        """Return which windows contain only padding, or None if all windows contain elements."""
+        filled = functools.reduce(numpy.logical_and.outer, [w.places()[1] for w in self.dims])
+        return None if filled.all() else ~filled
 
 
 def flat_places(along: Sequence[ndarray], lengths: Sizes) -> ndarray:
@@ -72,7 +78,7 @@ def flat_places(along: Sequence[ndarray], lengths: Sizes) -> ndarray:
     flat = numpy.zeros((1, 1), numpy.int64)
     for places, length in zip(along, lengths, strict=True):
         flat = flat[:, None, :, None] * length + places[None, :, None, :]
-        flat = flat.reshape(flat.shape[0] * flat.shape[1], -1)
+        flat = flat.reshape(flat.shape[0] * flat.shape[1], flat.shape[2] * flat.shape[3])
     return numpy.ascontiguousarray(flat.T)
 
 
@@ -196,6 +202,16 @@ def divided_elements(lengths: Sizes, counts: Sizes) -> ndarray:
         starts, stops = (ends[:, None] for ends in divided(length, count))
         along.append(numpy.minimum(starts + numpy.arange((stops - starts).max(initial=1)), stops - 1))
     return flat_places(along, lengths)
+
+
+def check_gradient(name: str, shape: Sizes) -> None:
+    """Raise an error if the gradient that the operator `name` takes has no elements except for an empty batch."""
+    for dim in range(1, len(shape)):
+        if shape[dim] == 0:
+            raise RuntimeError(
+                f"{name}(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes "
+                f"{list(shape)} with dimension {dim} being empty"
+            )
 
 
 def check_adaptive(name: str, shape: Sizes, output_size: Sizes) -> None:

@@ -21,11 +21,8 @@ Window = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def has_channels_last(array: Array) -> bool:
-    """Return whether the channels of each position are adjacent in memory.
-
-    Return False if sizes of 1 make the order ambiguous.
-    """
-    if array.ndim not in (4, 5) or array.flags.c_contiguous:
+    """Return whether the channels of each position are adjacent in memory. Strides decide where sizes of 1 leave it open."""
+    if array.ndim not in (4, 5) or (array.flags.c_contiguous and 1 not in array.shape):
         return False
     least = 1
     for dim in (1, *range(array.ndim - 1, 1, -1), 0):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import ndarray
+
 from ... import dtypes
 from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
@@ -11,6 +13,7 @@ from ...device import channels_last, channels_last_3d, contiguous_format, cpu, d
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import internal, public
 from ...kernels.memory import copying
+from ...kernels.runtime.layout import has_channels_last
 from ...kernels.runtime.meta_array import Meta, in_order, parked
 from ...tape import mode_switches, modes
 from ...tape.aliases import detached
@@ -103,13 +106,13 @@ def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
     """
     if memory_format is preserve_format:
         return True
-    is_contiguous = Tensor.is_contiguous  # one example of a batch determines only row-major order
+    array = input._array
+    if type(array) is not ndarray:  # one example of a batch determines only row-major order
+        return memory_format is contiguous_format or Tensor.is_contiguous(input, memory_format)
+    last = has_channels_last(array)
     if memory_format is contiguous_format:
-        return is_contiguous(input) or not (
-            (input._array.ndim == 4 and is_contiguous(input, channels_last))
-            or (input._array.ndim == 5 and is_contiguous(input, channels_last_3d))
-        )
-    return is_contiguous(input, memory_format)
+        return not last
+    return last and memory_format is {4: channels_last, 5: channels_last_3d}.get(array.ndim)
 
 
 def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_format: Any = None) -> Tensor:

@@ -433,8 +433,8 @@ def _part_of(source, window, kind, before):
 
 
 @public(namespace=None, method=True)
-def resize_(input, *sizes, size=None, memory_format=contiguous_format):
-    """Give the tensor another size in place, with the strides of `memory_format`.
+def resize_(input, *sizes, size=None, memory_format=None):
+    """Give the tensor another size in place, with the strides of `memory_format` (by default row-major, if the size changes).
 
     If its memory is too small, the tensor moves to larger memory. Elements keep their order in memory. New elements are not
     initialized.
@@ -450,7 +450,7 @@ def resize_(input, *sizes, size=None, memory_format=contiguous_format):
     changed = shape != input._array.shape
     if changed and input.is_sparse_csr:
         input._array = import_late("adjoint.kernels.sparse.shapes").resize_rows(input._array, shape)
-    elif changed or order is not None:
+    elif changed or memory_format is not None:
         before = storage.root_of(input._array).nbytes
         array = storages.resized(input._array, shape if order is None else tuple(shape[dim] for dim in order))
         copying.uninitialized(array, before)
@@ -476,7 +476,7 @@ def resize_as(input, tensor):
 
 
 @public(method=True)
-def resize_as_(input, the_template, memory_format=contiguous_format):
+def resize_as_(input, the_template, memory_format=None):
     """Give the tensor the size of another tensor in place, and with `preserve_format` also its memory format. See `resize_`."""
     if not isinstance(the_template, Tensor):
         raise TypeError(

@@ -37,7 +37,7 @@ class relu:
     refusal="threshold_cpu",
     kinds="fiu",
     slope={"tangent": "elementwise", "sparse": "arithmetic.threshold_backward"},
-    inplace=True,
+    inplace="uniform",
     method=(),
     tangent="elementwise",
 )

@@ -65,7 +65,8 @@ class convolution:
         return xp.conv_weight_grad(grad, input.conj(), tuple(weight.shape), stride, padding, dilation, groups)
 
     def grad_bias(grad, bias_shape, xp):
-        return xp.sum(grad, (0, *range(2, len(grad.shape))), False)
+        sums = xp.sum(grad, (0, *range(2, len(grad.shape))), False)
+        return sums if grad.shape[1] else xp.constant_pad_nd(sums, (0, *bias_shape), 0)
 
     def batch(op, batch, image, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
         """Move a batch of images into the samples, and a batch of kernels into groups of channels."""

@@ -29,8 +29,6 @@ def _operators(dims):
 
 def _sizes(value, dims, words):
     values = (value,) * dims if isinstance(value, int) else tuple(value)
-    if len(values) == 1:
-        values *= dims
     if len(values) != dims:
         raise RuntimeError(words)
     return values
@@ -40,7 +38,7 @@ def _function(dims):
     pool, name = _operators(dims), f"fractional_max_pool{dims}d"
 
     def fractional_max_pool(input, kernel_size, output_size, random_samples):
-        words = f"{name}: {{}} must either be a single Int or tuple of Ints"
+        words = f"{name}: {{}} must either be a single Int or tuple of {'three ' * (dims == 3)}Ints"
         kernel = _sizes(kernel_size, dims, words.format("kernel_size"))
         size = _sizes(output_size, dims, words.format("output_size"))
         shape = input._array.shape

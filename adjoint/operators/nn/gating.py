@@ -119,14 +119,7 @@ class rrelu_backward:
         return xp.zeros_like(grad)
 
 
-@internal(
-    kernels.rrelu_mean,
-    inplace=True,
-    node="RreluWithNoiseBackward0",
-    out=False,
-    function_name="rrelu",
-    batch="elementwise",
-)
+@internal(kernels.rrelu_mean, node="RreluWithNoiseBackward0", out=False, function_name="rrelu", batch="elementwise")
 class rrelu_mean:
     """`rrelu` outside training. The slope is the mean of the bounds."""
 
@@ -136,12 +129,29 @@ class rrelu_mean:
         return xp.leaky_relu_backward(grad, self, negative_slope, False)
 
 
-def _rrelu_operator(input, lower, upper, training, generator):
-    """Return the operator for these arguments, and its second argument."""
+@internal(
+    kernels.rrelu_mean,
+    inplace=True,
+    node="RreluWithNoiseBackward1",
+    out=False,
+    function_name="rrelu",
+    batch="elementwise",
+)
+class rrelu_mean_in_place:
+    """`rrelu_mean` in place. The node saves the result instead of the input."""
+
+    def forward(self: Array, negative_slope: Number): ...
+
+    def grad_self(grad, result, negative_slope, xp):
+        return xp.leaky_relu_backward(grad, result, negative_slope, True)
+
+
+def _rrelu_operator(input, lower, upper, training, generator, mean):
+    """Return the operator for these arguments, and its second argument. `mean` is the operator outside training."""
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
-        return rrelu_mean, (lower + upper) / 2
+        return mean, (lower + upper) / 2
     if not is_readable(input):
         slopes = tensors.rand_like(input) * (upper - lower) + lower
         return rrelu_with_noise, tensors.where(input <= 0, slopes, tensors.ones_like(slopes))
@@ -153,14 +163,14 @@ def _rrelu_operator(input, lower, upper, training, generator):
 @public()
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training: bool = False, generator=None):
     """Leaky ReLU with a random slope from `[lower, upper)` for each element in training, and with the mean slope otherwise."""
-    function, argument = _rrelu_operator(input, lower, upper, training, generator)
+    function, argument = _rrelu_operator(input, lower, upper, training, generator, rrelu_mean)
     return function(input, argument)
 
 
 @public()
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training: bool = False, generator=None):
     """`rrelu` in place."""
-    function, argument = _rrelu_operator(input, lower, upper, training, generator)
+    function, argument = _rrelu_operator(input, lower, upper, training, generator, rrelu_mean_in_place)
     return function.inplace(input, argument)
 
 

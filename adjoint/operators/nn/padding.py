@@ -108,11 +108,8 @@ def pad(input, pad, mode="constant", value=None):
 
 def _require_padding_fits(shape, pad, mode):
     dims = len(pad) // 2
-    if mode != "circular" and not all(shape[len(shape) - dims - 1 :]):
-        raise RuntimeError(
-            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
-            f"dimensions for input, but got: {list(shape)}"
-        )
+    if mode != "circular":
+        kernels.require_planes(shape, dims)
     for i in range(dims):
         before, after = pad[2 * i], pad[2 * i + 1]
         dim = len(shape) - 1 - i
@@ -122,10 +119,10 @@ def _require_padding_fits(shape, pad, mode):
                 f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, "
                 f"but got: padding ({before}, {after}) at dimension {dim} of input {list(shape)}"
             )
+        if mode == "circular" and size + before + after < 1 and max(before, after) <= size:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
         if mode == "circular" and max(before, after, 0) > size + min(before, 0) + min(after, 0):
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        if mode == "circular" and size + before + after < 1:
-            raise RuntimeError("Negative padding value is resulting in an empty dimension")
         if size + before + after < 1:
             raise RuntimeError(
                 f"input ({'WHD'[i]}: {size}) is too small. Calculated output {'WHD'[i]}: {size + before + after}"

@@ -63,7 +63,7 @@ def _scattering_operator(name, node, dims):
         def grad_self(grad, xp):
             return xp.zeros_like(grad)
 
-    _declare(declaration, kernels.max_scattering(dims), name, node, dims)
+    _declare(declaration, kernels.max_scattering(name, dims), name, node, dims)
 
 
 @public(namespace=None, on_arrays=kernels.at_indices)

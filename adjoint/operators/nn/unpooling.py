@@ -8,6 +8,7 @@ from ..._runtime.determinism import alert_not_deterministic
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public
 from ...kernels.nn import pooling as kernels
+from ...kernels.runtime.layout import following_images
 
 
 def _declare(dims):
@@ -25,7 +26,7 @@ def _declare(dims):
             return xp.gather(flat, len(lead), places).reshape(tuple(indices.shape))
 
     return operator(
-        kernel=kernels.max_unpool,
+        kernel=following_images(kernels.max_unpool) if dims == 2 else kernels.max_unpool,
         namespace=None,
         method=False,
         name=f"max_unpool{dims}d_of",
@@ -45,11 +46,11 @@ def _output_size(input, kernel_size, stride, padding, output_size):
     """Return the output size, after checking that pooling maps it to about the size of the input."""
     dims = len(kernel_size)
     spatial = tuple(input.shape)[-dims:]
-    if len(spatial) < dims:
+    if min(len(spatial), len(stride), len(padding)) < dims:
         raise IndexError("tuple index out of range")
     default = tuple(
         (length - 1) * step + width - 2 * pad
-        for length, width, step, pad in zip(spatial, kernel_size, stride, padding, strict=True)
+        for length, width, step, pad in zip(spatial, kernel_size, stride, padding, strict=False)
     )
     if output_size is None:
         return default
@@ -77,6 +78,9 @@ def _unpooled(dims, input, indices, size):
                 f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size for non-batch dimensions, but got "
                 f"{list(shape)} with dimension {dim} being empty."
             )
+    if len(size) != dims:
+        words = "two elements (height, width)" if dims == 2 else "three elements (depth, height, width)"
+        raise RuntimeError(f"There should be exactly {words} in output_size, but got {len(size)} elements.")
     return _UNPOOLINGS[dims](input, indices, size)
 
 

@@ -165,3 +165,33 @@ def test_types_are_checked():
         pooling.max_pool(numpy.zeros((1, 1, 2, 2), complex), 2, (2, 2), (2, 2), (0, 0), (1, 1))
     with pytest.raises(NotImplementedError, match="\"adaptive_avg_pool2d\" not implemented for 'Long'"):
         pooling.adaptive_avg_pool(numpy.zeros((1, 1, 2), int), (1,))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+def test_a_window_of_padding_alone_has_the_lowest_value(dims, dtype):
+    x = numpy.ones((1, 1, *[1] * dims), dtype)
+    values, indices = pooling.max_pool(x, dims, (2,), (2,), (1,), (2,))
+    assert values.item() == (-math.inf if dtype[0] == "f" else numpy.iinfo(dtype).min)
+    assert indices.item() == 0
+
+
+def channels_last(x):
+    return numpy.moveaxis(numpy.ascontiguousarray(numpy.moveaxis(x, 1, -1)), -1, 1)
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_maxima_of_a_part_of_the_channels_have_their_channels_last(dims):
+    x = sample((2, 6, *[4] * dims))
+    part = channels_last(x)[:, ::2]
+    values, indices = pooling.max_pool(part, dims, (2,), (2,), (0,), (1,))
+    expected = pooling.max_pool(x[:, ::2].copy(), dims, (2,), (2,), (0,), (1,))
+    for result, same in zip((values, indices), expected, strict=True):
+        assert numpy.moveaxis(result, 1, -1).flags.c_contiguous
+        numpy.testing.assert_array_equal(result, same)
+
+
+def test_maxima_of_one_image_of_three_dimensions_have_its_channels_last():
+    x = channels_last(sample((1, 6, 4, 4, 4)))[0]
+    assert numpy.moveaxis(pooling.max_pool(x, 3, (2,), (2,), (0,), (1,))[0], 0, -1).flags.c_contiguous
+    assert pooling.avg_pool(x, 3, (2,), (2,), (0,)).flags.c_contiguous
