@@ -91,7 +91,7 @@ def lobpcg(
     plain, other = A.detach(), None if B is None else B.detach()
     dtype = plain.dtype
     tolerance = (1.2e-7 if dtype.itemsize == 4 else 2.3e-16) ** 0.5 if tol is None else tol
-    start = randn((*A.shape[:-2], m, n), dtype=dtype) if X is None else X.detach()
+    start = randn((*A.shape[:-2], m, n), dtype=dtype, device=A.device) if X is None else X.detach()
     values, vectors = _rayleigh_ritz(plain, other, start, n, largest)
     direction = None
     scale = _norm_of(plain)

@@ -17,7 +17,7 @@ def _basis(matrix, q, niter, shift):
         found = matrix.mH @ columns
         return found if shift is None else found - shift.mH @ columns
 
-    drawn = tensors.randn(matrix._array.shape[-1], q, dtype=matrix.dtype)
+    drawn = tensors.randn(matrix._array.shape[-1], q, dtype=matrix.dtype, device=matrix.device)
     basis = tensors.qr(product(drawn))[0]
     for _ in range(niter):
         basis = tensors.qr(adjoint_product(basis))[0]
