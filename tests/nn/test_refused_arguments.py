@@ -135,3 +135,11 @@ def test_attention_refuses_masks_and_biases_that_do_not_fit():
 def test_lengths_of_sequences_have_one_dimension():
     with pytest.raises(RuntimeError, match="'lengths' argument should be a 1D CPU int64 tensor, but got 2D cpu Long"):
         torch.nn.utils.rnn.pack_padded_sequence(torch.ones(3, 3), torch.tensor([[3, 2, 1]]))
+
+
+def test_attention_refuses_heads_that_do_not_divide_and_mixed_devices():
+    query, key = torch.ones(2, 4, 3, 4), torch.ones(2, 3, 3, 4)
+    with pytest.raises(RuntimeError, match="Number of heads in key and value must divide"):
+        F.scaled_dot_product_attention(query, key, key, enable_gqa=True)
+    with pytest.raises(RuntimeError, match=r"query\.device: cpu key\.device: meta and value\.device: cpu instead"):
+        F.scaled_dot_product_attention(query, query.to("meta"), query)

@@ -53,6 +53,11 @@ def scaled_dot_product_attention(
             f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.dim()} key.dim: "
             f"{key.dim()} and value.dim: {value.dim()} instead."
         )
+    if not query.device == key.device == value.device:
+        raise RuntimeError(
+            "Expected query, key, and value to have the same device type, but got query.device: "
+            f"{query.device} key.device: {key.device} and value.device: {value.device} instead."
+        )
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None and attn_mask.dtype not in (torch.bool, query.dtype, torch.float32):
@@ -72,6 +77,8 @@ def scaled_dot_product_attention(
     if found is not None:
         return found
     if enable_gqa:
+        if query.size(-3) % key.size(-3) or query.size(-3) % value.size(-3):
+            raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
     scores = (query @ key.transpose(-2, -1)) * scale
