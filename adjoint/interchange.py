@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from numpy import ndarray
 
 from . import dtypes
+from ._runtime.first_use import import_late
 from ._runtime.tracebacks import ending_at_caller, shorten, warn
 from .array_attributes import ArrayAttributes, methods_of_tensor
-from .kernels.memory import legacy_storages
 from .kernels.memory import storage as storages
-from .kernels.memory.legacy_storages import TypedStorage, warn_of_removal
 from .kernels.memory.storage import PYTHON_NUMBERS
 from .kernels.memory.storages import UntypedStorage
 from .kernels.runtime.lazy_conj import LazyConjNeg, materialize
 from .kernels.runtime.meta_array import Unread, check_item, check_numpy
 from .kernels.runtime.narrow_array import plain
 from .kernels.runtime.sparse_array import SparseArray
+
+if TYPE_CHECKING:
+    from .kernels.memory.legacy_storages import TypedStorage
 
 
 class DLDeviceType(enum.IntEnum):
@@ -108,19 +110,21 @@ class Interchange(ArrayAttributes):
     @ending_at_caller
     def storage(self) -> TypedStorage:
         """The storage of this tensor as elements of its dtype."""
-        warn_of_removal()
+        import_late("adjoint.kernels.memory.legacy_storages").warn_of_removal()
         return self._typed_storage()
 
     def _typed_storage(self) -> TypedStorage:
         """Return the result of `storage` without its warning."""
         array = self._array
-        return TypedStorage.of(storages.root_of(array), array.dtype, array, self._put_array)
+        typed: type[TypedStorage] = import_late("adjoint.kernels.memory.legacy_storages").TypedStorage
+        return typed.of(storages.root_of(array), array.dtype, array, self._put_array)
 
     @ending_at_caller
     def storage_type(self) -> Any:
         """Return the storage class of this tensor's dtype, such as `torch.FloatStorage`, or None if there is none."""
         kind = dtypes.from_numpy(self._array.dtype)
-        return None if self.is_meta else getattr(legacy_storages, f"{kind.scalar_type}Storage", None)
+        names = import_late("adjoint.kernels.memory.legacy_storages")
+        return None if self.is_meta else getattr(names, f"{kind.scalar_type}Storage", None)
 
     @ending_at_caller
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray[Any, Any]:

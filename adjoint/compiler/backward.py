@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy
-from numpy.lib.stride_tricks import as_strided
 
 from ..dispatch.source import compile_source
 from ..tape.edges import edge_of
@@ -184,7 +183,7 @@ def zeros(shape: tuple[int, ...], dtype: str, strides: tuple[int, ...]) -> Any:
     before = -sum(step for step in steps if step < 0)
     kind = numpy.dtype(dtype)
     elements = numpy.zeros((before + sum(step for step in steps if step > 0)) // kind.itemsize + 1, kind)
-    return as_strided(elements[before // kind.itemsize :], shape, strides)
+    return numpy.ndarray(shape, kind, elements, before, strides)
 
 
 class Again:

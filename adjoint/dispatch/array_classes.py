@@ -85,6 +85,8 @@ class Dense:
         if not op.uniform_write or len(arrays) > 1:
             if op.copies or type(array) is ndarray or not lazy_bits_of(array):  # the copy must be materialized first
                 others = [call.args[1]._array] if op.copies else arrays[1:]
+                if op.uniform_write:  # the filling number is read first
+                    others = [each for each in others if getattr(each, "ndim", 0)]
                 check_partial_overlap(array, others, op.no_overlap)
             if not array.flags.writeable:  # part of an expanded tensor, whose elements no longer share memory
                 array = arrays[0] = distinct(array)

@@ -77,7 +77,10 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 def get_default_mmap_options() -> int:
     """Return how `load(mmap=True)` maps files: `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`."""
-    return int(SETTINGS["load.mmap_flags"])
+    if not mmap:
+        mmap.mmap(-1, 0)  # raises the error that names the missing module
+    flags: int = SETTINGS["load.mmap_flags"]
+    return flags
 
 
 class set_default_mmap_options:

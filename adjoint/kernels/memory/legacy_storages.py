@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import wraps
 from typing import Any
 
 from ... import dtypes
 from ..._runtime.tracebacks import end_methods_at_caller, ending_at_caller, is_ours, warn
 from ...dtypes import from_numpy, get_default_dtype
-from .storage import memory
 from .storages import Array, Replace, StorageBase, UntypedStorage, _new_memory
 
 _WRAPPERS = end_methods_at_caller.__code__.co_filename
@@ -42,24 +41,6 @@ def _warning(method: Any) -> Any:
         return method(*args, **options)
 
     return warned
-
-
-def _conversion(name: str) -> Callable[[StorageBase], TypedStorage]:
-    """Return the method `name`, which converts the elements of a storage to another dtype."""
-    kind = getattr(dtypes, _NAMES.get(name, name)).numpy
-
-    def convert(self: StorageBase) -> TypedStorage:
-        """Return the elements (bytes if the storage has no dtype) as a storage of another dtype."""
-        return TypedStorage.of(memory(self.elements(self.element_kind).astype(kind)), kind)
-
-    convert.__name__ = name
-    return convert
-
-
-_NAMES = {
-    "byte": "uint8", "char": "int8", "short": "int16", "long": "int64", "half": "float16", "double": "float64",
-    "int": "int32", "float": "float32", "complex_float": "complex64", "complex_double": "complex128",
-}  # fmt: skip
 
 
 class TypedStorage(UntypedStorage):
@@ -164,8 +145,6 @@ for _name in (
     "float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz clone copy_ cpu data_ptr element_size fill_ is_pinned is_shared "
     "nbytes pickle_storage_type pin_memory resizable resize_ share_memory_ size to tolist type untyped"
 ).split():
-    if not hasattr(TypedStorage, _name):
-        setattr(StorageBase, _name, _conversion(_name))
     setattr(TypedStorage, f"_{_name.removeprefix('__').removesuffix('__')}", getattr(TypedStorage, _name))
     setattr(TypedStorage, _name, _warning(getattr(TypedStorage, _name)))
 TypedStorage.is_cuda = property(_warning(lambda self: False))  # type: ignore[assignment]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy
 
+from ... import dtypes
 from ..._runtime.first_use import import_late
 from ..._runtime.tracebacks import end_methods_at_caller
 from ...device import cpu, meta
@@ -526,3 +527,26 @@ class UntypedStorage(StorageBase):
 
 
 end_methods_at_caller(StorageBase)
+
+
+def _conversion(name: str) -> Callable[[StorageBase], Any]:
+    """Return the method `name`, which converts the elements of a storage to another dtype."""
+
+    def convert(self: StorageBase) -> Any:
+        """Return the elements (bytes if the storage has no dtype) as a storage of another dtype."""
+        typed = import_late("adjoint.kernels.memory.legacy_storages").TypedStorage
+        kind = getattr(dtypes, C_NAMES.get(name, name)).numpy
+        return typed.of(memory(self.elements(self.element_kind).astype(kind)), kind)
+
+    convert.__name__ = name
+    return convert
+
+
+C_NAMES = {
+    "byte": "uint8", "char": "int8", "short": "int16", "long": "int64", "half": "float16", "double": "float64",
+    "int": "int32", "float": "float32", "complex_float": "complex64", "complex_double": "complex128",
+}  # fmt: skip
+"""The dtypes by the names of conversions that differ from the dtypes' names."""
+
+for _name in (*C_NAMES, *"bool bfloat16 float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz".split()):
+    setattr(StorageBase, _name, _conversion(_name))
