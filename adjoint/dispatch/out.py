@@ -287,9 +287,9 @@ def resize(target: Tensor, shape: tuple[int, ...], order: tuple[int, ...] | None
 def check_partial_overlap(array: Any, others: list[Any], disjoint: bool) -> None:
     """Raise an error if another operand overlaps a part of the written memory or, with `disjoint`, uses exactly this memory."""
     for other in others:
-        if not isinstance(other, numpy.ndarray) or not other.size or (other is array and not disjoint):
+        if not isinstance(other, numpy.ndarray) or (other is array and not disjoint):
             continue
-        if other is not array and not may_share_memory(array, other):
+        if other is not array and not (other.size and may_share_memory(array, other)):
             continue
         begin = address(array)
         same = other.strides == array.strides and other.nbytes == array.nbytes and address(other) == begin

@@ -122,7 +122,7 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     dtype = self.dtype
     if dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN:
-        bounds = -math.inf if min is None else min, math.inf if max is None else max
+        bounds = _numbers(min, max, dtype)
         return _limited(self, *bounds) if LOOPS.takes(self.size, LARGE) else _clipped(self, *bounds)
     else:
         self = numpy.asarray(self)
@@ -161,7 +161,7 @@ def _clipped(self: Array, least: float, most: float, out: Any = None) -> Array:
 def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
     """Compute `clamp` in place."""
     if self.dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN and (min is not None or max is not None):
-        bounds = -math.inf if min is None else min, math.inf if max is None else max
+        bounds = _numbers(min, max, self.dtype)
         if LOOPS.takes(self.size, LARGE):
             return _limited.overwrite(self, *bounds)
         return _clipped(self, *bounds, self)
@@ -184,6 +184,15 @@ def _limited(self: Array, min: float, max: float) -> Any:
 def _limited_by_arrays(self: Array, min: Array, max: Array) -> Any:
     """Compute `clamp` of many numbers with separate limits."""
     return xp.minimum(xp.maximum(self, min), max)
+
+
+def _numbers(min: Any, max: Any, dtype: numpy.dtype[Any]) -> tuple[float, float]:
+    """Return the bounds as numbers, which must be in the range of float16 if this is the dtype."""
+    if dtype.itemsize == 2:
+        for bound in (min, max):
+            if bound is not None:
+                typed(bound, dtype)
+    return -math.inf if min is None else min, math.inf if max is None else max
 
 
 def _has_dtype(bound: Any, dtype: numpy.dtype[Any]) -> bool:
