@@ -232,7 +232,7 @@ class Size(tuple[int, ...]):
             raise
         return tuple.__new__(Size, item) if type(item) is tuple else item
 
-    def __add__(self, other: tuple[int, ...], /) -> "Size":  # type: ignore[override]
+    def __add__(self, other: Any, /) -> "Size":
         if not isinstance(other, tuple):
             if hasattr(type(other), "__radd__"):
                 return NotImplemented

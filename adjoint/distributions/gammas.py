@@ -210,7 +210,8 @@ class _Dirichlet(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return _Dirichlet_backward(*ctx.saved_tensors, grad)
+        x, concentration = ctx.saved_tensors
+        return _Dirichlet_backward(x, concentration, grad)
 
 
 def _Dirichlet_backward(x: Tensor, concentration: Tensor, grad_output: Tensor) -> Tensor:

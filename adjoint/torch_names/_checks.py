@@ -31,7 +31,7 @@ _UNSAID = (
 )
 
 
-def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], Any] | None = None) -> None:
+def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
     """Raise an error of the given type unless `cond` is true. `message()` returns the text of the error.
 
     Raises:

@@ -101,7 +101,8 @@ def _counted(
     inside: Any = True
     for dim, edge in enumerate(edges):
         inside &= (points[:, dim] >= edge[0]) & (points[:, dim] <= edge[-1])
-    points, flat = points[inside], 0
+    points = points[inside]
+    flat: Any = 0
     for dim, edge in enumerate(edges):
         flat = flat * sizes[dim] + _bins(points[:, dim], edge, equal)
     return numpy.bincount(flat, None if weight is None else weight[inside], math.prod(sizes)).reshape(sizes)
