@@ -173,6 +173,10 @@ def fallthrough_kernel() -> None:
 
     Raises:
         NotImplementedError: always, because it is not called.
+
+    >>> import adjoint as torch
+    >>> torch.library.fallthrough_kernel.__name__
+    'fallthrough_kernel'
     """
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 

@@ -318,6 +318,7 @@ SAMPLES = {
         sample(_NUMBER, constant(_NUMBER), constant(_NUMBER)),
     ],
     "rrelu_mean": [sample(real(2, 3), 0.3), sample(_EMPTY, 0.3), sample(_NUMBER, 0.3)],
+    "rrelu_mean_in_place": [sample(real(2, 3), 0.3), sample(_EMPTY, 0.3), sample(_NUMBER, 0.3)],
     "safe_softmax_of": [sample(real(2, 3), 1), sample(_EMPTY, 1)],
     "native_dropout_backward": [
         sample(real(2, 3), exactly([True, False, True]), 2.0),

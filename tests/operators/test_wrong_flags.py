@@ -49,6 +49,7 @@ COMPOSED = [
 @pytest.mark.parametrize("flag", ["yes", 1])
 def test_a_function_composed_of_operators_refuses_what_is_no_truth_value(call, words, flag):
     for _ in range(2):
-        with pytest.raises(TypeError, match=re.escape(f"{words} must be bool, not {type(flag).__name__}")):
+        place = "" if "position" in words else r"( \(position \d\))?"  # after a mode, the first call passes places
+        with pytest.raises(TypeError, match=f"{re.escape(words)}{place} must be bool, not {type(flag).__name__}"):
             call(torch.eye(2), flag)
     call(torch.eye(2), numpy.True_)

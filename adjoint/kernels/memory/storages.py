@@ -55,7 +55,12 @@ def mapped_bytes(filename: Any, shared: bool, length: int) -> Array:
 
 
 class StorageBase:
-    """The base of `UntypedStorage`, which has all of its methods. Classes may derive from it, but it has no instances."""
+    """The base of `UntypedStorage`, which has all of its methods. Classes may derive from it, but it has no instances.
+
+    >>> import adjoint as torch
+    >>> isinstance(torch.ones(2).untyped_storage(), torch.StorageBase)
+    True
+    """
 
     element_kind: Any = numpy.dtype(numpy.uint8)
     filename: str | None = None

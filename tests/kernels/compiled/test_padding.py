@@ -29,7 +29,7 @@ CASES = [
 def test_padding_and_its_gradient(case, mode, dtype, bytes_, monkeypatch):
     monkeypatch.setattr(HOST, "vector_bytes", bytes_)
     shape, widths = case
-    pad, backward = padding.padding(mode, "pad")
+    pad, backward = padding.padding(mode, f"pad{len(widths) // 2}d")
     x = numpy.random.default_rng(0).standard_normal(shape).astype(dtype)
     x.reshape(-1)[3] = numpy.nan
     results = []
