@@ -113,6 +113,55 @@ class FunctionSchema:
         return self._text
 
 
+_KIND = re.compile(
+    r"(Tensor|SymInt|SymBool|int|float|bool|complex|Scalar|ScalarType|str|Device|Layout|MemoryFormat|Generator|Dimname|Storage|Any|"
+    r"__torch__\S*|\w+\.\w[\w.]*)\b"
+)
+"""The names of types in schemas."""
+
+
+def checked_schema(schema: str) -> str:
+    """Return a signature in PyTorch's notation unchanged.
+
+    Raises:
+        RuntimeError: if it is not a signature.
+    """
+    name, begun, rest = schema.partition("(")
+    if not begun:
+        if " " in name.strip():
+            raise RuntimeError(f"expected eof but found 'ident' here:\n{schema}")
+        raise RuntimeError("Tried to parse a function schema but only the operator name was given")
+    if ") -> " not in rest:
+        raise RuntimeError(f"expected arrow but found 'eof' here:\n{schema}")
+    parsed = FunctionSchema(schema)
+    for argument in parsed.arguments:
+        if not argument.name:
+            raise RuntimeError(f"expected ident but found ')' here:\n{schema}")
+    for argument in (*parsed.arguments, *parsed.returns):
+        if not _KIND.match(argument.type):
+            raise RuntimeError(
+                "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a "
+                "full list, please see https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func :\n"
+                f"{schema}"
+            )
+    return schema
+
+
+def parse_schema(schema: Any) -> FunctionSchema:
+    """Return the signature of an operator from a text in PyTorch's notation. Without a namespace, the operator is of `aten`.
+
+    Raises:
+        RuntimeError: if it is not a signature.
+        TypeError: if it is not a string.
+    """
+    if not isinstance(schema, str):
+        raise TypeError(
+            f"parse_schema(): incompatible function arguments. Expected (schema: str), got {type(schema).__name__}"
+        )
+    namespace, found, text = checked_schema(schema).partition("::")
+    return FunctionSchema(text, namespace) if found and "(" not in namespace else FunctionSchema(schema)
+
+
 def _parts(text: str) -> list[str]:
     """Return the parts between commas, ignoring commas in brackets."""
     parts, depth, begun = [], 0, 0

@@ -94,17 +94,21 @@ def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, crea
         )
 
 
+Truth = bool
+"""The type of a flag for which PyTorch accepts any object, such as 1."""
+
+
 @lazily_wrapped
 def grad(
     outputs: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],
     inputs: Tensor | Sequence[Tensor] | GradientEdge | Sequence[GradientEdge],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
+    retain_graph: Truth | None = None,
+    create_graph: Truth = False,
+    only_inputs: Truth = True,
+    allow_unused: Truth | None = None,
+    is_grads_batched: Truth = False,
+    materialize_grads: Truth = False,
 ) -> tuple[Any, ...]:
     """Return the gradients of the sum of `outputs` with respect to `inputs`, without accumulating them.
 

@@ -87,6 +87,8 @@ class Dense:
                 others = [call.args[1]._array] if op.copies else arrays[1:]
                 if op.uniform_write:  # the filling number is read first
                     others = [each for each in others if getattr(each, "ndim", 0)]
+                if op.no_overlap and kernel is not None and not array.size:
+                    self.compute(plan, arrays, kernel)  # writes nothing, and other errors come first
                 check_partial_overlap(array, others, op.no_overlap)
             if not array.flags.writeable:  # part of an expanded tensor, whose elements no longer share memory
                 array = arrays[0] = distinct(array)

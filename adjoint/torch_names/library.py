@@ -26,7 +26,7 @@ from adjoint._runtime.first_use import import_late
 from adjoint._runtime.tracebacks import end_public_at_caller
 from adjoint.aten import python_kernels
 from adjoint.aten.overloads import OpOverload
-from adjoint.aten.schemas import FunctionSchema
+from adjoint.aten.schemas import checked_schema
 from adjoint.device import device
 
 from ._library import opcheck as tests
@@ -73,12 +73,6 @@ _COMPOSITE = (
     "decomposes into."
 )
 
-_KIND = re.compile(
-    r"(Tensor|SymInt|SymBool|int|float|bool|complex|Scalar|ScalarType|str|Device|Layout|MemoryFormat|Generator|Dimname|Storage|Any|"
-    r"__torch__\S*|\w+\.\w[\w.]*)\b"
-)
-"""The names of types in schemas."""
-
 
 def _parts(qualname: str) -> tuple[str, str, str]:
     """Return the namespace, the name in it, and the name of the overload, which may be omitted.
@@ -98,31 +92,6 @@ def _parts(qualname: str) -> tuple[str, str, str]:
 
 def _listed(tags: Any) -> list[Any]:
     return list(tags) if isinstance(tags, (list, tuple, set)) else [tags]
-
-
-def _checked_schema(schema: str) -> str:
-    """Return a signature in PyTorch's notation unchanged.
-
-    Raises:
-        RuntimeError: if it is not a signature.
-    """
-    _, begun, rest = schema.partition("(")
-    if not begun:
-        raise RuntimeError("Tried to parse a function schema but only the operator name was given")
-    if ") -> " not in rest:
-        raise RuntimeError(f"expected arrow but found 'eof' here:\n{schema}")
-    parsed = FunctionSchema(schema)
-    for argument in parsed.arguments:
-        if not argument.name:
-            raise RuntimeError(f"expected ident but found ')' here:\n{schema}")
-    for argument in (*parsed.arguments, *parsed.returns):
-        if not _KIND.match(argument.type):
-            raise RuntimeError(
-                "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a "
-                "full list, please see https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func :\n"
-                f"{schema}"
-            )
-    return schema
 
 
 def custom_op(
@@ -222,7 +191,7 @@ class Library:
                 f'def("{schema.partition("(")[0]}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All '
                 "def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace."
             )
-        name, _, parameters = _checked_schema(schema).partition("(")
+        name, _, parameters = checked_schema(schema).partition("(")
         name = name.strip()
         space, separated, rest = name.rpartition("::")
         if separated and space != self.ns:
@@ -404,7 +373,7 @@ def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tag
         raise ValueError(
             f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got "{schema}"'
         )
-    CustomOpDef(namespace, name, _checked_schema(schema), overload=overload)._tags = _listed(tags)
+    CustomOpDef(namespace, name, checked_schema(schema), overload=overload)._tags = _listed(tags)
     if lib is not None:
         lib._defined.append((f"{namespace}::{name}", overload))
     return None

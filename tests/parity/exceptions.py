@@ -152,12 +152,6 @@ KNOWN: dict[str, Difference] = {
         for name in ("nn.functional.grid_sample", "grid_sampler_2d")
     },
     **{
-        f"{name} {aspect}": Difference("results are row-major here, even if the input is channels-last", "strides")
-        for name in ("nn.functional.max_unpool2d", "nn.functional.max_unpool2d.grad")
-        for aspect in ("strides", "order")
-        if (name, aspect) != ("nn.functional.max_unpool2d", "order")
-    },
-    **{
         f"nn.functional.linear_cross_entropy{case}": Difference(
             "the function consists of a linear layer and cross entropy here; PyTorch has one node that computes in chunks"
         )

@@ -8,6 +8,7 @@ from numpy import ndarray
 
 from ...codegen.costs import TILE
 from ..runtime.floating import refuse
+from ..runtime.lazy_conj import materialize
 from .counting import searchsorted
 
 _FUNCTION = "torch.histogramdd"
@@ -77,6 +78,7 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
         density: whether to divide by the sum and by the volumes of the boxes.
         equal: whether all bins of a dimension have the same size.
     """
+    points, edges = materialize(points), [materialize(edge) for edge in edges]
     if weight is not None:
         weight = weight.reshape(-1)
     sizes = tuple([len(edge) - 1 for edge in edges])

@@ -9,6 +9,7 @@ import numpy
 from numpy import ndarray
 
 from ...codegen.backend import NUMPY
+from ...device import sparse_coo
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
 from ...interchange import tensor_array
@@ -54,8 +55,13 @@ def sparse_like(input: Any, dtype: Any, layout: Any, requires_grad: Any, device:
     return leaf(fill(copy)._array, requires_grad, device)
 
 
+def _of_no_elements(copy):
+    """Return a sparse tensor without elements, or a compressed tensor with the places of its elements."""
+    return copy.zero_() if copy.layout is sparse_coo else copy
+
+
 def _filled_like(name, value, on_arrays, doc):
-    fill = methodcaller("fill_", value) if value else methodcaller("zero_" if value == 0 else "detach")
+    fill = methodcaller("fill_", value) if value else methodcaller("zero_") if value == 0 else _of_no_elements
 
     def create(
         input=None,

@@ -82,7 +82,7 @@ _ELSEWHERE = {
     "_set_fwd_grad_enabled": (_FORWARD_MODE, "_set_fwd_grad_enabled"),
     "_EnteredMode": (_DISPATCH, "Entered"),
     "_AutoDispatchBelowAutograd": ("aten.python_kernels", "below_autograd"),
-    "parse_schema": ("aten.schemas", "FunctionSchema"),
+    "parse_schema": ("aten.schemas", "parse_schema"),
     "_get_dispatch_stack_at": (_DISPATCH, "mode_at"),
     "_len_torch_dispatch_stack": (_DISPATCH, "modes_pushed"),
     "_pop_torch_dispatch_stack": (_DISPATCH, "pop_mode"),

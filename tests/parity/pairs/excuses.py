@@ -198,12 +198,6 @@ EXCUSES = [
     ),
     # errors with other messages
     Excuse(
-        "the errors name different reasons to refuse a sparse gradient",
-        "sparse gradients",
-        "^raised (Not|Runtime).*expected (NotImplementedError: Could not run|RuntimeError: embedding does not support)",
-        "conjugated of sparse gradients of inputs of dropout",
-    ),
-    Excuse(
         "PyTorch checks dtypes in kernels, which do not run for meta tensors and batches",
         "(mixed dtypes|autocast|conjugated).*(meta|vmap)|(meta|vmap).*(mixed dtypes|autocast|conjugated)",
         "^raised RuntimeError: (expected (scalar type|m1 and m2)|self and mat2 must|Expected (object of scalar|both inputs))",
