@@ -226,9 +226,11 @@ class Library:
         "AutocastCPU". Other keys have no effect on them. With `with_keyset`, the function first receives the dispatch keys.
 
         >>> import adjoint as torch
+        >>> import warnings
         >>> def twice(x):
         ...     return x * 2
-        >>> with torch.library._scoped_library("aten", "IMPL") as library:
+        >>> with torch.library._scoped_library("aten", "IMPL") as library, warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")  # the first replacement warns
         ...     library.impl("neg", twice, "CPU")
         ...     torch.neg(torch.ones(2))
         tensor([2., 2.])

@@ -59,9 +59,9 @@ PACKAGE = sys.modules[__name__.rpartition(".")[0]]
 
 NEVER_TAKEN_OVER = """
     broadcast_shapes frombuffer from_numpy get_default_device is_storage is_tensor set_default_device set_default_tensor_type
-    typename
+    typename _fused_update_ _count_steps_
 """.split()
-"""Functions that PyTorch never overrides, for any arguments and modes."""
+"""Functions that PyTorch never overrides, for any arguments and modes, and the functions of optimizers on lists of tensors."""
 
 MAKERS = """
     arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye fill full hamming_window
