@@ -82,7 +82,6 @@ class Native:
             *words,
             *writer.sizes,
         ]
-        del self.writer  # the texts of the blocks are known now
         return built_in(f"native, of {self.blocks} blocks", block_runner().address, numpy.array(code))
 
     def __str__(self) -> str:

@@ -2,6 +2,8 @@
 
 import itertools
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -202,6 +204,22 @@ def test_the_first_call_compiles_nothing_and_a_refused_block_leaves_programs_to_
         compiled_names.clear()
         words.cache_clear()
         tensor_maker.cache_clear()
+
+
+def test_threads_may_run_a_new_program_at_once():
+    functions = [torch.compile(lambda x, k=k: (x * (k + 1.75) + 1).exp().sum(0).mul(x).tanh()) for k in range(20)]
+    x = torch.randn(3, 4)
+    expected = [f(x) for f in functions]
+    start = threading.Barrier(4)
+
+    def run():
+        start.wait()
+        return [f(x) for f in functions]
+
+    with ThreadPoolExecutor(4) as pool:
+        for results in [each.result() for each in [pool.submit(run) for _ in range(4)]]:
+            for found, each in zip(results, expected, strict=True):
+                torch.testing.assert_close(found, each)
 
 
 def test_dimensions_of_size_1_keep_their_strides():
