@@ -153,6 +153,10 @@ def parse_schema(schema: Any) -> FunctionSchema:
     Raises:
         RuntimeError: if it is not a signature.
         TypeError: if it is not a string.
+
+    >>> import adjoint as torch
+    >>> torch._C.parse_schema("twice(Tensor x) -> Tensor").arguments[0].name
+    'x'
     """
     if not isinstance(schema, str):
         raise TypeError(
