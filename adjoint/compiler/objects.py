@@ -343,6 +343,15 @@ class Deferred:
         return self.make()(*args)
 
 
+def at_once(function: Any) -> Any:
+    """Return a deferred function as a native function, and any other object unchanged.
+
+    Raises:
+        CompilationError: if LLVM refuses the function.
+    """
+    return function.make() if type(function) is Deferred else function
+
+
 def compile_deferred(namespace: dict[str, Any]) -> bool:
     """Replace the deferred functions in a namespace by native functions.
 

@@ -35,7 +35,7 @@ from ..tape.modes import FLAGS
 from ..tape.versions import shared_counter
 from .guards import Guards
 from .known import is_plain, own_name
-from .objects import ELEMENTS, elements_of, fitting, identical, native, note_changes, words
+from .objects import ELEMENTS, at_once, elements_of, fitting, identical, native, note_changes, words
 
 USUAL_STEP = Optimizer.step
 array_of, grad_of = map(attrgetter, ("_array", "_grad"))
@@ -132,8 +132,8 @@ class Steady:
 
     def __init__(self, owner: Any, group: dict[str, Any], place: tuple[Any, int]) -> None:
         self.owner, self.options = owner, tuple(group.values())
-        self.same_group, self.same_options = identical(group["params"]), identical(self.options)
-        self.stateless, self.same_state = not owner.state, identical(objects_in(owner.state))
+        self.same_group, self.same_options = at_once(identical(group["params"])), at_once(identical(self.options))
+        self.stateless, self.same_state = not owner.state, at_once(identical(objects_in(owner.state)))
         self.others = [param for param in group["params"] if param._grad is None]
         self.params, states, self.counts, self.first = parts_of(owner, group)
         self.changed = [*self.params, *states]
@@ -142,7 +142,7 @@ class Steady:
         self.tensors = [*self.counts, *self.changed]
         for tensor in self.tensors:
             shared_counter(tensor)
-        self.fits: Any = fitting(self.tensors, self.params, whole=False)
+        self.fits: Any = at_once(fitting(self.tensors, self.params, whole=False))
         self.note = native("note", None)
         self.bounds = [0, *accumulate([param._array.size for param in self.params])]
         self.loop: Any = None
@@ -211,7 +211,7 @@ class Steady:
             for new, old in zip(options, self.options, strict=True)
         ):
             return False
-        self.options, self.same_options = options, identical(options)
+        self.options, self.same_options = options, at_once(identical(options))
         if not self.counts:
             self.numbers = self.numbers_at(group, 0)
         return True

@@ -240,3 +240,24 @@ def test_testing_objects_keeps_no_references():
         kept()
     after = sys.getrefcount(LIKE), sys.getrefcount(items), sys.getrefcount(None), sys.getrefcount(True)
     assert all(abs(one - other) < 500 for one, other in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
+def test_later_steps_bind_no_native_functions(optimizer, monkeypatch):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    updates = optimizer(model.parameters(), lr=0.1)
+
+    @torch.compile
+    def step(x):
+        updates.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        updates.step()
+        return loss
+
+    x = torch.ones(2, 3)
+    for _ in range(4):
+        step(x)
+    monkeypatch.setattr(objects, "built_in", None)
+    losses = [step(x).item() for _ in range(4)]
+    assert len({*losses}) == 4
