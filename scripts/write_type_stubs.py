@@ -38,7 +38,7 @@ SOURCES = {
     "_bool": "builtins", "_complex": "builtins", "_float": "builtins", "_int": "builtins", "_slice": "builtins",
     "_type": "builtins", "_Callable": "collections.abc", "Sequence": "collections.abc", "EllipsisType": "types",
     "Any": "typing", "_Literal": "typing", "TypeAlias": "typing", "_TypeGuard": "typing", "TypeVar": "typing",
-    "overload": "typing", "numpy": "", "return_types": "adjoint.torch_names", "_Size": "adjoint.device",
+    "overload": "typing", "_final": "typing", "numpy": "", "return_types": "adjoint.torch_names", "_Size": "adjoint.device",
     "_device": "adjoint.device", "_layout": "adjoint.device", "_memory_format": "adjoint.device", "_dtype": "adjoint.dtypes",
     "Generator": "adjoint.random", "UntypedStorage": "adjoint.kernels.memory.storages", "Tensor": "adjoint.tensor",
 }  # fmt: skip
@@ -151,6 +151,7 @@ def functions(namespace: str) -> Iterator[str]:
     """Return the public functions of a namespace."""
     for name, function in sorted(PUBLIC[namespace].items()):
         if inspect.isclass(function):
+            yield "@_final"
             yield f"class {name}(Tensor): ..."
         else:
             yield from lines_of(namespace, name, function)
