@@ -21,6 +21,7 @@ from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
 from .arguments import bind, check_operands
 from .array_classes import DENSE, Dense
+from .codes import unusual_values
 from .declaration import Operator
 from .kinds import Kind, dtypes_of, each_of, kind_of
 from .meta import META
@@ -48,7 +49,7 @@ def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: 
     reading = (
         (Target, way in (IN_PLACE, IN_PLACE_VIEW)),
         (Decide, way == OUT and op.out_decides),
-        (Check, op.check is not None or op.constants or not kinds),
+        (Check, op.check is not None or op.constants or not kinds or unusual_values(op)),
         (Promote, True),
         (Place, way == OUT or (plan.arrays is META and way not in (IN_PLACE, IN_PLACE_VIEW))),  # a change checks
     )

@@ -53,3 +53,15 @@ def test_a_function_composed_of_operators_refuses_what_is_no_truth_value(call, w
         with pytest.raises(TypeError, match=f"{re.escape(words)}{place} must be bool, not {type(flag).__name__}"):
             call(torch.eye(2), flag)
     call(torch.eye(2), numpy.True_)
+
+
+@pytest.mark.parametrize(("name", "place"), PLACES)
+def test_code_for_frequent_calls_refuses_it_too(name, place):
+    op = OPERATORS[name]
+    call = SAMPLES[name][0]
+    args, kwargs, _ = call.build(call.complex_numbers == "only")
+    with torch.inference_mode():
+        for _ in range(25):
+            op.function(*args, **kwargs)
+        with pytest.raises(TypeError):
+            op.function(*args[:place], **{**kwargs, op.names[place]: "a"})
