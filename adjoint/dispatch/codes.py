@@ -54,18 +54,6 @@ def frequent_lines(op: Operator, way: str, inference: str = "False", result: str
     ]
 
 
-def unusual_values(op: Operator) -> list[str]:
-    """Return the conditions on flags and fractions that require the slow path, because a kernel may accept wrong types."""
-    unusual = []
-    for name, kind in op.types.items():
-        value = public_name(name)
-        if kind == "Bool":
-            unusual.append(f"({value} is not False and {value} is not True)")
-        elif kind == "Float":
-            unusual.append(f"(type({value}) not in NUMBERS and {value} is not None)")
-    return unusual
-
-
 INFERENCE_LINES = (
     "inference = False",
     "if FLAGS.special:",
@@ -82,7 +70,7 @@ def frequent_call_lines(op: Operator, variant: str, way: str, arrays: list[str])
     """
     if op.sequence is not None or op.lists:  # the key does not describe the tensors in sequences
         return []
-    plain = ["inference is not None", *(f"not {each}" for each in unusual_values(op))]
+    plain = ["inference is not None"]
     for name in op.tensors:
         public = public_name(name)
         none = f"{public} is None or " if op.kinds[name] == OPTIONAL_ARRAY else ""

@@ -21,7 +21,6 @@ from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
 from .arguments import bind, check_operands
 from .array_classes import DENSE, Dense
-from .codes import unusual_values
 from .declaration import Operator
 from .kinds import Kind, dtypes_of, each_of, kind_of
 from .meta import META
@@ -29,7 +28,7 @@ from .narrow import NARROW
 from .plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, OUT, Plan, Step
 from .sparse_layouts import SPARSE
 from .steps.compute import Compute, Conjugate, LayOut, Place, Round
-from .steps.promote import Check, Promote
+from .steps.promote import Check, Promote, unusual_values
 from .steps.record import Edges, Record
 from .steps.wrap import Mark, View, Wrap
 from .steps.write import Decide, Overwrite, Repoint, Target, WriteOut

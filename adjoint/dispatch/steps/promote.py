@@ -25,7 +25,7 @@ from ...tape import modes
 from ...tape.edges import current_edge, edge_of
 from ...tensor import LEAF, PLAIN_TYPES, Tensor, ndarray
 from ..arguments import is_number
-from ..codes import frequent_lines, unusual_values
+from ..codes import frequent_lines
 from ..constants import constant_tensor
 from ..declaration import ARRAY, OPTIONAL_ARRAY, Operator
 from ..kinds import Kind, each_of, is_of, kind_of, result_dtype
@@ -225,6 +225,18 @@ def unusual_types(op: Operator) -> list[str]:
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         unusual.append(f"({given}type({public}) is not Tensor and type({public}) not in PLAIN)")
+    return unusual
+
+
+def unusual_values(op: Operator) -> list[str]:
+    """Return the conditions on flags and fractions that require the slow path, because a kernel may accept wrong types."""
+    unusual = []
+    for name, kind in op.types.items():
+        value = public_name(name)
+        if kind == "Bool":
+            unusual.append(f"({value} is not False and {value} is not True)")
+        elif kind == "Float":
+            unusual.append(f"(type({value}) not in NUMBERS and {value} is not None)")
     return unusual
 
 

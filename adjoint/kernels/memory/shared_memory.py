@@ -19,8 +19,8 @@ ALIGNMENT = 64
 """The alignment of memory, in multiples of a cache line."""
 
 _SMALL, _SHARED_OUT = 1 << 16, 1 << 20
-"""Requests of at most this many bytes become parts of segments of this many bytes. Requests of at most this many bytes
-become parts of segments of this many bytes. One descriptor serves all parts of a segment."""
+"""Requests of at most the first number of bytes become parts of segments of the second number of bytes. One descriptor serves
+all parts of a segment."""
 
 
 def new_file(size: int = 0) -> int:
