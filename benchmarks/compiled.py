@@ -259,6 +259,17 @@ def of_models() -> dict[str, Case]:
     return {each.name: lambda torch, compiled, each=each: compiled(each.prepare(torch)) for each in models.GROUP.cases}
 
 
+def runs(timed: Timed) -> bool:
+    """Say whether a case that PyTorch has compiled runs: its compiler fails on some training steps."""
+    try:
+        timed()
+        timed()
+    except RuntimeError as error:
+        print(f"torch.compile: {type(error).__name__}: {str(error)[:90]}")
+        return False
+    return True
+
+
 def run(
     quick: bool, only: re.Pattern[str], width: int, duration: Callable[[float], str], inductor: bool
 ) -> list[dict[str, Any]]:
@@ -280,8 +291,8 @@ def run(
             "adjoint": prepare(adjoint, lambda function: function),
             "torch": prepare(torch, lambda function: function),
         }
-        if inductor:
-            contenders["inductor"] = prepare(torch, torch.compile)
+        if inductor and runs(compiled := prepare(torch, torch.compile)):
+            contenders["inductor"] = compiled
         if name in IN_JAX and find_spec("jax") is not None:
             contenders["jax"] = IN_JAX[name]()
         loops = {head: calibrated(timed, settings.round_seconds) for head, timed in contenders.items()}
