@@ -364,6 +364,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         if isinstance(other, Tensor)
         else tensors.rsub_number(self, other, alpha=alpha)
     ),
+    "_adaptive_avg_pool2d_backward": lambda grad_output, self: tensors.adaptive_avg_pool2d_backward(grad_output, self),
+    "_adaptive_avg_pool3d_backward": lambda grad_output, self: tensors.adaptive_avg_pool3d_backward(grad_output, self),
     "linalg_lstsq": lambda self, b, rcond=None, *, driver=None: tensors.linalg_lstsq(
         self, b, rcond, driver, b.ndim == self.ndim - 1
     ),

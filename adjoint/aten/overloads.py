@@ -10,6 +10,7 @@ from .._runtime.tracebacks import ending_at_caller
 from ..dispatch.declaration import OPERATORS, VALUE, Operator
 from ..dispatch.registry import load_all
 from ..tensor import Tensor
+from .gradients import backward_named
 from .schemas import FunctionSchema, overload_names, schema_of
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -69,7 +70,7 @@ class OpOverload:
     def __repr__(self) -> str:
         return f"<OpOverload(op='aten.{self._packet.__name__}', overload='{self._overloadname}')>"
 
-    def __call__(self, *args: Any, **names: Any) -> Any:
+    def __call__(self, /, *args: Any, **names: Any) -> Any:
         """Apply the operator.
 
         Raises:
@@ -81,11 +82,25 @@ class OpOverload:
                 f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args)} argument(s). "
                 f"Declaration: {schema}"
             )
+        args, names = _in_order([schema], args, names)
         function = function_named(self._packet.__name__)
         too_few = schema is not None and len(args) + len(names) < sum(each.required for each in schema.arguments)
         if self.operator is not None and (function is None or too_few):  # the operator takes fewer arguments
             return applied_by_name(self.operator, schema, args, names, self.changes)
         return self._packet(*args, **names)
+
+
+def _in_order(
+    schemas: list[FunctionSchema | None], args: tuple[Any, ...], names: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments. Those that PyTorch's operator takes by position or by name are in their position, up to a gap."""
+    for schema in schemas:
+        if schema is not None and names.keys() <= {each.name for each in schema.arguments}:
+            order = [each.name for each in schema.arguments if not each.kwarg_only]
+            while len(args) < len(order) and order[len(args)] in names:
+                args = (*args, names[order[len(args)]])
+            return args, {name: value for name, value in names.items() if name not in order[: len(args)]}
+    return args, names
 
 
 def applied_by_name(
@@ -135,8 +150,11 @@ class OpOverloadPacket:
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
 
-    def __call__(self, *args: Any, **names: Any) -> Any:
+    def __call__(self, /, *args: Any, **names: Any) -> Any:
         """Apply the operator."""
+        if names:
+            schemas = [schema_of(self.__name__, each) for each in self.overloads()]
+            args, names = _in_order(schemas, args, names)
         function = function_named(self.__name__)
         if function is None and (op := _operators().get(self.__name__)) is not None:
             return applied_by_name(op, schema_of(self.__name__, op.aten), args, names)
@@ -190,6 +208,8 @@ def function_named(name: str) -> Any:
     for functions in (FUNCTIONS, *_public_functions(), vars(Tensor)):
         if (function := functions.get(name)) is not None and callable(function):
             return function
+    if (function := backward_named(name)) is not None:
+        return function
     from ..dispatch.decorators import PUBLIC
 
     if name.startswith("_") and name not in _operators():
