@@ -9,7 +9,7 @@ import numpy
 from numpy import ndarray
 
 from .acceleration import LOOPS
-from .expression import BOOL, COLUMN, CONSTANT, INTEGER, ROW_LENGTH, SCALAR, Expression, Node, scalar_source
+from .expression import BOOL, COLUMN, CONSTANT, ROW_LENGTH, SCALAR, Expression, Node, scalar_source
 from .plans import Memory
 from .schedule import lowered
 
@@ -128,7 +128,7 @@ class CompiledRows:
                     for name, item in zip(self.nodes, operands, strict=True)
                 ]
                 outputs = [RowArray(node, type_of(dtype), node.extent) for node, dtype in results]
-                if any(item.node.kind in (BOOL, INTEGER) for item in outputs):
+                if any(item.node.kind == BOOL for item in outputs):
                     raise CompilationError("outputs of rows are numbers")
                 plan = RowPlan(self.expression, type_of(compute), inputs, outputs, self.scalars, mode)
                 name = f"{self.name}_{compute.name}" + ("" if mode == ALONG else f"_{mode}")

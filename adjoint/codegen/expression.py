@@ -6,7 +6,6 @@ computed once. A node has one of these kinds:
     number   an element in the dtype of the computation, real or complex
     real     a real number, even if the dtype is complex (a magnitude, an imaginary part)
     bool     a truth value
-    integer  a 64-bit integer, which is a position in a row
     scalar   one Python value for all elements: a parameter such as `alpha`, a constant, or arithmetic on such values
 
 Row programs (`rows`) treat elements as rows of equal length. Each of their nodes has an *extent*, the number of its
@@ -22,8 +21,6 @@ These are the operations of row programs. x is the argument, and j < n is a posi
 
     row_sum x           row      the sum of the row, at least as exact as pairwise summation in the dtype
     row_max x, row_min  row      the greatest or smallest element, or NaN if an element is NaN
-    row_take x, i       row      x at the position i (integer, row), which the caller has checked
-    row_put v, i        element  v (row) at the position i (integer, row), which the caller has checked, and 0 elsewhere
     column_sum x        column   the sum over all rows, as exact as row_sum; only outputs may depend on it
     part_sum x          part     the sum of a part of the row, as exact as row_sum
     part_total v        row      the sum of v (part) over the parts of the row
@@ -39,7 +36,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-NUMBER, REAL, BOOL, INTEGER, SCALAR = "number", "real", "bool", "integer", "scalar"
+NUMBER, REAL, BOOL, SCALAR = "number", "real", "bool", "scalar"
 
 ELEMENT, ROW, COLUMN, PART = "element", "row", "column", "part"
 
@@ -51,7 +48,7 @@ INPUT, CONSTANT, PARAMETER = "input", "constant", "parameter"
 class Operation:
     """A function of elements, with its number of operands, the kind of its result, and its symbol if it has one.
 
-    The kind "same" is the kind of all operands, and "first" is the kind of the first operand.
+    The kind "same" is the kind of all operands.
     """
 
     arity: int
@@ -97,15 +94,14 @@ OPERATIONS: dict[str, Operation] = {
     "element": Operation(1, NUMBER),
     "where": Operation(3, "same"),
     **_table(1, "same", "row_sum row_max row_min column_sum part_sum part_total"),
-    **_table(2, "first", "row_take row_put"),
 }
 """The operations that an interpreter of expressions must support. Elementary functions (`elementary`) are added to
 these operations."""
 
-ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take"))
+ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min"))
 """Operations that compute one value for a row of elements."""
 
-ROW_OPERATIONS = ROW_REDUCTIONS | {"row_put", "column_sum", "part_sum", "part_total"}
+ROW_OPERATIONS = ROW_REDUCTIONS | {"column_sum", "part_sum", "part_total"}
 """The operations that only row programs (`rows`) contain."""
 
 ROW_LENGTH = "row_length"
@@ -164,7 +160,7 @@ def extent_of(operation: str, operands: tuple[Node, ...]) -> str:
     extents = {item.extent for item in operands if item.kind != SCALAR}
     if PART in extents:
         extents.discard(ROW)
-    return extents.pop() if len(extents) == 1 and operation != "row_put" else ELEMENT
+    return extents.pop() if len(extents) == 1 else ELEMENT
 
 
 @dataclass(frozen=True, slots=True)

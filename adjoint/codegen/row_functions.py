@@ -37,18 +37,6 @@ def row_min(x: ndarray) -> Any:
     return _minimum(x, 1, None, None, True)
 
 
-def row_take(x: ndarray, index: ndarray) -> ndarray:
-    """Return the element of each row at its index. `x` may be one row that is used for all indices."""
-    return x.reshape(-1).take(index) if x.ndim == 1 or x.size == x.shape[1] else numpy.take_along_axis(x, index, 1)
-
-
-def row_put(value: ndarray, index: ndarray, length: int) -> ndarray:
-    """Return rows that contain a number at the index of each row and 0 elsewhere."""
-    out = numpy.zeros((len(index), length, *index.shape[2:]), value.dtype)
-    numpy.put_along_axis(out, index, value, 1)
-    return out
-
-
 def column_sum(x: ndarray) -> Any:
     """Return the sum over the rows."""
     if x.ndim == 3:
@@ -65,7 +53,5 @@ ROW_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "row_sum": row_sum,
     "row_max": row_max,
     "row_min": row_min,
-    "row_take": row_take,
-    "row_put": row_put,
     "column_sum": column_sum,
 }

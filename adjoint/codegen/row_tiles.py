@@ -14,7 +14,7 @@ from numpy import ndarray
 
 from ..kernels.runtime.floating import WARNINGS, off_for_rows, restore, widen
 from ..kernels.runtime.parallel import PARALLEL_BYTES, TILE_BYTES, parallel_rows
-from .expression import BOOL, COLUMN, ELEMENT, INPUT, INTEGER, Expression, is_absent
+from .expression import BOOL, COLUMN, ELEMENT, INPUT, Expression, is_absent
 
 Dtype = numpy.dtype[Any]
 Geometry = tuple[int, int, int]
@@ -38,12 +38,10 @@ BLOCKS = 16
 It is the same for any number of threads, so sums do not depend on the number of threads.
 """
 
-_OTHERS: dict[str, Dtype] = {BOOL: numpy.dtype(bool), INTEGER: numpy.dtype(numpy.int64)}
-
 
 def dtype_of(kind: str, dtype: Dtype) -> Dtype:
     """Return the dtype of a value of this kind if numbers have `dtype`."""
-    return _OTHERS.get(kind, dtype)
+    return numpy.dtype(bool) if kind == BOOL else dtype
 
 
 class Tile:
@@ -61,7 +59,7 @@ class Tile:
 def _walked(expression: Expression) -> int:
     """Return the number of arrays that are read element by element. If there are none, count the written arrays as one."""
     nodes = expression.nodes()
-    read = {item for node in nodes if node.operation != "row_take" for item in node.operands} | set(expression.outputs)
+    read = {item for node in nodes for item in node.operands} | set(expression.outputs)
     count = sum(node.operation == INPUT and node.extent == ELEMENT and node in read for node in nodes)
     return count or any(node.extent == ELEMENT and not is_absent(node) for node in expression.outputs)
 

@@ -11,10 +11,9 @@
     result, mean, rstd = layer_norm.run((x, weight), -1, (1e-5,))
 
 A row lies along one dimension of the arrays. The function has a parameter for each array. An array contains one value
-for each element (`Array`), row (`PerRow`), part of a row (`PerPart`) or position in a row (`PerColumn`), or a position
-in the row for each row (`RowIndex`, integers). The other parameters are scalars. The results of the function become the
-outputs, each with its extent. An output is `None` if it is not requested. `expression` describes `row.sum(x)`,
-`column.sum(x)` and the other functions of `row` and `column`.
+for each element (`Array`), row (`PerRow`), part of a row (`PerPart`) or position in a row (`PerColumn`). The other
+parameters are scalars. The results of the function become the outputs, each with its extent. An output is `None` if it
+is not requested. `expression` describes `row.sum(x)`, `column.sum(x)` and the other functions of `row` and `column`.
 
 A program is data: `variants` are its expressions, one for each path of its control flow, and `choose` selects the
 variant for given arguments. An interpreter treats the arrays as (outer, length, inner), with the row along the middle

@@ -16,10 +16,8 @@ from .expression import (
     BOOL,
     CONSTANT,
     INPUT,
-    INTEGER,
     OPERATIONS,
     REAL,
-    ROW_LENGTH,
     SCALAR,
     Choice,
     Expression,
@@ -36,8 +34,6 @@ SOURCES: dict[str, str] = {}
 """The source of each generated kernel, by name."""
 
 _REAL_PART = {"F": "f", "D": "d", "G": "g"}
-_INT64 = numpy.dtype(numpy.int64).char
-"""The character of 64-bit integers. On most systems, NumPy has two such types, which differ only in the character."""
 _BOUNDS = {"maximum": "{}, inf", "minimum": "-inf, {}"}
 """The arguments of `clip`, which takes a quarter of the time of NumPy's maximum with a number."""
 
@@ -84,7 +80,7 @@ class Writer:
 
     def dtype_name(self, kind: str) -> str:
         """Return the name, in the code, of the dtype of numbers of this kind."""
-        char = _INT64 if kind == INTEGER else _REAL_PART.get(self.char, self.char) if kind == REAL else self.char
+        char = _REAL_PART.get(self.char, self.char) if kind == REAL else self.char
         name = f"DTYPE_{identifier(char)}"
         self.namespace[name] = numpy.dtype(char)
         return name
@@ -193,7 +189,7 @@ class Writer:
         if node.operation in ("real", "imag"):
             return f"positive({names[0]}.{node.operation})"
         if is_of_rows(node):
-            return f"{node.operation}({', '.join([*names, *[ROW_LENGTH] * (node.operation == 'row_put')])})"
+            return f"{node.operation}({', '.join(names)})"
         if node.operation == "where" and self.masking:
             is_zero = node.operands[1].operation == CONSTANT and node.operands[1].value == 0
             return f"zero_where({names[2]}, {names[0]})" if is_zero else f"choose({', '.join(names)})"

@@ -17,7 +17,6 @@ from .expression import (
     CONSTANT,
     ELEMENT,
     INPUT,
-    INTEGER,
     NUMBER,
     OPERATIONS,
     PARAMETER,
@@ -50,10 +49,7 @@ PerColumn: TypeAlias = Any
 PerPart: TypeAlias = Any
 """The annotation of arrays of row programs that contain one number for each part of a row."""
 
-RowIndex: TypeAlias = Any
-"""The annotation of arrays of row programs that contain one position in the row for each row."""
-
-_EXTENTS = {ARRAY: ELEMENT, "PerRow": ROW, "PerColumn": COLUMN, "PerPart": PART, "RowIndex": ROW}
+_EXTENTS = {ARRAY: ELEMENT, "PerRow": ROW, "PerColumn": COLUMN, "PerPart": PART}
 
 
 class TracingError(TypeError):
@@ -198,15 +194,9 @@ def _result_kind(operation: str, nodes: tuple[Node, ...]) -> str:
         values = nodes[1:]
         if nodes[0].kind != BOOL:
             raise TracingError("the first operand of xp.where is a condition on elements")
-    if result == "first":
-        return values[0].kind if values[0].kind != SCALAR else NUMBER
     if result != "same":
         return result
     kinds = {node.kind for node in values}
-    if INTEGER in kinds:
-        if not kinds <= {INTEGER, SCALAR}:
-            raise TracingError(f"xp.{operation} of integers and numbers: xp.as_number(integer) is a number")
-        return INTEGER
     if NUMBER in kinds or REAL in kinds:
         return NUMBER if NUMBER in kinds else REAL
     # A selection between two constants is a number, although neither constant has a dtype.
@@ -309,16 +299,6 @@ class Row:
         """Return the sum of the row divided by its length."""
         return row.sum(x) / row.length(x)
 
-    @staticmethod
-    def take(x: Any, index: Any) -> Any:
-        """Return the element of the row at `index`, which is an integer for each row."""
-        return apply("row_take", x, index)
-
-    @staticmethod
-    def put(value: Any, index: Any) -> Any:
-        """Return `value`, which is a number for each row, at `index`, and 0 at all other positions."""
-        return apply("row_put", value, index)
-
     def __getattr__(self, name: str) -> Callable[..., Any]:
         operation = f"row_{name}"
         if operation not in OPERATIONS:
@@ -382,7 +362,6 @@ class Parameters:
             )
         extents = _EXTENTS if in_parts else _EXTENTS | {"PerPart": ROW}
         self.extents = {name: extents[kinds[name]] for name in self.arrays}
-        self.integers = [name for name in self.arrays if kinds[name] == "RowIndex"]
         self.scalars = [name for name in self.names if name not in self.arrays]
         self.optional = [name for name in self.names if "None" in annotations.get(name, "")]
 
@@ -424,7 +403,6 @@ def _symbols(parameters: Parameters, current: Trace) -> dict[str, Any]:
         none = current.graph.node(CONSTANT, (), SCALAR, None)
         absent = name in parameters.optional and current.decide(current.graph.node("is", (node, none), SCALAR))
         if name in parameters.arrays:
-            kind = INTEGER if name in parameters.integers else NUMBER
-            node = current.graph.node(INPUT, (), kind, name, parameters.extents[name])
+            node = current.graph.node(INPUT, (), NUMBER, name, parameters.extents[name])
         given[name] = None if absent else Symbol(node, current)
     return given

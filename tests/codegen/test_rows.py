@@ -8,7 +8,7 @@ import pytest
 
 from adjoint.codegen.pointwise import pointwise
 from adjoint.codegen.rows import row_program
-from adjoint.codegen.tracing import PerColumn, PerRow, RowIndex, TracingError, column, row, xp
+from adjoint.codegen.tracing import PerColumn, PerRow, TracingError, column, row, xp
 from adjoint.kernels.nn.softmax import _refusing, softmax_rows
 from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 
@@ -180,20 +180,3 @@ def test_a_row_is_reduced_once():
 
     with pytest.raises(TracingError, match="not one value for each element"):
         wrong.run((numpy.ones((2, 3)),), 1)
-
-
-@row_program()
-def taken(x: Array, weight: PerColumn, index: RowIndex):
-    return row.take(x, index) * row.take(weight, index), row.put(row.max(x), index)
-
-
-@pytest.mark.parametrize(("shape", "dim"), FULL)
-def test_elements_at_an_index(shape, dim):
-    x, weight = numbers(shape), numbers(shape[dim], seed=1)
-    index = numpy.random.default_rng(2).integers(0, shape[dim], x.size // shape[dim])
-    where = by_row(index, shape, dim)
-    value, put = taken.run((x, weight, index), dim)
-    numpy.testing.assert_array_equal(value, numpy.take_along_axis(x, where, dim) * weight[where])
-    expected = numpy.zeros(shape)
-    numpy.put_along_axis(expected, where, x.max(dim, keepdims=True), dim)
-    numpy.testing.assert_array_equal(put, expected)

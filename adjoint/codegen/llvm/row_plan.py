@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._runtime.first_use import computed_once
-from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, INTEGER, PART, ROW, ROW_LENGTH, SCALAR, Expression, Node
+from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, PART, ROW, ROW_LENGTH, SCALAR, Expression, Node
 from .builtin_functions import as_integer, cast_pointer, lanes, reduce_add
 from .calls import ARRAYS_AT, elements_at
 from .element_types import PointerType, VectorType, boolean, f64, i64
@@ -35,7 +35,7 @@ ALONG, ACROSS, TURNED, PARTED = "along", "across", "turned", "parted"
 SHORT, SHORTEST = 80, 16
 """The maximum length of rows that are transposed: for float32 programs with three passes, and for all others."""
 
-REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "row_take", "part_sum", "part_total"))
+REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "part_sum", "part_total"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +198,14 @@ class RowPlan:
         if ahead:
             lowering.call(ask_ahead, [place, self.width, item.type], {})
         value = lowering.call(read_operand, [operand, self.width, place, 0, left], {})
-        return value if item.node.kind == INTEGER else lowering.convert(value, self.vector)
+        return lowering.convert(value, self.vector)
 
     def _read_one(self, lowering: Lowering, known: Any, number: int, index: Value) -> Any:
         item = self.inputs[number]
         place = self._place(lowering, known, number, index)
         pointer = lowering.value(f"inttoptr {place} to ptr", None)
         value = lowering.load(Value(_pointer(item.type), pointer.name))
-        return value if item.node.kind == INTEGER else lowering.convert(value, self.element)
+        return lowering.convert(value, self.element)
 
     def _begin_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> Any:
         """Load the inputs that have one value for the row, or for each of several adjacent rows."""
@@ -321,9 +321,6 @@ class RowPlan:
                 continue
             accumulated = self.accumulators[number][which]
             item = lowering.as_type(value(node.operands[0]), self.vector)
-            if node.operation == "row_take":
-                here = self._is_at(lowering, position, value(node.operands[1]))
-                item = lowering.select(here, item, constant(0, self.vector))
             if self.along and counted is not None:
                 item = lowering.select(counted, item, constant(accumulated.identity, self.vector))
             accumulated.add(lowering, places[which], item)
@@ -357,26 +354,7 @@ class RowPlan:
         if node in self.kept and self._is_kept_before(node, number):
             place = self._place(lowering, values, len(self.inputs) + self.kept[node], index)
             return lowering.call(read_operand, [Operand(self.element, False, DENSE), self.width, place, 0, left], {})
-        if node.operation == "row_put":
-            here = self._is_at(lowering, position, value(node.operands[1]))
-            return lowering.select(
-                here, lowering.as_type(value(node.operands[0]), self.vector), constant(0, self.vector)
-            )
         return writer.node(node, [value(item) for item in node.operands])
-
-    def _positions(self, lowering: Lowering, position: Value) -> Value:
-        """Return the position in the row for each lane."""
-        first = lowering.broadcast(position, self.width)
-        if not self.along:
-            return first
-        positions: Value = lowering.binary(ast.Add, first, lanes.lower(lowering, i64, self.width))
-        return positions
-
-    def _is_at(self, lowering: Lowering, position: Value, index: Value) -> Value:
-        if index.type.element is not i64:
-            index = lowering.convert(index, i64)
-        result: Value = lowering.compare(ast.Eq, self._positions(lowering, position), index)
-        return result
 
     def _write(self, lowering: Lowering, known: Any, output: int, index: Value, left: Value, value: Value) -> None:
         item = self.outputs[output]
