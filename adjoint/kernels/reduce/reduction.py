@@ -35,7 +35,6 @@ _NATIVE = "fdFD"  # NumPy accumulates these in the same type, as PyTorch does
 _INT64 = numpy.dtype(numpy.int64)
 _NATIVE_SUMS = _NATIVE + _INT64.char
 _add: Any = numpy.add.reduce
-_multiply: Any = numpy.multiply.reduce
 
 # A product with a vector of ones sums rows or columns of a small matrix in a third of the time of `add.reduce`. Larger
 # products would start threads.
@@ -80,20 +79,29 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
-        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:
-            total = sum_kept(x, dim)
-            return total if keepdim else total.reshape(-1)
-        try:
-            result = _add(x, dim, None, None, keepdim)
-        except ValueError:  # the dimension is out of range, or is 0 or -1 of a 0-d array
-            return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
-        if x.ndim > 2:
-            result = row_major(result)
-        return result if type(result) is ndarray else asarray(result)
+        return _sum_of_few(x, dim, keepdim)
     found = _compiled(x, "sum", dim, keepdim, dtype)
     if found is not NotImplemented:
         return found
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
+
+
+def _sum_of_few(x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+    if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:
+        total = sum_kept(x, dim)
+        return total if keepdim else total.reshape(-1)
+    return _of_few(numpy.add, x, dim, keepdim)
+
+
+def _of_few(ufunc: Any, x: ndarray, dim: Dims, keepdim: bool, dtype: Any = None) -> ndarray:
+    """Return `ufunc.reduce(x, dim)` as a row-major array."""
+    try:
+        result = ufunc.reduce(x, dim, dtype, None, keepdim)
+    except ValueError:  # the dimension is out of range, or is 0 or -1 of a 0-d array
+        result = ufunc.reduce(x, normalize_dims(dim, x.ndim), dtype, None, keepdim)
+    if type(result) is not ndarray:
+        return asarray(result)
+    return row_major(result) if x.ndim > 2 else result
 
 
 def sum_kept(x: ndarray, dim: int) -> ndarray:
@@ -145,14 +153,7 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
-        try:
-            result = _multiply(x, dim, None, None, keepdim)
-        except ValueError:
-            normalize_dims(dim, x.ndim)
-            raise
-        if x.ndim > 2:
-            result = row_major(result)
-        return result if type(result) is ndarray else asarray(result)
+        return _of_few(numpy.multiply, x, dim, keepdim)
     found = _compiled(x, "prod", dim, keepdim, dtype)
     if found is not NotImplemented:
         return found
@@ -248,18 +249,9 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
-        if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and size <= _DOT_SIZE:
-            total = sum_kept(x, dim)
-            total /= size // total.size
-            return total if keepdim else total.reshape(-1)
-        try:
-            result = _add(x, dim, None, None, keepdim)
-        except ValueError:  # the dimension is out of range, or is 0 or -1 of a 0-d array
-            return _mean(x, dim, keepdim, dtype)
-        if type(result) is ndarray:
-            result /= size // result.size
-            return row_major(result)
-        return asarray(result / size)
+        result = _sum_of_few(x, dim, keepdim)
+        result /= size // result.size
+        return result
     found = _compiled(x, "mean", dim, keepdim, dtype)
     return _mean(x, dim, keepdim, dtype) if found is NotImplemented else found
 
@@ -323,24 +315,6 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
     return sum(_nan_to_zero(x), dim, keepdim, dtype)
 
 
-def nanmean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the mean over `dim` of the elements that are not NaN, or NaN if there are none.
-
-    Raises:
-        RuntimeError: if `x` is not floating-point.
-    """
-    if not is_inexact(x.dtype):
-        raise RuntimeError(
-            f"nanmean(): expected input to have floating point or complex dtype but got {type_name(x.dtype)}"
-        )
-    _refuse_complex_nansum(x, dim)
-    target = dtype or x.dtype
-    wide = widen(x.astype(target, copy=False))
-    total = sum(_nan_to_zero(wide), dim, keepdim)
-    number = sum(~numpy.isnan(wide), dim, keepdim)
-    return numpy.true_divide(total, number, dtype=total.dtype, casting="unsafe", out=total).astype(target, copy=False)
-
-
 def _nan_to_zero(x: ndarray) -> ndarray:
     return zero_where(x, numpy.isnan(x)) if is_floating(x.dtype) else x
 
@@ -355,40 +329,18 @@ def _refuse_complex_nansum(x: ndarray, dim: Dims) -> None:
 # Extrema
 
 
-def amax(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return the maximum over `dim`, or NaN if an element is NaN.
+def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+    """Return the maximum or minimum over `dim`, or NaN if an element is NaN.
 
     Raises:
         NotImplementedError: for complex numbers.
         RuntimeError, IndexError: if there are no elements.
     """
-    return _extremum(numpy.maximum, "max", x, dim, keepdim)
-
-
-def amin(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return the minimum over `dim`, or NaN if an element is NaN.
-
-    Raises:
-        NotImplementedError: for complex numbers.
-        RuntimeError, IndexError: if there are no elements.
-    """
-    return _extremum(numpy.minimum, "min", x, dim, keepdim)
-
-
-def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     if x.dtype.kind == "c":
         normalize_dims(dim, x.ndim)
         raise refuse(f"{name}_values_cpu", x)
-    if x.size < MOVED and not LOOPS.every_size and (dim or dim is None or dim == 0):
-        try:
-            result = ufunc.reduce(x, dim, None, None, keepdim)  # type: ignore[call-arg]
-        except ValueError:
-            dims = normalize_dims(dim, x.ndim)  # a 0-d array accepts 0 and -1; NumPy does not
-            _require_elements(f"a{name}()", x, dims, dim)
-            result = ufunc.reduce(x, dims, None, None, keepdim)  # type: ignore[call-arg]
-        if x.ndim > 2:
-            result = row_major(result)
-        return result if type(result) is ndarray else asarray(result)
+    if 0 < x.size < MOVED and not LOOPS.every_size and (dim or dim is None or dim == 0):
+        return _of_few(ufunc, x, dim, keepdim)
     found = _compiled(x, f"a{name}", dim, keepdim, None)
     if found is not NotImplemented:
         return found
@@ -396,6 +348,10 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims, keepdim: boo
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
     return row_major(reduced(ufunc, x if x.size < THREADED else widen(x), dims, keepdim).astype(x.dtype, copy=False))
+
+
+amax = functools.partial(_extremum, numpy.maximum, "max")
+amin = functools.partial(_extremum, numpy.minimum, "min")
 
 
 def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dims) -> None:
@@ -408,17 +364,8 @@ def _require_elements(function: str, x: ndarray, dims: tuple[int, ...], dim: Dim
             raise IndexError(f"{function}: Expected reduction dim {each} to have non-zero size.")
 
 
-def largest(x: ndarray) -> ndarray:
-    """Return the maximum of all elements, or NaN if an element is NaN."""
-    return _whole_extremum("max", x)
-
-
-def smallest(x: ndarray) -> ndarray:
-    """Return the minimum of all elements, or NaN if an element is NaN."""
-    return _whole_extremum("min", x)
-
-
 def _whole_extremum(name: str, x: ndarray) -> ndarray:
+    """Return the maximum or minimum of all elements, or NaN if an element is NaN."""
     if x.dtype.char in "fdlqi" and 0 < x.size < THREADED and x.flags.c_contiguous and not LOOPS.every_size:
         flat = x.reshape(-1)
         return asarray(flat[flat.argmax() if name == "max" else flat.argmin()])  # the first nan, if there is one
@@ -430,6 +377,10 @@ def _whole_extremum(name: str, x: ndarray) -> ndarray:
     if x.dtype.kind == "c":
         raise refuse(f"{name}_all", x)
     return amax(x) if name == "max" else amin(x)
+
+
+largest = functools.partial(_whole_extremum, "max")
+smallest = functools.partial(_whole_extremum, "min")
 
 
 def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
@@ -447,28 +398,14 @@ def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
     return amin(x, dim, keepdim), amax(x, dim, keepdim)
 
 
-def max_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
-    """Return the maximum along `dim` and the index of its first occurrence. If an element is NaN, return the first NaN.
-
-    Raises:
-        RuntimeError: for complex numbers.
-        IndexError: if `dim` is empty or out of range.
-    """
-    return _extremum_with_indices("max", x, dim, keepdim)
-
-
-def min_with_indices(x: ndarray, dim: int, keepdim: bool = False) -> Pair:
-    """Return the minimum along `dim` and the index of its first occurrence. If an element is NaN, return the first NaN.
-
-    Raises:
-        RuntimeError: for complex numbers.
-        IndexError: if `dim` is empty or out of range.
-    """
-    return _extremum_with_indices("min", x, dim, keepdim)
-
-
 @gives_positions(1)
-def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pair:
+def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool = False) -> Pair:
+    """Return the maximum or minimum along `dim` and the index of its first occurrence, or the first NaN if there is one.
+
+    Raises:
+        RuntimeError: for complex numbers.
+        IndexError: if `dim` is empty or out of range.
+    """
     dim = normalize_dim(dim, x.ndim)
     if x.ndim and x.shape[dim] == 0:
         _require_elements(f"{name}()", x, (dim,), dim)
@@ -485,6 +422,10 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool) -> Pa
     places = _places(name, x, dim, True)
     values = numpy.take_along_axis(x, places, dim)
     return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
+
+
+max_with_indices = functools.partial(_extremum_with_indices, "max")
+min_with_indices = functools.partial(_extremum_with_indices, "min")
 
 
 def _places(name: str, x: ndarray, dim: int, keepdim: bool) -> ndarray:
@@ -505,28 +446,13 @@ def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 
 @gives_positions()
-def argmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """Return the index of the first maximum (or the first NaN, if any) along `dim`, or in the flattened array.
+def _arg_extremum(name: str, x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
+    """Return the index of the first maximum or minimum (or the first NaN, if any) along `dim`, or in the flattened array.
 
     Raises:
         RuntimeError: for complex numbers and bool.
         IndexError: if there are no elements.
     """
-    return _arg_extremum("max", x, dim, keepdim)
-
-
-@gives_positions()
-def argmin(x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """Return the index of the first minimum (or the first NaN, if any) along `dim`, or in the flattened array.
-
-    Raises:
-        RuntimeError: for complex numbers and bool.
-        IndexError: if there are no elements.
-    """
-    return _arg_extremum("min", x, dim, keepdim)
-
-
-def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndarray:
     if x.dtype.kind in "cb":
         kind = "complex" if x.dtype.kind == "c" else "bool"
         raise RuntimeError(f"arg{name}(): does not support {kind} input")
@@ -544,31 +470,26 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None, keepdim: bool) -> ndar
     return _places(name, x, dim, keepdim)
 
 
+argmax = functools.partial(_arg_extremum, "max")
+argmin = functools.partial(_arg_extremum, "min")
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Truth
 
 
-def all(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return whether all elements over `dim` are nonzero, as uint8 for uint8, else as bool. An empty tuple reduces nothing."""
-    return _all_or_any(numpy.logical_and, x, dim, keepdim)
-
-
-def any(x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return whether any element over `dim` is nonzero, as uint8 for uint8, else as bool. An empty tuple reduces nothing."""
-    return _all_or_any(numpy.logical_or, x, dim, keepdim)
-
-
-def _all_or_any(ufunc: numpy.ufunc, x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+def _all_or_any(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+    """Return whether all or any elements over `dim` are nonzero, as uint8 for uint8, else as bool. `()` reduces nothing."""
     if dim != ():
-        found = _compiled(x, "all" if ufunc is numpy.logical_and else "any", dim, keepdim, None)
+        found = _compiled(x, name, dim, keepdim, None)
         if found is not NotImplemented:
             return found
-    truth = x if x.dtype.kind == "b" or x.size < THREADED else x != 0
-    try:
-        result = row_major(asarray(ufunc.reduce(truth, dim, bool, None, keepdim)))  # type: ignore[call-arg]
-    except ValueError:  # the dimension is out of range, or is 0 or -1 of a 0-d array
-        result = row_major(asarray(ufunc.reduce(truth, normalize_dims(dim, x.ndim), bool, None, keepdim)))  # type: ignore[call-arg]
+    result = _of_few(ufunc, x if x.dtype.kind == "b" or x.size < THREADED else x != 0, dim, keepdim, bool)
     return result.astype(numpy.uint8) if x.dtype.char == "B" else result
+
+
+all = functools.partial(_all_or_any, numpy.logical_and, "all")
+any = functools.partial(_all_or_any, numpy.logical_or, "any")
 
 
 def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
