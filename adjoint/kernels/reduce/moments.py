@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy
@@ -33,46 +34,28 @@ _LEAST_ROOT = math.sqrt(_LEAST)
 _RUN = 1024  # the number of powers that are summed before the sums are added
 
 
-def var(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
-    """Return the variance over `dim`, which is the sum of squared distances from the mean divided by count - `correction`.
+def _moments(
+    name: str, alone: bool, x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False
+) -> Pair:
+    """Return the variance over `dim`, or its root if `name` is "std", and the mean. If it is `alone`, the mean is incomplete.
 
-    The result is real. It is NaN if there are no elements, and inf or NaN if the divisor is not positive.
+    The variance is the sum of squared distances from the mean divided by count - `correction`. It is real. It is NaN if
+    there are no elements, and inf or NaN if the divisor is not positive.
 
     Raises:
         RuntimeError: if `x` is not floating-point or complex.
     """
-    return _moments("std and var", x, dim, correction, keepdim, root=False)[0]
-
-
-def std(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
-    """Return the standard deviation over `dim`: the square root of `var`."""
-    return _moments("std and var", x, dim, correction, keepdim, root=True)[0]
-
-
-def var_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
-    """Return the variance and the mean over `dim`."""
-    return _moments("var_mean", x, dim, correction, keepdim, root=False)
-
-
-def std_mean(x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> Pair:
-    """Return the standard deviation and the mean over `dim`."""
-    return _moments("std_mean", x, dim, correction, keepdim, root=True)
-
-
-def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim: bool, *, root: bool) -> Pair:
-    """Return the variance (or its root) and the mean.
-
-    For `std` and `var`, which do not return the mean, the mean is incomplete.
-    """
-    alone = name == "std and var"
+    root = name == "std"
     if not is_inexact(x.dtype):
-        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        raise RuntimeError(
+            f"{'std and var' if alone else f'{name}_mean'} only support floating point and complex dtypes"
+        )
     dims = normalize_dims(dim, x.ndim)
     count = reduction.count(x.shape, dims)
     degrees = count - (1 if correction is None else correction)
     if degrees <= 0:
         warn(
-            f"{name.replace('std and var', 'std' if root else 'var')}(): degrees of freedom is <= 0. Correction should "
+            f"{name if alone else f'{name}_mean'}(): degrees of freedom is <= 0. Correction should "
             "be strictly less than the reduction factor (input numel divided by output numel)."
         )
     if 0 < x.size < _SMALL and x.dtype.char in "fd" and degrees > 0 and dims and not LOOPS.every_size:
@@ -101,6 +84,14 @@ def _moments(name: str, x: ndarray, dim: Dims, correction: float | None, keepdim
     if not alone:
         mean = _finished(mean, dims, keepdim, x.dtype)
     return _finished(spread, dims, keepdim, _real(x.dtype)), mean
+
+
+def _moment(name: str, *args: Any, **options: Any) -> ndarray:
+    return _moments(name, True, *args, **options)[0]
+
+
+var, std = partial(_moment, "var"), partial(_moment, "std")
+var_mean, std_mean = partial(_moments, "var", False), partial(_moments, "std", False)
 
 
 def _sum_kept(x: ndarray, dims: tuple[int, ...]) -> ndarray:

@@ -6,6 +6,7 @@ Floating-point sums and products are accumulated in float64 and rounded once per
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy
@@ -46,24 +47,12 @@ def _exact(x: ndarray, dim: int, name: str, reverse: bool) -> Plan:
 # --- sums and products ----------------------------------------------------------------------------------------
 
 
-def cumsum(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
-    """Return the running sums along `dim`. Integers and bool are summed in int64."""
-    return _scan(numpy.add, "sum", x, dim, dtype)
-
-
-def cumprod(x: ndarray, dim: int, *, dtype: Any = None) -> ndarray:
-    """Return the running products along `dim`. Integers and bool are multiplied in int64."""
-    return _scan(numpy.multiply, "prod", x, dim, dtype)
-
-
-def reversed_cumsum(x: Array, dim: int) -> Array:
-    """Return the sums of each element and all later elements along `dim`."""
-    return _scan(numpy.add, "sum", x, dim, None, reverse=True) if x.ndim else x
-
-
-def _scan(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int, wanted: Any, reverse: bool = False) -> ndarray:
+def _scan(
+    ufunc: numpy.ufunc, name: str, x: ndarray, dim: int, *, dtype: Dtype | None = None, reverse: bool = False
+) -> ndarray:
+    """Return the running sums or products along `dim`, or from its end if `reverse`. Integers and bool are converted to int64."""
     dim = normalize_dim(dim, x.ndim)
-    dtype: Dtype = wanted if wanted is not None else x.dtype if is_inexact(x.dtype) else _INT64
+    dtype = dtype if dtype is not None else x.dtype if is_inexact(x.dtype) else _INT64
     if dtype.kind == "b":
         raise NotImplementedError(f"\"cum{name}_out_cpu\" not implemented for 'Bool'")
     integers = dtype == _INT64 and x.dtype.kind in "biu"
@@ -74,12 +63,20 @@ def _scan(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int, wanted: Any, reve
     if integers or is_inexact(dtype):
         # The results of float32 numbers are rounded as they are stored, so the bits are NumPy's.
         least = 0 if dtype is FLOAT32 else SUMMED if is_floating(dtype) else SCANNED
-        found: ndarray = _exact(x, dim, name, reverse) if integers else _by_loops(x, dim, name, least, reverse)
+        found: Any = NotImplemented
+        if integers:
+            found = _exact(x, dim, name, reverse)
+        elif LOOPS.takes(x.size, least):
+            found = _compiled(x, dim, name, reverse)
         if found is not NotImplemented:
-            return found
+            return asarray(found)
     if not reverse:
         return _accumulated(ufunc, x, dim, dtype)
     return row_major(numpy.flip(_accumulated(ufunc, numpy.flip(x, dim), dim, dtype), dim))
+
+
+cumsum, cumprod = partial(_scan, numpy.add, "sum"), partial(_scan, numpy.multiply, "prod")
+reversed_cumsum = partial(_scan, numpy.add, "sum", reverse=True)
 
 
 def _accumulated(ufunc: numpy.ufunc, x: ndarray, dim: int, dtype: Dtype) -> ndarray:
@@ -94,11 +91,6 @@ def _accumulated(ufunc: numpy.ufunc, x: ndarray, dim: int, dtype: Dtype) -> ndar
             return found.astype(dtype, copy=False)
 
     return of_parts(scanned, x, (dim,))
-
-
-def _by_loops(x: ndarray, dim: int, name: str, least: int, reverse: bool = False) -> Any:
-    """Return the running results of at least `least` elements, or NotImplemented if NumPy must compute them."""
-    return _compiled(x, dim, name, reverse) if LOOPS.takes(x.size, least) else NotImplemented
 
 
 def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
@@ -143,25 +135,12 @@ def others_product(x: Array, dim: int) -> Array:
 # --- extrema --------------------------------------------------------------------------------------------------
 
 
-def cummax(x: ndarray, dim: int) -> Pair:
-    """Return the largest element so far along `dim`, and its last index. From the first NaN on, the result is NaN.
-
-    Raises:
-        NotImplementedError: for complex numbers.
-    """
-    return _running_extremum(numpy.maximum, "max", x, dim)
-
-
-def cummin(x: ndarray, dim: int) -> Pair:
-    """Return the smallest element so far along `dim`, and its last index. From the first NaN on, the result is NaN.
-
-    Raises:
-        NotImplementedError: for complex numbers.
-    """
-    return _running_extremum(numpy.minimum, "min", x, dim)
-
-
 def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pair:
+    """Return the largest or smallest element so far along `dim`, and its last index. From the first NaN on, it is NaN.
+
+    Raises:
+        NotImplementedError: for complex numbers.
+    """
     if x.ndim == 0 and dim not in (-1, 0):
         raise IndexError(f"cum{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     dim = normalize_dim(dim, x.ndim)
@@ -177,6 +156,9 @@ def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pa
     index = numpy.arange(x.shape[dim]).reshape(-1, *(1,) * (x.ndim - dim - 1))
     places = numpy.where((wide == best) | (wide != wide), index, 0)
     return best.astype(x.dtype, copy=False), numpy.maximum.accumulate(places, dim, out=places)
+
+
+cummax, cummin = partial(_running_extremum, numpy.maximum, "max"), partial(_running_extremum, numpy.minimum, "min")
 
 
 # --- sums of exponentials -------------------------------------------------------------------------------------
@@ -195,10 +177,8 @@ def logcumsumexp(x: ndarray, dim: int) -> ndarray:
         return x.copy()
     if x.dtype.kind == "c":
         return row_major(_complex_logcumsumexp(row_major(x), dim))
-    found: ndarray = _by_loops(x, dim, "logsumexp", SCANNED)
-    if found is NotImplemented:
-        found = _accumulated(numpy.logaddexp, x, dim, x.dtype)
-    return found
+    found = _compiled(x, dim, "logsumexp", False) if LOOPS.takes(x.size, SCANNED) else NotImplemented
+    return _accumulated(numpy.logaddexp, x, dim, x.dtype) if found is NotImplemented else asarray(found)
 
 
 def _complex_logcumsumexp(x: ndarray, dim: int) -> ndarray:

@@ -7,6 +7,7 @@ zeros keep their sign.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy
 from numpy import asarray, ndarray
@@ -248,31 +249,6 @@ def _kept(values: ndarray, indices: ndarray, dim: int, keepdim: bool) -> Pair:
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
-@gives_positions(1)
-def median(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """Return the median along `dim` or of all elements, and its index.
-
-    It is the lower of two middle elements, and NaN if an element is NaN. Without `dim`, the index refers to the flattened array.
-    The median of no elements is NaN, with the index -1.
-
-    Raises:
-        NotImplementedError: for bool and complex numbers.
-        IndexError: if `dim` is empty or out of range.
-    """
-    return _median(x, dim, keepdim, ignore_nan=False)
-
-
-@gives_positions(1)
-def nanmedian(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """Return the median of the elements that are not NaN, or NaN if there are none; see `median`.
-
-    Raises:
-        NotImplementedError: for bool and complex numbers.
-        IndexError: if `dim` is empty or out of range.
-    """
-    return _median(x, dim, keepdim, ignore_nan=True)
-
-
 def median_of_all(x: ndarray) -> ndarray:
     """Return the median of all elements, without its index."""
     if x.dtype.char in "fd" and 0 < x.size < SORTED and not LOOPS.every_size:
@@ -281,15 +257,20 @@ def median_of_all(x: ndarray) -> ndarray:
         found = flat.item((x.size - 1) // 2)
         if found != 0 and flat[-1] == flat[-1]:  # neither zeros nor NaN, which may differ in their bits
             return asarray(found, x.dtype)
-    return _median(x, None, False, ignore_nan=False)[0]
+    return median(x)[0]
 
 
-def nanmedian_of_all(x: ndarray) -> ndarray:
-    """Return the median of all elements that are numbers, without its index."""
-    return _median(x, None, False, ignore_nan=True)[0]
+@gives_positions(1)
+def _median(ignore_nan: bool, x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
+    """Return the median along `dim` or of all elements, and its index.
 
+    It is the lower of two middle elements, and NaN if an element is NaN, unless `ignore_nan`. Without `dim`, the index
+    refers to the flattened array. The median of no elements is NaN, with the index -1.
 
-def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> Pair:
+    Raises:
+        NotImplementedError: for bool and complex numbers.
+        IndexError: if `dim` is empty or out of range.
+    """
     _refuse_unordered("median_cpu" if dim is None else "median_out", x)
     if dim is None:
         if x.size == 0:
@@ -317,6 +298,14 @@ def _median(x: ndarray, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> 
         rank = numpy.where(count < x.shape[dim], count, (x.shape[dim] - 1) // 2)
     indices = take_last(order, rank)
     return _kept(take_last(along_last, indices), indices, dim, keepdim)
+
+
+median, nanmedian = partial(_median, False), partial(_median, True)
+
+
+def nanmedian_of_all(x: ndarray) -> ndarray:
+    """Return the median of all elements that are numbers, without its index."""
+    return nanmedian(x)[0]
 
 
 @gives_positions(1)
