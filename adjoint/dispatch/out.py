@@ -31,6 +31,9 @@ FOUND = "Found dtype {given} but expected {wanted}"
 AMAX = "Expected the dtype for input and out to match, but got {wanted} for input's dtype and {given} for out's dtype."
 TRUTH = "{name} only supports bool tensor for result, got: {given}"
 SCALAR_TYPE = "expected scalar_type {wanted} but found {given}"
+CASTABLE = "Expected {result} to be safely castable from {wanted} dtype, but got {result} with dtype {given}"
+"""The end of the errors of functions of matrices about a dtype of `out=` to which their result cannot be cast."""
+
 SAME_TYPE = "{name}(): self and result must have the same scalar type"
 
 
@@ -41,11 +44,12 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
     )
     wording: Any = FOUND if op.same_out is True else op.same_out
     arrays = [tensor._array for tensor in inputs]
-    for result, target in zip(results, targets, strict=True):
+    names = op.outputs or ("result",)
+    for result, target, name in zip(results, targets, names, strict=False):
         if callable(wording):
             wording(result, target.dtype, inputs)
         if result.dtype is not target._array.dtype:
-            check_dtype(op.function_name, result.dtype, target, None if callable(wording) else wording)
+            check_dtype(op.function_name, result.dtype, target, None if callable(wording) else wording, name)
         shape = target._array.shape
         if result.shape != shape and op.promote and not op.out_no_overlap and any(each is target for each in inputs):
             raise RuntimeError(
@@ -190,26 +194,36 @@ def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
             )
 
 
-def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None) -> None:
-    """Raise an error unless `target` has the (NumPy) dtype of the result, or (if `same` is None) permits a cast to its dtype."""
+def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None, result: str = "result") -> None:
+    """Raise an error unless `target` has the (NumPy) dtype of the result, or (if `same` permits it) the result can be cast.
+
+    `result`: the name of the result, for the error.
+    """
     wanted, given = dtypes.from_numpy(dtype), target.dtype
-    if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
+    accepted = (
+        given is dtypes.uint8 if same is TRUTH else same and "safely castable" in same and _castable(wanted, given)
+    )
+    if same and wanted is not given and not accepted:
         words = {
             "wanted": wanted.scalar_type,
             "given": given.scalar_type,
             "wanted_c": dtypes.C_NAMES[wanted],
             "given_c": dtypes.C_NAMES[given],
         }
-        raise RuntimeError(same.format(name=name, **words))
+        raise RuntimeError(same.format(name=name, result=result, **words))
     check_castable(wanted, given)
 
 
 def check_castable(source: Any, target: Any) -> None:
     """Raise an error unless a result of dtype `source` may be written to a tensor of dtype `target`."""
-    if dtypes.category(source) > dtypes.category(target):
+    if not _castable(source, target):
         raise RuntimeError(
             f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}"
         )
+
+
+def _castable(source: Any, target: Any) -> bool:
+    return dtypes.category(source) <= dtypes.category(target)
 
 
 def shares_elements(target: Tensor) -> bool:

@@ -186,3 +186,30 @@ def test_a_stack_with_numbers_that_are_not_finite_has_an_inverse_or_a_refusal(nu
     assert info.shape == (stack,)
     with contextlib.suppress(torch.linalg.LinAlgError):
         torch.linalg.inv(stacked)
+
+
+@pytest.mark.parametrize("name", ["svd", "eig", "eigh"])
+def test_losses_that_depend_on_phases_are_refused(name):
+    torch.manual_seed(0)
+    A = torch.randn(3, 3, dtype=torch.complex128, requires_grad=True)
+    results = getattr(torch.linalg, name)(A if name != "eigh" else A + A.mH)
+    vectors = results[0 if name == "svd" else 1]
+    with pytest.raises(RuntimeError, match="ill-defined"):
+        vectors.sum().abs().backward(retain_graph=True)
+    vectors.abs().sum().backward()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.linalg.pinv, torch.linalg.cond, torch.linalg.matrix_rank, torch.cholesky_inverse, torch.linalg.eigvals,
+        lambda A, out: torch.cholesky_solve(A, A, out=out), lambda A, out: torch.linalg.tensorsolve(A, A[0], out=out),
+        lambda A, out: torch.linalg.tensorinv(A, ind=1, out=out),
+        lambda A, out: torch.linalg.householder_product(A, A[0], out=out),
+    ],
+)  # fmt: skip
+def test_out_may_have_any_dtype_to_which_the_result_can_be_cast(function):
+    A = torch.tensor([[2.0, 0.0], [1.0, 3.0]])
+    with pytest.raises(RuntimeError, match=r"safely castable from .* dtype, but got .* with dtype Bool"):
+        function(A, out=torch.empty(0, dtype=torch.bool))
+    assert function(A, out=torch.empty(0, dtype=torch.complex128)).dtype is torch.complex128

@@ -82,8 +82,8 @@ def test_switches_of_libraries_that_are_not_used():
     with nnpack.flags(enabled=False):
         assert nnpack.enabled is False
     assert nnpack.enabled is True
-    assert einsum.set_flags(False) == (True, "auto") and einsum.enabled is False
-    einsum.set_flags(True)
+    assert einsum.set_flags(True) == (False, None) and einsum.enabled is True
+    einsum.set_flags(False)
     mha.set_fastpath_enabled(False)
     assert mha.get_fastpath_enabled() is False
     mha.set_fastpath_enabled(True)

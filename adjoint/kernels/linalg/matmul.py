@@ -333,6 +333,9 @@ def addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1
         for name, factor in (("beta", beta), ("alpha", alpha)):
             if isinstance(factor, float):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, bool) and self.dtype.kind != "b":
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
     shape = vec1.shape + vec2.shape
     if (
         beta != 0

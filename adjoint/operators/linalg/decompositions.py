@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+import numpy
+
 from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array, Bool, Int
 from ...dispatch.decorators import internal, operator, public, tensors
@@ -189,12 +191,16 @@ def _svd_gradient(grads, U, S, Vh, xp):
     # so nothing is divided by the diagonal.
     difference, turned = _differences(S * S), xp.diag_embed(4 * S * S if is_complex(U) else S * 0 + 1, 0, -2, -1)
     inner = 0
+    along_u = 0 if to_u is None else conjugate_transpose(u) @ to_u[..., :, :k]
+    along_v = 0 if to_vh is None else vh @ conjugate_transpose(to_vh[..., :k, :])
+    if is_complex(U):
+        check_phases("svd_backward: The singular vectors", "this phase term, making it", along_u + along_v, xp)
     if to_s is not None:
         inner = inner + xp.diag_embed(to_s, 0, -2, -1)
     if to_u is not None:
-        inner = inner + _skew(conjugate_transpose(u) @ to_u[..., :, :k]) / (difference + turned) * S[..., None, :]
+        inner = inner + _skew(along_u) / (difference + turned) * S[..., None, :]
     if to_vh is not None:
-        inner = inner + S[..., :, None] * (_skew(vh @ conjugate_transpose(to_vh[..., :k, :])) / (difference - turned))
+        inner = inner + S[..., :, None] * (_skew(along_v) / (difference - turned))
     result = u @ inner @ vh
     if to_u is not None and u.shape[-2] > k:
         part = to_u[..., :, :k] / S[..., None, :]
@@ -203,6 +209,20 @@ def _svd_gradient(grads, U, S, Vh, xp):
         part = to_vh[..., :k, :] / S[..., :, None]
         result = result + u @ (part - (part @ conjugate_transpose(vh)) @ vh)
     return result
+
+
+def check_phases(begin, end, along, xp):
+    """Raise an error if a loss depends on the phases of complex vectors, which are arbitrary.
+
+    The imaginary part of the diagonal of `along` is the derivative with respect to the phases.
+    """
+    turning = xp.diagonal(along, 0, -2, -1).imag
+    turning = getattr(turning, "_array", turning)
+    if isinstance(turning, numpy.ndarray) and (abs(turning) > 1e-2).any():
+        raise RuntimeError(
+            f"{begin} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function "
+            f"depends on {end} ill-defined."
+        )
 
 
 def _skew(matrix):
@@ -274,7 +294,10 @@ class linalg_eigh:
         if to_vectors is None:
             return (eigenvectors * to_values[..., None, :]) @ adjoint
         gaps = _differences(eigenvalues) + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
-        inner = _skew(adjoint @ to_vectors) * 0.5 / gaps
+        along = adjoint @ to_vectors
+        if is_complex(along):
+            check_phases("linalg_eigh_backward: The eigenvectors", "this quantity, so it is", along, xp)
+        inner = _skew(along) * 0.5 / gaps
         inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)  # the phase of a vector is arbitrary
         if to_values is not None:
             inner = inner + xp.diag_embed(to_values, 0, -2, -1)

@@ -7,17 +7,18 @@ import functools
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import internal, public, tensors
-from ...dispatch.out import STRICT, stored
+from ...dispatch.out import CASTABLE, STRICT, stored
 from ...kernels.linalg import decompositions as kernels
 from ...kernels.linalg.matmul import c_name
 from ...kernels.runtime.floating import is_inexact
 from ...kernels.shape.view import inverse_permutation
 from ...tensor import wrap_dim
-from .decompositions import conjugate_transpose
+from .decompositions import check_phases, conjugate_transpose
 from .matmul import check_tensors, mm, vdot
 from .matmul import matmul as general_product
 
 MULTI_DOT = "multi_dot(): expected out tensor to have dtype {wanted_c} but got {given_c}"
+EIGVALS = f"torch.linalg.eigvals: {CASTABLE}".replace("{result}", "eigenvalues")
 VECDOT = "linalg.vecdot: Expected out of dtype{wanted} but found {given}"
 
 
@@ -299,7 +300,7 @@ def matrix_exp_function(input):
 
 @internal(
     kernels.eig,
-    same_out=STRICT,
+    same_out=f"torch.linalg.eig: {CASTABLE}",
     outputs=("eigenvalues", "eigenvectors"),
     returns="linalg_eig",
     batch="leading",
@@ -321,6 +322,7 @@ class linalg_eig:
         gaps = (eigenvalues[..., None, :] - eigenvalues[..., :, None]).conj()
         gaps = gaps + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
         product = turned @ to_vectors
+        check_phases("linalg_eig_backward: The eigenvectors", "this quantity, so it is", product, xp)
         along = xp.diagonal(product, 0, -2, -1).real
         inner = (product - (turned @ eigenvectors) * along[..., None, :]) / gaps
         inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
@@ -338,4 +340,4 @@ def eig(input, *, out=None):
 @public(namespace="linalg", numpy_names=True)
 def eigvals(input, *, out=None):
     """The eigenvalues of square matrices, which are always complex."""
-    return stored("linalg_eigvals", tensors.linalg_eig(input).eigenvalues, out, STRICT, underived=True)
+    return stored("linalg_eigvals", tensors.linalg_eig(input).eigenvalues, out, EIGVALS, underived=True)

@@ -223,12 +223,15 @@ class isfinite:
     """Whether elements are neither infinite nor nan."""
 
 
-@unary(pointwise.isposinf, promote=None, inplace=False, same_out=True, sparse="values")
+BOOLEAN = "{name} does not support non-boolean outputs."
+
+
+@unary(pointwise.isposinf, promote=None, inplace=False, same_out=BOOLEAN, sparse="values")
 class isposinf:
     """Whether elements are infinite and positive."""
 
 
-@unary(pointwise.isneginf, promote=None, inplace=False, same_out=True, sparse="values")
+@unary(pointwise.isneginf, promote=None, inplace=False, same_out=BOOLEAN, sparse="values")
 class isneginf:
     """Whether elements are infinite and negative."""
 

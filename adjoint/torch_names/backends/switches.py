@@ -95,8 +95,9 @@ opt_einsum = _library(
     "opt_einsum",
     "the order of products in `torch.einsum`: from left to right. The switches have no effect",
     {"enabled": None, "strategy": None},
-    enabled=True,
-    strategy="auto",
+    enabled=False,
+    strategy=None,
+    is_available=never,
     get_opt_einsum=get_opt_einsum,
 )
 quantized = _library(
