@@ -276,8 +276,8 @@ class Source:
     def constant(self, value: Any) -> str:
         """Return the name of an object in the source."""
         name = self.names.get(id(value))
-        if name is None:
-            name = self.names[id(value)] = f"c{len(self.names)}"
+        if name is None or self.namespace[name] is not value:  # a native function has replaced the object with this id
+            name = self.names[id(value)] = f"c{len(self.namespace)}"
             self.namespace[name] = value
         return name
 

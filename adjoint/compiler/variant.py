@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import time
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -15,12 +15,14 @@ from numpy import may_share_memory
 
 from adjoint.device import Size
 
-from ..dispatch.source import compile_source
+from ..codegen.llvm.host import HOST
+from ..dispatch.source import compile_source, indented
 from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
 from ..tape.versions import counting, shared_counter
 from ..tensor import Tensor
-from .backward import Gradients, again_source, attach, gradients_of, tensors_of, zeros_source
+from .backward import again_source, attach, gradients_of, tensors_of
+from .body import Body
 from .conditions import (
     CONDITION_NAMES,
     UNREADABLE,
@@ -35,7 +37,6 @@ from .conditions import (
 from .errors import Unsupported
 from .extents import Differs, Folded, General
 from .known import MUTABLE, is_constant, is_plain, shown, uncollected
-from .native import Empty, fused
 from .objects import Fits, compile_deferred, identical, way_of
 from .observer import Observer
 from .program import Constant, Instruction, Program, Reference, Source, made
@@ -52,30 +53,38 @@ class Variant:
     met when this program was captured. `signature`: for a program that computes no gradients, the requirements on the arguments
     and the result, as text. `returned`: the numbers of the values in the result. `example`: the program at the sizes of the
     capture. `sized`: the object that runs a program for any size. `replaced`: the variant whose sizes this variant
-    serves too. `steps`: the instructions that run, by their lines in the source. A program for any size has no such
-    instructions.
+    serves too. `write`: a function that writes the code that runs.
     """
 
     sized: Sized | None = None
     replaced: Variant | None = None
     differences: tuple[str, ...] | list[str] = ()
+    written: Body | None = None
 
     def __init__(
-        self, function: Any, program: Program, source: str, namespace: dict[str, Any], checks: list[Check], origins: Any
+        self, function: Any, program: Program, namespace: dict[str, Any], checks: list[Check], write: Callable[[], Body]
     ) -> None:
-        self.function, self.program, self.source, self.checks, self.origins = function, program, source, checks, origins
+        self.function, self.program, self.checks, self.write = function, program, checks, write
         self.namespace = namespace
         self.because: list[str] = []
         self.signature: tuple[list[str], str] | None = None
         self.returned: list[int] = []
-        self.steps: dict[int, Instruction] = {}
         self.calls = 0
         self.example = program
 
+    @property
+    def body(self) -> Body:
+        """The code that runs, which is written when the program runs first or is inspected."""
+        with HOST.lock:  # two threads may run the program at once
+            self.written = self.written or self.write()
+        return self.written
+
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Compile the native functions, and run the program. Return MISSED if they cannot be compiled."""
-        run = self.namespace["run"] if compile_deferred(self.namespace) else missed
-        self.run = run  # type: ignore[assignment, method-assign]
+        """Write the source, compile the native functions, and run the program. Return MISSED if they cannot be compiled."""
+        run = self.body.run
+        if not compile_deferred(self.namespace):
+            run = missed
+        self.run = run  # type: ignore[method-assign]
         return run(args, kwargs)
 
     def at_sizes(self) -> list[Variant]:
@@ -84,8 +93,8 @@ class Variant:
 
     def origins_of(self, code: Any) -> dict[int, tuple[str, int]] | None:
         """Return the user's lines for the lines of code, if the code belongs to this variant."""
-        if code is self.namespace["run"].__code__:
-            return self.origins
+        if code is self.body.run.__code__:
+            return self.body.origins
         return None if self.sized is None else self.sized.origins.get(code)
 
     def timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Instruction, float]] | None:
@@ -93,11 +102,12 @@ class Variant:
 
         Return None if the program does not fit this call.
         """
-        lines = self.source.splitlines()
-        for number in sorted(self.steps, reverse=True):
+        source, steps, *_ = self.body
+        lines = source.splitlines()
+        for number in sorted(steps, reverse=True):
             lines.insert(number, "    moments.append(clock())")
-        if self.steps:
-            lines.insert(min(self.steps) - 1, "    moments.append(clock())")
+        if steps:
+            lines.insert(min(steps) - 1, "    moments.append(clock())")
         moments: list[float] = []
         names = {**self.namespace, "moments": moments, "clock": time.perf_counter}
         compile_source("\n".join(lines) + "\n", "<adjoint timed program>", names)
@@ -105,7 +115,7 @@ class Variant:
             return None
         return [
             (instruction, end - begin)
-            for instruction, (begin, end) in zip(self.steps.values(), itertools.pairwise(moments), strict=True)
+            for instruction, (begin, end) in zip(steps.values(), itertools.pairwise(moments), strict=True)
         ]
 
     def unmet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -276,39 +286,32 @@ class Written:
         checks = [check._replace(tensor=None) for check in checks]  # the tensors would keep arguments alive
         mode = 3 + (self.observer.modes[-1] is not None)
         self.conditions = head(source, [checks[2], *checks[mode:]])  # without modes, except the default dtype
-        first = len(first_lines)
         source.namespace |= NAMES
         source.lines, source.origins = [], {}
         sized: Sized | None = None
-        origins: dict[int, tuple[str, int]] = {}
-        steps: dict[int, Instruction] = {}
+        effects, tail = self.effects(), self.returned(saved)
         if self.general is not None:
-            around = self.effects(), self.returned(saved, "gradients" if program.seeds else None)
             outputs = [self.results.get(id(each), (None, None))[1] for each in tensors_of(self.result)]
             targets = [target for _, target in self.targets]
             sized = Sized(
-                self.general, program, source, wanted, saved, gradients, around, self.function, outputs, targets
+                self.general,
+                program,
+                source,
+                wanted,
+                saved,
+                gradients,
+                (effects, tail),
+                self.function,
+                outputs,
+                targets,
             )
-            body = self.dispatch(source.constant(sized.plans), source.constant(sized))
+            lines = [*first_lines, *indented(self.dispatch(source.constant(sized.plans), source.constant(sized)))]
+            write = partial(Body.compiled, lines, source.namespace)
         else:
-            kept = program.used(wanted | {*gradients})
-            forward = fused(program, program.instructions[: program.boundary], kept[: program.boundary], wanted)
-            source.run(forward, wanted | {*program.inputs, *program.numbers}, program.shapes)
-            effects = self.effects()
-            # the run may be left before the effects
-            last = max([position for position, each in enumerate(forward, 1) if each.name == EXPECT], default=0)
-            body = [*source.lines[:last], *effects, *source.lines[last:]]
-            numbers = [first + position + (position > last) * len(effects) for position in range(1, len(forward) + 1)]
-            origins = {numbers[position]: line for position, line in source.origins.items()}
-            steps = dict(zip(numbers, forward, strict=True))
-            body += self.returned(saved, self.gradient_function(saved))
-        text = "\n".join([*first_lines, *(f"    {line}" for line in body)]) + "\n"
-        namespace = source.namespace
-        compile_source(text, "<adjoint compiled function>", namespace)
-        variant = Variant(self.function, program, text, namespace, checks, origins)
+            write = partial(Body.of, program, source, wanted, saved, first_lines, effects, tail)
+        variant = Variant(self.function, program, source.namespace, checks, write)
         variant.example, variant.sized, variant.replaced = example, sized, replaced
         variant.differences = self.tracer.differences
-        variant.steps = steps
         if not self.roots:
             with suppress(Unsupported, Stop):
                 self.built_before = set()
@@ -479,22 +482,7 @@ class Written:
             lines += [f"counter = counting({place})", "if counter is not None:", f"    counter[0] += {count}"]
         return lines
 
-    def gradient_function(self, saved: list[int]) -> str | None:
-        """Return the name of the function that computes the gradients from the saved values, or None if there is none."""
-        program, source = self.program, self.source
-        if not program.seeds:
-            return None
-        return source.constant(
-            Gradients(program, saved, source, fused, self.laid_out, functools.partial(zeros_source, program))
-        )
-
-    def laid_out(self, source: Source, number: int) -> list[str]:
-        """Return the lines that give a gradient the memory layout that it had at the capture."""
-        strides, _ = self.program.memory[number]  # type: ignore[misc]
-        wanted, copied = source.constant(strides), source.constant(Empty(self.program, number).filled)
-        return [f"if v{number}.strides != {wanted}:", f"    v{number} = {copied}(v{number})"]
-
-    def returned(self, saved: list[int], gradients: str | None) -> list[str]:
+    def returned(self, saved: list[int]) -> list[str]:
         """Return the lines that create the results."""
         constant = self.source.constant
         leaves = [each.operands[0].value for each in self.program.instructions if each.name == "set_grad"]
@@ -530,7 +518,7 @@ class Written:
             given = inputs, watched, self.conditions, positions, precision
             again = again_source(self.function, self.source, *given) if pure else None
             values = ", ".join(f"v{number}" for number in saved)
-            kept = f", ([{values}], {gradients}, [{', '.join(places)}], [{', '.join(watched)}], {again})"
+            kept = f", ([{values}], gradients, [{', '.join(places)}], [{', '.join(watched)}], {again})"
             node = edge_of(self.roots[0])[0]
             origin = constant((node._code, node._lasti))
             lines.append(f"attach([{', '.join(roots)}], {origin}{'' if self.freed else kept})")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ from ..tape.views import INFERENCE, MULTI_OUTPUT, Geometry, creation_unrecorded,
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
 from . import codes, node_source, registry, slow_path
 from .arguments import MISSING
+from .captured_calls import captured_call
 from .constants import NUMBERS, SCALARS, constant, constant_tensor
 from .declaration import Operator, parameters_of
 from .deprecated_signatures import in_new_order
@@ -152,7 +154,7 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
         function.__code__ = generated.__code__
         SOURCES[name] = text
 
-    function = building(name, namespace, build)
+    function = building(name, namespace, build, partial(captured_call, op, variant))
     function.__doc__ = op.doc
     function.__qualname__ = name
     function.__module__ = op.declaration.__module__

@@ -40,6 +40,7 @@ def section(found: Any, times: dict[int, Any]) -> list[str]:
     """Return the parts of the page for a compiled function, and for the functions that it calls if it runs in Python."""
     parts = [f"<p>{escape(state_of(found))}</p>"]
     for number, variant in enumerate(found.variants, 1):
+        body = variant.body  # fills the lists of loops and native runs
         parts.append(
             f"<h2>Program {number}</h2><p>It has run {counted(variant.calls, 'time')} in place of the function.</p>"
         )
@@ -50,7 +51,7 @@ def section(found: Any, times: dict[int, Any]) -> list[str]:
         parts += [memory(number, run) for number, run in enumerate(variant.program.natives, 1)]
         guards = [check.text for check in variant.checks if check.text]
         parts.append(folded(f"{counted(len(guards), 'guard')}", "\n".join(guards)))
-        parts.append(folded("Source", variant.source))
+        parts.append(folded("Source", body.source))
         for number, run in enumerate(variant.program.natives, 1):
             parts.append(folded(f"LLVM of native run {number}", "\n\n".join(run.llvm)))
     for unit in units_of(found):

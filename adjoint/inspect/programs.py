@@ -88,6 +88,7 @@ def described(compiled: Any, source: bool, guards: bool, llvm: bool, times: dict
     """Return the lines for a compiled function."""
     lines = [f"{name_of(compiled)}: {state_of(compiled)}"]
     for number, variant in enumerate(compiled.variants, 1):
+        body = variant.body  # fills the lists of loops and native runs
         count = counted(variant.calls, "time")
         lines += ["", f"program {number}, which has run {count} in place of the function:", *indented(variant.program)]
         if variant.sized is not None:
@@ -100,7 +101,7 @@ def described(compiled: Any, source: bool, guards: bool, llvm: bool, times: dict
         if guards:
             lines += ["  it requires:", *(f"    {check.text}" for check in variant.checks if check.text)]
         if source:
-            lines += ["  its source:", *indented(variant.source)]
+            lines += ["  its source:", *indented(body.source)]
         if llvm:
             lines += [line for run in variant.program.natives for text in run.llvm for line in indented(text)]
     for unit in units_of(compiled):

@@ -28,7 +28,7 @@ pytestmark = [
 def is_native(compiled):
     """Return whether the last program of a compiled function contains native runs."""
     (variant,) = compiled.compiled.variants[-1:]
-    return bool(variant.program.natives)
+    return bool(variant.body.source and variant.program.natives)
 
 
 LAYOUTS = {
@@ -149,7 +149,7 @@ def test_a_hessian_is_computed_in_native_runs():
         torch.testing.assert_close(compiled(x), function(x))
     (variant,) = compiled.compiled.variants
     kernels = {"constant", "empty", "native", "view_shape", "reshape_alias"}
-    assert {each.name for each in variant.steps.values()} <= kernels
+    assert {each.name for each in variant.body.steps.values()} <= kernels
 
 
 def test_means_of_nothing():

@@ -1,11 +1,14 @@
 """Passes over captured programs remove work, and do not change results."""
 
+import gc
 import tracemalloc
+import weakref
 
 import pytest
 
 import adjoint as torch
 from adjoint.compiler import passes
+from adjoint.compiler.tracer import Tracer
 
 from .comparison import assert_alike, assert_as_eager, reason_of
 
@@ -72,7 +75,7 @@ def test_gradients_are_not_copied():
         step()
     (variant,) = step.compiled.variants
     assert "clone" in [each.name for each in variant.program.instructions]
-    assert "clone" not in [each.name for each in variant.steps.values()]
+    assert "clone" not in [each.name for each in variant.body.steps.values()]
     assert not any("clone" in str(each) for each in variant.program.natives)
 
 
@@ -132,7 +135,7 @@ def test_only_large_programs_compute_values_again(worthwhile, monkeypatch):
     for _ in range(2):
         step()
     (variant,) = step.compiled.variants
-    assert any(each.name == "drop" for each in variant.steps.values()) is (worthwhile == 0)
+    assert any(each.name == "drop" for each in variant.body.steps.values()) is (worthwhile == 0)
 
 
 @pytest.mark.thorough
@@ -195,3 +198,34 @@ def test_a_row_becomes_a_column_of_its_own_array(size):
         x = torch.randn(size, size)
         assert_alike(compiled(x), function(x))
     assert compiled.compiled.variants
+
+
+def test_a_program_keeps_no_array_of_its_capture(monkeypatch):
+    def append(tracer, plan, call, operands):
+        append_results(tracer, plan, call, operands)
+        arrays.extend(map(weakref.ref, call.results))
+
+    arrays, append_results = [], Tracer.append_results
+    monkeypatch.setattr(Tracer, "append_results", append)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    compiled = torch.compile(lambda x: model(x).exp())
+    for _ in range(3):
+        compiled(torch.randn(5, 4)).sum().backward()
+    gc.collect()
+    assert len(arrays) > 10 and not any(each() is not None for each in arrays)
+
+
+FAILING = {
+    "atan2": lambda x: x.atan2("a"),
+    "logaddexp": lambda x: torch.logaddexp(x, "a"),
+    "no operand": lambda x: x.fmin(),
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_errors_of_operators_that_were_never_called_before(case):
+    with pytest.raises(TypeError) as found:
+        torch.compile(FAILING[case])(torch.ones(3))
+    with pytest.raises(TypeError) as expected:
+        FAILING[case](torch.ones(3))
+    assert str(found.value).partition("\n")[0] == str(expected.value).partition("\n")[0]

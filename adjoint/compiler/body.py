@@ -1,0 +1,66 @@
+"""The code that runs a program in place of a function. It is written when the program runs first."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..dispatch.source import compile_source, indented
+from .backward import Gradients, zeros_source
+from .native import Empty, fused
+from .program import Instruction, Program, Source
+from .tracer import EXPECT
+
+
+class Body(NamedTuple):
+    """The code that runs a program.
+
+    `steps`: the instructions that run, by their lines in the source. A program for any size has no such instructions.
+    `origins`: the user's lines, by lines in the source.
+    """
+
+    source: str
+    steps: dict[int, Instruction]
+    origins: dict[int, tuple[str, int]]
+    run: Any
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        source: Source,
+        wanted: set[int],
+        saved: list[int],
+        first_lines: list[str],
+        effects: list[str],
+        tail: list[str],
+    ) -> Body:
+        """Write the code for a program at fixed sizes. `tail`: the lines that create the results."""
+        kept = program.used(wanted | {each.number for each in program.gradients})
+        forward = fused(program, program.instructions[: program.boundary], kept[: program.boundary], wanted)
+        source.run(forward, wanted | {*program.inputs, *program.numbers}, program.shapes)
+        # the run may be left before the effects
+        last = max([position for position, each in enumerate(forward, 1) if each.name == EXPECT], default=0)
+        lines = [*source.lines[:last], *effects, *source.lines[last:], *tail]
+        first = len(first_lines)
+        numbers = [first + position + (position > last) * len(effects) for position in range(1, len(forward) + 1)]
+        origins = {numbers[position]: line for position, line in source.origins.items()}
+        if program.seeds:
+            ways = partial(lay_out, program), partial(zeros_source, program)
+            source.namespace["gradients"] = Gradients(program, saved, source, fused, *ways)
+        written = cls.compiled([*first_lines, *indented(lines)], source.namespace)
+        return written._replace(steps=dict(zip(numbers, forward, strict=True)), origins=origins)
+
+    @classmethod
+    def compiled(cls, lines: list[str], namespace: dict[str, Any]) -> Body:
+        """Compile the lines."""
+        text = "\n".join(lines) + "\n"
+        compile_source(text, "<adjoint compiled function>", namespace)
+        return cls(text, {}, {}, namespace["run"])
+
+
+def lay_out(program: Program, source: Source, number: int) -> list[str]:
+    """Return the lines that give a gradient the memory layout that it had at the capture."""
+    strides, _ = program.memory[number]  # type: ignore[misc]
+    wanted, copied = source.constant(strides), source.constant(Empty(program, number).filled)
+    return [f"if v{number}.strides != {wanted}:", f"    v{number} = {copied}(v{number})"]
