@@ -237,6 +237,7 @@ class ArrayAttributes:
 
         NumPy arrays that were obtained from the tensor stay on the old memory.
         """
+        storages.root_of(self._array)  # refuses sparse tensors
         self._move_to_shared_memory()
         return self
 

@@ -375,3 +375,34 @@ def test_a_compressed_matrix_changes_its_size_in_place():
     assert x.resize_as_sparse_(torch.eye(2).to_sparse_csr()).to_dense().tolist() == [[1, 0], [0, 2]]
     with pytest.raises(RuntimeError, match="expected sparse compressed tensor layout but got Sparse"):
         x.resize_as_sparse_(torch.eye(2).to_sparse())
+
+
+def test_parts_with_fewer_than_two_elements_are_coalesced():
+    assert torch.sparse_coo_tensor([[1]], [2.0], (3,)).is_coalesced()
+    assert torch.sparse_coo_tensor([[0, 1]], [2.0, 3.0], (3,)).is_coalesced() is False
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (torch.randn_like, "aten::normal_"),
+        (lambda x: x.normal_(), "aten::normal_"),
+        (lambda x: x.sqrt_(), "sqrt_ requires coalesced input"),
+        (lambda x: x.share_memory_(), "Cannot access storage of SparseTensorImpl"),
+        (lambda x: torch.equal(x, x), "aten::equal"),
+    ],
+)
+def test_coordinates_refuse(change, words):
+    x = torch.sparse_coo_tensor([[0, 0], [1, 1]], [2.0, 3.0], (2, 2))
+    with pytest.raises(RuntimeError, match=words):
+        change(x)
+    assert x.layout is torch.sparse_coo and x.to_dense().tolist() == [[0.0, 5.0], [0.0, 0.0]]
+
+
+def test_check_invariants_refuses_what_is_not_sorted():
+    with pytest.raises(RuntimeError, match="sorted and distinct"):
+        torch.sparse_csr_tensor([0, 2], [1, 0], [1.0, 2.0], (1, 2), check_invariants=True)
+    assert torch.sparse_csr_tensor([0, 2], [1, 0], [1.0, 2.0], (1, 2)).to_dense().tolist() == [[2.0, 1.0]]
+    parts = [[0, 0]], [1.0, 2.0], (2,)
+    with pytest.raises(RuntimeError, match="cannot set is_coalesced to true"):
+        torch.sparse_coo_tensor(*parts, is_coalesced=True, check_invariants=True)

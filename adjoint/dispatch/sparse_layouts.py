@@ -14,7 +14,7 @@ from typing import Any
 
 from .._runtime.first_use import import_late
 from ..codegen.backend import NUMPY
-from ..kernels.runtime.sparse_array import SparseArray
+from ..kernels.runtime.sparse_array import Coordinates, SparseArray
 from ..kernels.sparse.layouts import as_written_to, overwrite, to_dense
 from ..tape.evaluation import on_tensors
 from ..tensor import Tensor, as_array, wrap
@@ -26,13 +26,22 @@ from .plan import Call, Plan
 VALUES = "values"
 """The option value for an operator whose own kernel applies to the stored elements."""
 
+COMPRESSED_VALUES = "compressed_values"
+"""The same, but the operator refuses coordinates."""
+
 
 def sparse_kernel(op: Operator) -> Any:
     """Return the kernel of `op` for sparse layouts, or None if there is none."""
-    if op.sparse == VALUES:
+    if op.sparse in (VALUES, COMPRESSED_VALUES):
         mapped = import_late("adjoint.kernels.sparse.arithmetic").mapped
         kernel = NUMPY.kernel(op.name).general
-        return lambda array, *args, **options: mapped(array, kernel, *args, **options)
+        all_layouts = op.sparse == VALUES
+
+        def of_values(array: Any, *args: Any, **options: Any) -> Any:
+            refused = not all_layouts and isinstance(array.parts, Coordinates)
+            return NotImplemented if refused else mapped(array, kernel, *args, **options)
+
+        return of_values
     if op.sparse is None:
         return None
     module, _, name = op.sparse.rpartition(".")
@@ -63,6 +72,8 @@ class Sparse(Dense):
         array: Any = target._array
         if type(array) is not SparseArray:
             return super().change(plan, call)
+        if plan.op.sparse == VALUES and not getattr(array.parts, "coalesced", True) and plan.op.name != "neg":
+            raise RuntimeError(f"{plan.op.name}_ requires coalesced input")
         result = as_written_to(array, as_array(self.compute(plan, call.arrays)))
         if result.shape != array.shape:
             raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the shape {list(result.shape)}")

@@ -459,17 +459,18 @@ def _convert_indices_from_csr_to_coo(
 
 def _sparse_csr_sum(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the sums along `dim`, in the compressed layout."""
-    return torch.sum(input.to_dense(), tuple(dim), keepdim, dtype=dtype).to_sparse_csr()
+    return torch.sum(input.to_dense(), dim, keepdim, dtype=dtype).to_sparse_csr()
 
 
 def _sparse_csr_prod(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the products of the stored elements along `dim`, in the compressed layout."""
     there = input.to_dense() != 0
     values = input.to_dense().masked_fill(there.logical_not(), 1)
-    for each in dim:
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    for each in dims:
         values = values.prod(each, True, dtype=dtype)
-    values = values.masked_fill(there.any(tuple(dim), keepdim=True).logical_not(), 0)
-    return (values if keepdim else values.squeeze(tuple(dim))).to_sparse_csr()
+    values = values.masked_fill(there.any(dims, keepdim=True).logical_not(), 0)
+    return (values if keepdim else values.squeeze(dims)).to_sparse_csr()
 
 
 def _validate_sparse_coo_tensor_args(

@@ -68,7 +68,7 @@ def is_shared(array: Array) -> bool:
     """Return whether this array is in memory that processes share."""
     from .shared_memory import Mapping
 
-    return isinstance(owner(array).base, Mapping)
+    return isinstance(root_of(array).base, Mapping)
 
 
 def storage_offset(array: Array) -> int:

@@ -23,7 +23,7 @@ class Coordinates:
     __slots__ = ("coalesced", "indices", "values")
 
     def __init__(self, indices: Any, values: Any, coalesced: bool = False) -> None:
-        self.indices, self.values, self.coalesced = indices, values, coalesced
+        self.indices, self.values, self.coalesced = indices, values, coalesced or len(values) < 2
 
     layout = "sparse_coo"
 

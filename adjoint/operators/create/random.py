@@ -449,7 +449,7 @@ def drawn(sampler: Any, node: str, **options: Any) -> Any:
     return declare
 
 
-@drawn(kernels.normal_, "NormalBackward0", narrow="converts", sparse="values")
+@drawn(kernels.normal_, "NormalBackward0", narrow="converts", sparse="compressed_values")
 class normal:
     """Fill the tensor with normally distributed numbers."""
 

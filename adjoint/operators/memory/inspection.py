@@ -17,6 +17,7 @@ from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.lazy_conj import materialize
 from ...kernels.runtime.narrow_array import is_narrow, widened
 from ...kernels.runtime.shapes import broadcast_shapes
+from ...kernels.runtime.sparse_array import SparseArray
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, wrap
 
@@ -141,6 +142,11 @@ def equal(input=None, other=None, **names):
     plain = type(first) is numpy.ndarray is type(second)
     if plain and first.shape == second.shape and 0 < first.size <= _FEW:
         return b"\0" not in numpy.equal(first, second).tobytes()
+    for each in (input, other):
+        if type(each._array) is SparseArray:
+            raise NotImplementedError(
+                f"Could not run 'aten::equal' with arguments from the '{each._array.words}CPU' backend."
+            )
     if not plain and not is_readable(input, other):
         raise RuntimeError("Batching rule not implemented for aten::equal. We could not generate a fallback.")
     if first.shape != second.shape:

@@ -67,7 +67,7 @@ def sparse_coo_tensor(
         size: the shape; by default the smallest shape that contains all coordinates.
         dtype: the dtype of the elements; by default the dtype of `values`.
         requires_grad: whether operations on the result are recorded.
-        check_invariants: accepted, but indices are always checked.
+        check_invariants: whether to check `is_coalesced`. The indices are always checked.
         is_coalesced: whether the coordinates are known to be sorted and unique.
 
     Raises:
@@ -116,6 +116,8 @@ def sparse_coo_tensor(
                 f"dense_dim = {len(dense)}"
             )
     _check_coordinates(rows, elements._array, shape)
+    if is_coalesced and check_invariants and (numpy.diff(kernels.keys(rows, shape[:count])) <= 0).any():
+        raise RuntimeError("cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor")
     result = coo_of_parts(places, elements, shape, bool(is_coalesced))
     return _finished(result, requires_grad, values)
 
@@ -142,7 +144,15 @@ def _check_coordinates(indices: Any, values: Any, shape: tuple[int, ...]) -> Non
 
 
 def _compressed(
-    name: str, layout: Any, compressed: Any, plain: Any, values: Any, size: Any, dtype: Any, requires_grad: Any
+    name: str,
+    layout: Any,
+    compressed: Any,
+    plain: Any,
+    values: Any,
+    size: Any,
+    dtype: Any,
+    requires_grad: Any,
+    check_invariants: bool | None,
 ) -> Tensor:
     if layout is None:
         raise RuntimeError("sparse_compressed_tensor() expected a compressed layout")
@@ -154,14 +164,22 @@ def _compressed(
     elements = _as_values(values, checked_dtype(dtype, name))
     by_rows = kind in ("sparse_csr", "sparse_bsr")
     outer, inner = ("crow", "col") if by_rows else ("ccol", "row")
-    if {starts._array.dtype.name, places._array.dtype.name} - {"int32", "int64"} or starts.dtype is not places.dtype:
+    if starts.dtype is not places.dtype:
         raise RuntimeError(
-            f"{outer}_indices and {inner}_indices dtype must be Int or Long, but got {starts.dtype.scalar_type} and "
-            f"{places.dtype.scalar_type}"
+            f"{outer}_indices and {inner}_indices must have the same dtype, bot got {starts.dtype.scalar_type} and "
+            f"{places.dtype.scalar_type}, respectively"
+        )
+    if starts._array.dtype.name not in ("int32", "int64"):
+        raise RuntimeError(
+            f"{outer}_indices and {inner}_indices dtype must be Int or Long, but got {starts.dtype.scalar_type}"
         )
     for what, array in ((f"{outer}_indices", starts._array), (f"{inner}_indices", places._array)):
         if array.ndim != 1:
             raise RuntimeError(f"{what} must have dimensionality 1 (no batches of matrices), but got {array.ndim}")
+    if not elements._array.ndim:
+        raise RuntimeError(
+            "values must have dimensionality > sum of batch and block dimensionalities (=0 + 0) but got 0"
+        )
     block = elements._array.shape[1:3] if kind in ("sparse_bsr", "sparse_bsc") else (1, 1)
     if len(block) < 2:
         raise RuntimeError("values must have dimensionality > 2, since they are blocks")
@@ -176,6 +194,8 @@ def _compressed(
     else:
         shape = checked_shape(size, name)
     _check_compressed(starts._array, places._array, elements._array, shape, by_rows, block, (outer, inner), len(dense))
+    if check_invariants:
+        _check_sorted(starts._array, places._array, by_rows, outer, inner)
     return _finished(compressed_of_parts(starts, places, elements, shape, kind), requires_grad, values)
 
 
@@ -197,7 +217,10 @@ def _check_compressed(
             f"but got {starts.size}"
         )
     if places.size != values.shape[0]:
-        raise RuntimeError(f"number of elements of {inner}_indices (={places.size}) must be the same number of values")
+        raise RuntimeError(
+            f"{inner}_indices.shape[-1] must be equal to nnz (={values.shape[0]}) as defined by values.shape[0], but got "
+            f"{places.size}"
+        )
     if starts[0] != 0:
         raise RuntimeError(f"`{outer}_indices[..., 0] == 0` is not satisfied.")
     if starts[-1] != places.size:
@@ -211,6 +234,16 @@ def _check_compressed(
         raise RuntimeError(f"`0 <= {inner}_indices < {'ncols' if by_rows else 'nrows'}` is not satisfied.")
 
 
+def _check_sorted(starts: Any, places: Any, by_rows: bool, outer: str, inner: str) -> None:
+    """Raise an error unless the places in each row (or column) increase."""
+    rows = numpy.repeat(numpy.arange(starts.size - 1), numpy.diff(starts))
+    if ((numpy.diff(rows) == 0) & (numpy.diff(places) <= 0)).any():
+        raise RuntimeError(
+            f"`{inner}_indices[..., {outer}_indices[..., i - 1]:{outer}_indices[..., i]] for all i = 1, ..., "
+            f"{'nrows' if by_rows else 'ncols'} are sorted and distinct along the last dimension values` is not satisfied."
+        )
+
+
 def _constructor(kind: str) -> Any:
     by_rows = kind in ("csr", "bsr")
     outer, inner = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
@@ -220,7 +253,9 @@ def _constructor(kind: str) -> Any:
         compressed, plain, values, size=None, *, dtype=None, device=None, pin_memory=False,
         requires_grad: bool = False, check_invariants: bool | None = None,
     ):  # fmt: skip
-        return _compressed(construct.__name__, layout, compressed, plain, values, size, dtype, requires_grad)
+        return _compressed(
+            construct.__name__, layout, compressed, plain, values, size, dtype, requires_grad, check_invariants
+        )
 
     construct.__name__ = construct.__qualname__ = f"sparse_{kind}_tensor"
     names = {"compressed": outer, "plain": inner}
@@ -237,7 +272,7 @@ def _constructor(kind: str) -> Any:
         size: the shape; by default the smallest that has all places.
         dtype: that of the elements; by default that of `values`.
         requires_grad: whether operations on the result are recorded.
-        check_invariants: accepted; the parts are always checked.
+        check_invariants: whether the places must be sorted and distinct. The other conditions are always checked.
 
     Raises:
         RuntimeError: for parts that do not fit together.
@@ -255,5 +290,5 @@ def sparse_compressed_tensor(
     requires_grad: bool = False, check_invariants: bool | None = None,
 ):  # fmt: skip
     """A matrix in the compressed layout `layout`; see `sparse_csr_tensor`."""
-    given = compressed_indices, plain_indices, values, size, dtype, requires_grad
+    given = compressed_indices, plain_indices, values, size, dtype, requires_grad, check_invariants
     return _compressed("sparse_compressed_tensor", layout, *given)

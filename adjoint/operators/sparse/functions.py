@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import dtypes
 from ...device import sparse_coo, strided
 from ...dispatch.annotations import Array, Number
 from ...dispatch.decorators import internal, public, publish
@@ -336,6 +337,10 @@ def spdiags(diagonals, offsets, shape, layout=None):
     if diagonals.dim() > 2 or not diagonals.dim():
         raise RuntimeError(f"Diagonals must be vector or matrix, got {diagonals.dim()}-D tensor")
     rows = 1 if diagonals.dim() == 1 else diagonals.shape[0]
+    if offsets.dtype is not dtypes.int64:
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {offsets.dtype.scalar_type}")
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
     places = offsets.reshape(-1).tolist()
     if len(places) != rows:
         raise RuntimeError(f"Number of diagonals ({rows}) does not match the number of offsets ({len(places)})")
