@@ -66,16 +66,16 @@ class device:
         return self._index
 
     def __enter__(self) -> "device":
-        from .tape.modes import STATE, switch
+        from .tape.modes import STATE, put
 
-        switch("places", (*STATE.places, self))
+        put(places=(*STATE.places, self))
         return self
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        from .tape.modes import STATE, switch
+        from .tape.modes import STATE, put
 
-        switch("places", STATE.places[:-1])
+        put(places=STATE.places[:-1])
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         if name in ("type", "index"):

@@ -48,12 +48,10 @@ class _Level(Interpreter):
         """Return False. Calls are taken by their operator."""
         return False
 
-    def takes(self, call: plan.Call) -> bool:
-        """Return whether an overload of the operator has a kernel."""
-        return call.op.name in FORMS or any(name.partition(".")[0] == f"aten::{call.name}" for name, _ in KERNELS)
-
     def kernel(self, call: plan.Call) -> tuple[Callable[..., Any] | None, tuple[Any, ...], dict[str, Any]]:
         """Return the kernel for a call, or None, and its arguments."""
+        if call.op.name not in FORMS and all(name.partition(".")[0] != f"aten::{call.name}" for name, _ in KERNELS):
+            return None, (), {}
         overload, args, keywords = call_of_operator(call.op, call.given, call.out, call.in_place)
         keys = self.asked(call.tensors())
         found = [KERNELS[name][-1] for key in keys if (name := (overload.name(), key)) in KERNELS]

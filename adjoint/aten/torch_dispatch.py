@@ -20,7 +20,6 @@ from ..dispatch import plan
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors
 from ..dispatch.steps.change import check_change, record_change
-from ..dispatch.steps.promote import with_constants
 from ..dispatch.steps.record import find_edges, recorded
 from ..dispatch.wrappers import signature_of
 from ..tape import modes
@@ -49,7 +48,8 @@ class DispatchLevel(Interpreter):
         self.number = profiled_functions.watch_leaves(ref(self))
         before = modes.STATE.interpreters
         count = sum(level.is_mode for level in before)
-        self.outside = modes.switch("stack", (*before[:count], self, *before[count:]))
+        self.outside = modes.STATE.stack
+        modes.put(stack=(*before[:count], self, *before[count:]))
 
     @contextmanager
     def resumed(self) -> Iterator[None]:
@@ -94,7 +94,7 @@ class Entered:
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         outside, number, self._entered = self._entered
-        modes.switch("stack", outside)
+        modes.put(stack=outside)
         profiled_functions.stop_watching_leaves(number)
 
 
@@ -122,7 +122,7 @@ def pop_mode() -> Any:
         raise RuntimeError("trying to pop from empty mode stack")
     level = found[-1]
     left = tuple([each for each in modes.STATE.interpreters if each is not level])
-    modes.switch("stack", None if left == modes.FLAGS.levels else left)
+    modes.put(stack=None if left == modes.FLAGS.levels else left)
     profiled_functions.stop_watching_leaves(level.number)
     return level.mode
 
@@ -144,7 +144,6 @@ def taken_over(call: plan.Call) -> Any:
     """Return the result of a call that a class of its tensors overrides."""
     if not call.in_place:
         return dispatched(call)
-    call.args = call.given
     check_change(call.op, call)
     return dispatched_inplace(call.op, call.given)
 
@@ -156,7 +155,8 @@ def dispatched(call: plan.Call, mode: Any = None) -> Any:
     if call.out is not None:
         return call.out
     call.several = several = isinstance(result, (tuple, list))
-    recorded(call, [_own(each, args) for each in (result if several else (result,))], args)
+    call.outputs = [_own(each, args) for each in (result if several else (result,))]
+    recorded(call)
     if modes.STATE.inference and not op.view:
         for output in call.outputs:
             mark_inference(output)
@@ -172,7 +172,6 @@ def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) ->
         return target
     # The inner change has already counted the change. The node is appended to the new history of the tensor.
     call = plan.Call(op, plan.IN_PLACE, args)
-    call.args = with_constants(op, args)
     find_edges(op, call)
     record_change(call, lambda: _call_override(asked, mode))
     return target

@@ -75,7 +75,7 @@ def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, crea
     plain = plain_root(tensors, grad_tensors, create_graph) if inputs is None else None
     if plain is not None:
         begin = start if create_graph else run
-        begin(plain[0], plain[1], retain_graph, create_graph, None, True, grad_tensors)
+        begin(*plain, retain_graph, create_graph, None, True, grad_tensors)
     else:
         roots = as_tuple(tensors)
         if inputs is not None and len(as_tuple(inputs)) == 0:
@@ -161,35 +161,31 @@ def grad(
         roots = as_tuple(outputs)
         grads = make_grads(roots, grad_outputs, create_graph)
         starts = [root_edge(root) for root in roots]
-    capture, edges = Capture(), []
-    for item in targets:
-        edge = edge_of_input(item)
-        capture.add(edge)
-        edges.append(edge)
-    begin = start if create_graph or plain is None else run
-    shown = begin(starts, grads, retain_graph, create_graph, capture, False, grad_outputs)
-    if shown is None and (len(edges) > 1 or grad_outputs is not None):
-        shown = Shown(grad_outputs)
-    values = []
-    for edge in edges:
-        value = capture.value(edge)
-        if value is not None and not isinstance(value, Tensor):
-            value = made(as_array(value)) if shown is None else shown.tensor(as_array(value))
-        values.append(value)
+    values = gradients(starts, grads, [*map(edge_of_input, targets)], retain_graph, create_graph, grad_outputs)
     return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
+
+
+def gradients(starts: Any, grads: Any, edges: Any, retain_graph: bool, create_graph: bool, given: Any) -> list[Any]:
+    """Return the gradients that arrive at `edges` if `grads`, in the tensors `given`, enter the graph at `starts`."""
+    capture = Capture(edges)
+    shown = start(starts, grads, retain_graph, create_graph, capture, False, given)
+    if shown is None and (len(edges) > 1 or given is not None):
+        shown = Shown(given)
+    as_tensor, values = made if shown is None else shown.tensor, capture.values(edges)
+    return [each if each is None or isinstance(each, Tensor) else as_tensor(as_array(each)) for each in values]
 
 
 def retaining(inputs: tuple[Any, ...]) -> Capture:
     """Return a `Capture` of the `inputs` argument of `backward`. Inputs that are not leaves will retain their gradients."""
-    capture = Capture()
+    edges = []
     for item in inputs:
         if isinstance(item, Tensor) and edge_of(item) is None:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         edge = edge_of_input(item)
         if type(edge) is tuple and isinstance(item, Tensor):
             item.retain_grad()
-        capture.add(edge)
-    return capture
+        edges.append(edge)
+    return Capture(edges)
 
 
 def checked_results(
@@ -218,20 +214,14 @@ def checked_results(
 
 
 def start(
-    edges: Any,
-    grads: Any,
-    retain_graph: bool,
-    create_graph: bool,
-    capture: Any,
-    accumulating: bool,
-    given: Any,
+    edges: Any, grads: Any, retain_graph: bool, create_graph: bool, capture: Any, accumulating: bool, given: Any
 ) -> Shown | None:
     """Run the engine, on tensors if necessary. Operations are recorded only under `create_graph`."""
     if not (
         create_graph
+        or (type(grads) is list and grads and isinstance(grads[0], Tensor))  # in interpreters, and on `meta`
         or (FLAGS.special and (STATE.interpreters or STATE.capture is not None))
-        or (grads and isinstance(grads[0], Tensor))
-    ):  # on `meta`
+    ):
         return run(edges, grads, retain_graph, False, capture, accumulating, given)
     was_recording = STATE.grad_enabled
     modes.set_grad(create_graph)

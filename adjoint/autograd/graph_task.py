@@ -6,7 +6,7 @@ This module also determines which of the reachable nodes must run, and their ord
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from heapq import heappop, heappush
 from itertools import count
 from types import FrameType
@@ -30,22 +30,26 @@ class Capture:
 
     __slots__ = ("leaves", "outputs")
 
-    def __init__(self) -> None:
+    def __init__(self, edges: Iterable[Any]) -> None:
+        """Request the gradients that arrive at `edges`."""
         self.leaves: dict[int, Any] = {}
         self.outputs: dict[Node, dict[int, Any]] = {}
+        for edge in edges:
+            if type(edge) is not tuple:
+                self.leaves[id(edge)] = None
+            elif not edge[0].is_nowhere:
+                self.outputs.setdefault(edge[0], {})[edge[1]] = None
 
-    def add(self, edge: Any) -> None:
-        """Request the gradient that arrives at `edge`."""
-        if type(edge) is not tuple:
-            self.leaves[id(edge)] = None
-        elif not edge[0].is_nowhere:
-            self.outputs.setdefault(edge[0], {})[edge[1]] = None
-
-    def value(self, edge: Any) -> Any:
-        """Return the gradient that arrived, or None."""
-        if type(edge) is not tuple:
-            return self.leaves[id(edge)]
-        return None if edge[0].is_nowhere else self.outputs[edge[0]][edge[1]]
+    def values(self, edges: Iterable[Any]) -> list[Any]:
+        """Return the gradients that arrived at `edges`. None: no gradient."""
+        return [
+            self.leaves[id(edge)]
+            if type(edge) is not tuple
+            else None
+            if edge[0].is_nowhere
+            else self.outputs[edge[0]][edge[1]]
+            for edge in edges
+        ]
 
 
 class GraphTask:

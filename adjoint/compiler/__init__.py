@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .._runtime.first_use import late_names
 from .._runtime.tracebacks import ending_at_caller
-from ..tape.modes import STATE, switch
+from ..tape.modes import STATE, put
 from .errors import InvalidBackend
 
 __all__ = [
@@ -204,10 +204,11 @@ class set_stance(ContextDecorator):
         if stance not in _STANCES:
             raise RuntimeError(f"invalid torch.compile stance '{stance}'")
         self.stance = stance
-        self.before = switch("uncompiled", stance == "force_eager")
+        self.before = STATE.uncompiled
+        put(uncompiled=stance == "force_eager")
 
     def __enter__(self) -> None:
-        switch("uncompiled", self.stance == "force_eager")
+        put(uncompiled=self.stance == "force_eager")
 
     def __exit__(self, *exception: object) -> None:
-        switch("uncompiled", self.before)
+        put(uncompiled=self.before)

@@ -357,7 +357,8 @@ def may_run(here: dict[str, Any]) -> bool:
 def is_undisturbed() -> bool:
     """Return whether no handler and no device context affects the operators of this thread."""
     here = modes.STATE.__dict__
-    return bool(handlers_of_thread() == () and here["default_place"] is None and here["places"] == ())
+    state = here["transforms"], here["default_place"], here["places"]
+    return bool(handlers_of_thread() == () and state == ((), None, ()))
 
 
 def modes_in_force() -> tuple[Any, ...]:

@@ -172,6 +172,14 @@ class Operator:
         except KeyError:
             raise AttributeError(f"an operator has no attribute {name!r}") from None
 
+    @functools.cached_property
+    def apply(self) -> Callable[..., Any]:
+        """The function, with all arguments by position, in the order of the declaration."""
+        if not self.keyword_only:
+            return self.function
+        count = len(self.names) - len(self.keyword_only)
+        return lambda *args: self.function(*args[:count], **dict(zip(self.names[count:], args[count:], strict=True)))
+
     code: Any
     """The operator's generated code (`generated.Code`), set by `decorators.operator`."""
 

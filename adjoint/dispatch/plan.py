@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..tape import views
 from ..tape.interpreters import tensors_in
 from ..tensor import Tensor
 from .declaration import Operator
 from .kinds import Kind, described
-from .signatures import overload
 
 FUNCTION, OUT, IN_PLACE, IN_PLACE_VIEW = "", " with out=", "_", "_, a view"
 """The kinds of calls: the result is new, is written to `out` or to the first argument, or replaces the first argument."""
@@ -47,7 +45,7 @@ class Call:
 
     def __init__(self, op: Operator, way: str, args: tuple[Any, ...], out: Any = None) -> None:
         self.op, self.way, self.out = op, way, out
-        self.given = args
+        self.given = self.args = args
         self.in_place = way in (IN_PLACE, IN_PLACE_VIEW)
         self.stepwise = False
         self.recording = False
@@ -62,14 +60,6 @@ class Call:
     def name(self) -> str:
         """The name of the operator in PyTorch's dispatcher."""
         return f"{self.op.aten_name}_" if self.in_place else self.op.aten_name
-
-    def check_inplace(self) -> None:
-        """Raise an error if autograd forbids changing the first argument."""
-        views.check_inplace(self.given[0])
-
-    def overload(self) -> str:
-        """PyTorch's name of the overload that is called in place."""
-        return overload(self.op, self.given)
 
     def operands(self) -> list[Tensor]:
         """The tensors among the operands, including tensors in sequences."""

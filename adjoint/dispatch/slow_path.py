@@ -8,14 +8,14 @@ profiler, transforms, or modes that override operators.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
 from typing import Any
 
 from .._runtime.late_bound import LATE
-from ..tape import modes
-from ..tape.interpreters import Handler
+from ..tape import modes, views
+from ..tape.interpreters import Handler, check_owned, note_created
 from ..tape.torch_dispatch import DISPATCHING, dispatching_types
 from ..tensor import Tensor
 from .arguments import MISSING, bind, is_number, not_a_tensor
@@ -23,6 +23,7 @@ from .declaration import Operator
 from .lazy_stubs import overridden, public_function
 from .plan import FUNCTION, IN_PLACE, OUT, Call, Plan
 from .planning import plan_of
+from .signatures import overload
 from .sparse_layouts import SPARSE, dense_arguments
 
 getframe = sys._getframe
@@ -30,7 +31,7 @@ getframe = sys._getframe
 
 def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTION, **names: Any) -> Any:
     """Call `op` with `args`, in the order of the declaration."""
-    handlers = handlers_of_thread() if modes.FLAGS.special else ()
+    handlers = handlers_of_thread() if modes.FLAGS.special else None
     try:
         if way != FUNCTION and not isinstance(args[0], Tensor):
             raise not_a_tensor(op, 0, args)
@@ -39,8 +40,11 @@ def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTI
         for value in names.values():
             if value is not MISSING:
                 args = bind(op, args, names)
-        if handlers:
-            return proceed(Call(op, way, bind(op, args), out), handlers)
+        if handlers or (handlers is not None and modes.FLAGS.noting):
+            given = any(args[position] is not op.defaults.get(name, MISSING) for position, name in op.typed)
+            if given or any(value is MISSING for value in args):
+                args = bind(op, args)
+            return handled(Call(op, way, args, out), handlers)
         plan = plan_of(op, args, way)
         code = plan.code
         if code is None or (DISPATCHING and dispatching_types(args)):
@@ -58,8 +62,8 @@ def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTI
 def handlers_of_thread() -> tuple[Handler, ...]:
     """Return the handlers of operators in this thread. The first handler runs last (see `interpreters.Handler`).
 
-    The recorder and the transforms handle every call. Interpreters, innermost first, handle the calls that reach them. The
-    other handlers handle the calls that are left to the operator.
+    The recorder receives every call. Interpreters, innermost first, handle the calls that reach them. The other handlers
+    receive the calls that are left to the operator.
     """
     here = modes.STATE.__dict__
     handlers: Any = modes.FLAGS.levels if here["stack"] is None else here["stack"]
@@ -71,17 +75,31 @@ def handlers_of_thread() -> tuple[Handler, ...]:
         handlers = (modes.FLAGS.stepwise, *handlers)
     if here["capture"] is not None:
         handlers = (here["capture"], *handlers)
-    if here["transforms"] and here["transforms"][-1].notes_creation:
-        handlers = (*handlers, modes.FLAGS.owners)
     return handlers if here["recorder"] is None else (*handlers, here["recorder"])
 
 
-def proceed(call: Call, handlers: Sequence[Handler]) -> Any:
-    """Return the result of a call from the last handler that accepts the call or, without a handler, from the operator."""
-    for position in range(len(handlers) - 1, -1, -1):
-        handler = handlers[position]
-        if handler.takes is None or handler.takes(call):
-            return handler.handle(call, partial(proceed, call, handlers[:position]))
+def handled(call: Call, handlers: tuple[Handler, ...]) -> Any:
+    """Return the result of a call that passes through `handlers`.
+
+    The transforms of the thread refuse changes of other tensors than their own, and record the created tensors.
+    """
+    if not modes.FLAGS.noting:
+        return proceed(call, handlers)
+    if call.in_place:
+        target = call.given[0]
+        check_owned(target, partial(overload, call.op, call.given), partial(views.check_inplace, target))
+        return proceed(call, handlers)
+    saved = call.op.saved_results
+    if modes.FLAGS.hooked and saved:
+        call.stepwise = True  # a hook needs the counter of a result, which straight-line code creates too early
+    results = proceed(call, handlers)
+    return results if call.out is not None or hasattr(results, "level") else note_created(results, saved)
+
+
+def proceed(call: Call, handlers: tuple[Handler, ...]) -> Any:
+    """Return the result of a call from the last handler or, without a handler, from the operator."""
+    if handlers:
+        return handlers[-1].handle(call, partial(proceed, call, handlers[:-1]))
     args, out = call.given, call.out
     plan = plan_of(call.op, args, call.way)
     code = plan.code
@@ -112,7 +130,7 @@ def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None)
     except (NotImplementedError, RuntimeError, IndexError):
         if plan.arrays is not SPARSE or plan.way != FUNCTION or not modes.STATE.dense_if_refused:
             raise
-        return applied(plan.op, dense_arguments(call.given))
+        return plan.op.apply(*dense_arguments(call.given))
     return call.result()
 
 
@@ -124,15 +142,6 @@ because the code saves memory."""
 def step_by_step(op: Operator, args: tuple[Any, ...], out: Any, way: str) -> Any:
     """Run the steps of the plan of a call that straight-line code rejects."""
     return run(Call(op, way, bind(op, args), out), plan_of(op, args, way))
-
-
-def applied(op: Operator, args: tuple[Any, ...]) -> Any:
-    """Call `op` as users do, with `args` in the order of the declaration."""
-    if not op.keyword_only:
-        return op.function(*args)
-    positional = [value for name, value in zip(op.names, args, strict=True) if name not in op.keyword_only]
-    keywords = {name: value for name, value in zip(op.names, args, strict=True) if name in op.keyword_only}
-    return op.function(*positional, **keywords)
 
 
 def has_foreign_operand(args: tuple[Any, ...], frame: FrameType) -> bool:

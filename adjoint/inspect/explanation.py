@@ -265,7 +265,7 @@ def _of_backward(root: Tensor) -> Explanation:
     """Run a backward of `root` without side effects, and stop at the first NaN."""
     state = modes.STATE
     task, outer = GraphTask(), state.task
-    task.retain_graph, task.capture = True, Capture()
+    task.retain_graph, task.capture = True, Capture(())
     task.order, task.uses = discover([edge_of(root)])
     token = WARNINGS[OFF]
     state.task = task

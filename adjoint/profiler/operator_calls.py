@@ -73,13 +73,13 @@ class OperatorCalls:
         if modes.STATE.recorder is not None:
             raise RuntimeError("A profiler, or another counter of operators, is already enabled on this thread")
         self.recorder = _CallReporter(self.observer)
-        modes.switch("recorder", self.recorder)
+        modes.put(recorder=self.recorder)
         return self
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         if self.recorder is not None:
-            modes.switch("recorder", None)
+            modes.put(recorder=None)
             self.recorder = None
 
 
@@ -106,10 +106,9 @@ class _CallReporter(Recorder):
         self.nodes: WeakKeys[Any, tuple[str, tuple[Any, ...], Any, frozenset[str]]] = WeakKeys()
         self.places: list[frozenset[str]] = []  # the places of the running nodes
 
-    def takes(self, call: Any) -> bool:
-        return innermost(call.tensors()) is None  # otherwise the operators that the interpreter calls are reported
-
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
+        if innermost(call.tensors()) is not None:  # the operators that the interpreter calls are reported
+            return proceed()
         result, name = proceed(), call.name
         place = self.observer.place() | (self.places[-1] if self.places else frozenset())
         inputs = _given(call.op, call.given)

@@ -20,15 +20,12 @@ from . import modes
 
 
 class Handler:
-    """An object that participates in the operator calls of a thread while it is in `slow_path.handlers_of_thread`.
+    """An object that receives the operator calls of a thread while it is in `slow_path.handlers_of_thread`.
 
     A call passes through the handlers one by one. Then the operator computes. A call is a `dispatch.plan.Call`. It
     contains the operator (`op`), how it is called (`way`: for a new result, with `out`, in place), and its arguments
     (`given`).
     """
-
-    takes: Callable[[Any], bool] | None = None
-    """Return whether the handler participates in a call."""
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Return the result of the call.
@@ -58,12 +55,13 @@ class Interpreter(Handler):
     @uninterrupted
     def enter(self) -> None:
         """Make this the innermost interpreter of the thread."""
-        self.outside = modes.switch("stack", (*modes.STATE.interpreters, self))
+        self.outside = modes.STATE.stack
+        modes.put(stack=(*modes.STATE.interpreters, self))
 
     @uninterrupted
     def leave(self) -> None:
         """Leave this interpreter and all interpreters that were entered after it."""
-        modes.switch("stack", self.outside)
+        modes.put(stack=self.outside)
 
     def resumed(self) -> AbstractContextManager[None]:
         """A context that puts this interpreter back on the stack after the interpreter has been left."""
@@ -76,14 +74,14 @@ class Interpreter(Handler):
     def forget(self, tensor: Tensor) -> None:
         """Remove from `tensor` the data that this interpreter differentiates."""
 
-    def takes(self, call: Any) -> bool:
-        """Return whether this interpreter wraps a tensor of the call. No inner interpreter does."""
-        return any(map(self.wraps, call.tensors()))
-
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Apply the operator to the wrapped values."""
-        if not call.in_place:
-            return self.process(call)
+        """Apply the operator to the wrapped values, if this interpreter wraps a tensor of the call. No inner one does."""
+        if not any(map(self.wraps, call.tensors())):
+            return proceed()
+        return self.changed(call) if call.in_place else self.process(call)
+
+    def changed(self, call: Any) -> Tensor:
+        """Change the wrapped value of the first argument."""
         with modes.switched(transforms=()):  # the change has been checked as a whole
             return (self.process_inplace if call.way == "_" else self.process_inplace_view)(call.op, call.given)
 
@@ -102,6 +100,7 @@ class Transform:
     """
 
     number: int
+    before: dict[str, Any]
     is_asked: bool
     recorded_batches: tuple[Interpreter, ...] = ()
     records = False
@@ -112,30 +111,31 @@ class Transform:
     notes_creation = True
     arguments: Sequence[Tensor] = ()
 
-    def begin(self) -> None:
-        """Begin the transform. This is called before the function starts."""
-        outer = modes.STATE.transforms
+    def begin(self, **others: Any) -> None:
+        """Begin the transform, before the function starts, in these other modes. An interpreter becomes the innermost."""
+        here = modes.STATE.__dict__
+        outer, interpreters = here["transforms"], here["stack"]
+        if interpreters is None:
+            interpreters = modes.FLAGS.levels
         self.number = len(outer) + 1
-        self.begun_in_inference, self.begun_recording = modes.STATE.inference, modes.is_recording()
+        self.begun_in_inference = here["inference"]
+        self.begun_recording = here["grad_enabled"] and not here["inference"]
         self.serial = next(_serials)
+        if isinstance(self, Interpreter):
+            others["stack"] = (*interpreters, self)
         if self.records:
-            self.recorded_batches = tuple(
-                [level for level in modes.STATE.interpreters if hasattr(level, "shared_by_all")]
-            )
+            self.recorded_batches = tuple([level for level in interpreters if hasattr(level, "shared_by_all")])
         elif outer:
             self.recorded_batches = outer[-1].recorded_batches
         # An interpreter sets the flag itself, for the operators whose arguments it wraps.
         self.is_asked = not isinstance(self, Interpreter) or (outer != () and outer[-1].is_asked)
         self.notes_creation = type(self).notes_creation or (outer != () and outer[-1].notes_creation)
-        modes.switch("transforms", (*outer, self))
+        self.before = modes.exchange(**others, transforms=(*outer, self))
 
     @uninterrupted
     def end(self) -> None:
-        """End the transform.
-
-        This is called when the function has returned or raised, or if an interrupt has prevented it from beginning.
-        """
-        modes.switch("transforms", modes.STATE.transforms[: self.number - 1])
+        """End the transform, when the function has returned or raised, and restore the modes outside."""
+        modes.put(**self.before)
 
     def has_created(self, tensor: Tensor) -> bool:
         """Return whether the function has created `tensor`, or the tensor whose view or alias it is."""
@@ -153,37 +153,18 @@ class Transform:
 _serials = itertools.count(1)
 
 
-class _Owners(Handler):
-    """A handler that informs the transforms of a thread about created tensors, and refuses forbidden changes."""
-
-    def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Check the changed tensors, or record the created tensors."""
-        if not call.in_place:
-            if modes.FLAGS.hooked and call.op.saved_results:
-                call.stepwise = True  # a hook needs the counter of a result, which straight-line code creates too early
-            results = proceed()
-            return results if call.out is not None else note_created(results, call.op.saved_results)
-        check_owned(call.given[0], call.overload, call.check_inplace)
-        return proceed()
-
-
 class _Stepwise(Handler):
     """A handler under which calls run the steps of their plans.
 
     These steps check the modes of a thread: functions that observe changes, and view replay.
     """
 
-    def takes(self, call: Any) -> bool:
-        """Return whether the call changes a tensor, or creates views."""
-        return call.way != "" or call.op.view
-
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Run the call without straight-line code."""
-        call.stepwise = True
+        """Run a call that changes a tensor, or creates views, without straight-line code."""
+        call.stepwise = call.stepwise or call.way != "" or call.op.view
         return proceed()
 
 
-OWNERS = modes.FLAGS.owners = _Owners()
 modes.FLAGS.stepwise = _Stepwise()
 
 

@@ -12,7 +12,7 @@ from .._runtime.forks import lock_across_forks
 from .._runtime.uninterrupted import PutDuring, uninterrupted
 from ..dtypes import dtype, get_default_dtype, set_default_dtype
 from .interpreters import tensors_in
-from .modes import ANOMALY, FLAGS, STATE, switch, switched
+from .modes import ANOMALY, FLAGS, STATE, put, switched
 
 
 def current_place() -> Any:
@@ -25,13 +25,13 @@ def push_saved_tensor_hooks(entry: Any) -> None:
     """Make `entry` the innermost saved-tensor hooks of this thread. Raise RuntimeError if saved-tensor hooks are disabled."""
     if STATE.hooks_disabled is not None:
         raise RuntimeError(STATE.hooks_disabled)
-    switch("saved_tensor_hooks", (*STATE.saved_tensor_hooks, entry))
+    put(saved_tensor_hooks=(*STATE.saved_tensor_hooks, entry))
 
 
 @uninterrupted
 def pop_saved_tensor_hooks() -> None:
     """Remove the innermost saved-tensor hooks of this thread."""
-    switch("saved_tensor_hooks", STATE.saved_tensor_hooks[:-1])
+    put(saved_tensor_hooks=STATE.saved_tensor_hooks[:-1])
 
 
 _LEVELS = -1

@@ -29,10 +29,10 @@ class _Flags:
     `levels`: the levels of forward mode that threads have entered. They apply to all threads. `file`: the file name of the code
     of the latest user frame, which keeps no object of the user alive. Code with the same file name object is recognized fast.
     `engine`: the globals of the engine, which identify its frames, or None before the engine is imported.
-    `owners`, `stepwise`: the handlers of transforms, and of modes that steps of plans check (see `interpreters`).
+    `stepwise`: the handler of modes that steps of plans check (see `interpreters`).
     """
 
-    __slots__ = tuple("engine file hooked levels no_grad noting of_threads owners special stepwise".split())
+    __slots__ = tuple("engine file hooked levels no_grad noting of_threads special stepwise".split())
 
     def __init__(self) -> None:
         self.no_grad: dict[int, bool] = {}
@@ -43,7 +43,6 @@ class _Flags:
         self.levels: tuple[Any, ...] = ()
         self.file: str | None = None
         self.engine: dict[str, Any] | None = None
-        self.owners: Any = None
         self.stepwise: Any = None
 
 
@@ -182,12 +181,18 @@ def settle() -> None:
 
 
 @uninterrupted
-def switch(name: str, value: Any) -> Any:
-    """Set one mode of this thread, and return its former value."""
+def put(**values: Any) -> None:
+    """Set modes of this thread."""
     here = STATE.__dict__
-    before = here[name]
-    here[name] = value
+    here |= values
     settle()
+
+
+def exchange(**values: Any) -> dict[str, Any]:
+    """Set modes of this thread, and return their former values."""
+    here = STATE.__dict__
+    before = {name: here[name] for name in values}
+    put(**values)
     return before
 
 
@@ -210,27 +215,28 @@ class switched:
         self.values = values
 
     def __enter__(self) -> None:
-        here = STATE.__dict__
-        self.before = {name: here[name] for name in self.values}
-        here |= self.values
-        settle()
+        self.before = exchange(**self.values)
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        here = STATE.__dict__
-        here |= self.before
-        settle()
+        put(**self.before)
 
 
-def outside(level: Any) -> switched:
-    """Return the context of code outside `level`, an interpreter or a transform, and outside all inner levels."""
-    stack, transforms = STATE.stack, STATE.transforms
+def run_outside(level: Any, function: Callable[..., Any], *args: Any) -> Any:
+    """Return `function(*args)`, run outside `level`, an interpreter or a transform, and outside all inner levels."""
+    here = STATE.__dict__
+    before = stack, transforms = here["stack"], here["transforms"]
     interpreters = FLAGS.levels if stack is None else stack
-    if level in interpreters:
-        stack = interpreters[: interpreters.index(level)]
-    if level in transforms:
-        transforms = transforms[: transforms.index(level)]
-    return switched(stack=stack, transforms=transforms)
+    try:
+        if level in interpreters:
+            here["stack"] = interpreters[: interpreters.index(level)]
+        if level in transforms:
+            here["transforms"] = transforms[: transforms.index(level)]
+        settle()
+        return function(*args)
+    finally:
+        here["stack"], here["transforms"] = before
+        settle()
 
 
 def is_grad_enabled() -> bool:

@@ -24,7 +24,6 @@ from ..dispatch.decorators import tensors as operators
 from ..dispatch.kinds import result_dtype
 from ..dispatch.plan import FUNCTION, Call
 from ..dispatch.planning import plan_of
-from ..dispatch.slow_path import applied
 from ..kernels.linalg import LinAlgError
 from ..kernels.runtime.lazy_conj import LazyConjNeg
 from ..kernels.runtime.meta_array import Unread
@@ -41,17 +40,23 @@ Rule: TypeAlias = Callable[..., Any]
 class Batch:
     """The batch of a `vmap`, as rules see it.
 
-    `has(value)`: whether it is a tensor with the batch dimension. `first(tensor)`: the tensor with the batch dimension at
-    the front, or without this dimension the tensor itself. `in_front(args)`: `first` of each argument. `at(value, index)`:
-    the argument for one batch element. `random()`: "same" or "different", whether all elements get the same random numbers.
+    `at(value, index)`: the argument for one batch element. `random()`: "same" or "different", whether all elements get the
+    same random numbers.
     """
 
     size: int
-    has: Callable[[Any], bool]
-    first: Callable[[Any], Any]
-    in_front: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     at: Callable[[Any, int], Any]
     random: Callable[[], str]
+
+    def has(self, tensor: Any) -> bool:
+        """Return whether `tensor` has the batch dimension."""
+        return getattr(tensor, "level", None) is self and tensor.bdim is not None
+
+    def first(self, tensor: Any) -> Any:
+        """Move the batch dimension of a tensor to the front. A tensor without this dimension is returned unchanged."""
+        if getattr(tensor, "level", None) is not self:
+            return tensor
+        return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)
 
     def expanded(self, tensor: Any) -> Any:
         """Move the batch dimension to the front. Expand a tensor without this dimension along a new dimension."""
@@ -74,20 +79,19 @@ class Batch:
             return tuple(wrap_dim(dim, ndim) + 1 for dim in dims)
         return wrap_dim(dims, ndim) + 1
 
+    def rows(self, tensor: Any) -> Any:
+        """Return a tensor with the batch dimension as a matrix with one row per batch element."""
+        return self.flat(self.first(tensor))
+
     @staticmethod
     def flat(tensor: Tensor) -> Tensor:
         """Flatten all dimensions except the first, which is the batch dimension."""
         count, *shape = tensor._array.shape
-        return tensor.reshape((count, prod(shape)))
+        return tensor if len(shape) == 1 else tensor.reshape((count, prod(shape)))
 
     def unmerged(self, tensor: Tensor) -> Tensor:
         """Split the first dimension into two. The batch dimension has been merged into it."""
         return tensor.reshape((self.size, tensor.numel() // self.size if self.size else 0))
-
-    @staticmethod
-    def apply(op: Operator, args: tuple[Any, ...]) -> Any:
-        """Apply an operator to tensors without changes."""
-        return applied(op, args)
 
     def batched(self, op: Operator, args: tuple[Any, ...]) -> Any:
         """Apply the batching rule of `op`.
@@ -140,7 +144,7 @@ def sequential(op: Operator, batch: Batch, *args: Any, same: bool = False) -> An
     for index in range(max(batch.size, 1)):
         if same:
             generator.set_state(state)
-        results.append(applied(op, tuple(batch.at(value, index) for value in args)))
+        results.append(op.apply(*[batch.at(value, index) for value in args]))
     if isinstance(results[0], (tuple, list)):
         return tuple(operators.stack(list(column))[: batch.size] for column in zip(*results, strict=True))
     return operators.stack(results)[: batch.size]
@@ -157,7 +161,7 @@ def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
         and "memory_format" not in op.names
         and (broadcasts or all(batch.has(value) for value in tensors))
     ):
-        return applied(op, batch.in_front(args))
+        return op.apply(*map(batch.first, args))
     target = None
     if op.promote and any(batch.has(value) and not value._array.ndim for value in tensors):
         target = result_dtype(op, args)
@@ -170,12 +174,12 @@ def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
             if target is not None and value.dtype != target:
                 value = value.to(target)
         aligned.append(value)
-    return applied(op, tuple(aligned))
+    return op.apply(*aligned)
 
 
 def leading(op: Operator, batch: Batch, value: Any, *rest: Any) -> Any:
     """Apply the operator itself, which accepts additional leading dimensions."""
-    return applied(op, (batch.first(value), *rest))
+    return op.apply(batch.first(value), *rest)
 
 
 DIMENSIONS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
@@ -203,7 +207,7 @@ def along_dims(op: Operator, batch: Batch, value: Any, *rest: Any, more: int = 0
             else:
                 argument = batch.shifted(argument, ndim + more)
         shifted.append(argument)
-    return applied(op, (batch.first(value), *shifted))
+    return op.apply(batch.first(value), *shifted)
 
 
 def expanded(op: Operator, batch: Batch, *args: Any) -> Any:
@@ -221,13 +225,13 @@ def expanded(op: Operator, batch: Batch, *args: Any) -> Any:
         elif name == "shape":
             value = (batch.size, *value)
         moved.append(value)
-    return applied(op, tuple(moved))
+    return op.apply(*moved)
 
 
 def broadcast(op: Operator, batch: Batch, *args: Any) -> Any:
     """Apply the operator itself, which broadcasts stacks of matrices, with the batch dimension in front."""
     rank = max(value._array.ndim for value in args if isinstance(value, Tensor))
-    return applied(op, tuple(batch.aligned(value, rank) if isinstance(value, Tensor) else value for value in args))
+    return op.apply(*[batch.aligned(value, rank) if isinstance(value, Tensor) else value for value in args])
 
 
 def samples(op: Operator, batch: Batch, *args: Any, ndim: int | None = None) -> Any:
@@ -245,7 +249,7 @@ def samples(op: Operator, batch: Batch, *args: Any, ndim: int | None = None) -> 
         value.reshape((-1, *value.shape[value._array.ndim - ndim :])) if isinstance(value, Tensor) else value
         for value in full
     ]
-    results = applied(op, tuple(merged))
+    results = op.apply(*merged)
     if isinstance(results, tuple):
         return tuple(result.reshape((*lead, *result.shape[1:])) for result in results)
     return results.reshape((*lead, *results.shape[1:]))

@@ -14,6 +14,7 @@ tensor([2., 0.])
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -26,7 +27,7 @@ from ..device import strided
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
-from ..dispatch.slow_path import applied, call
+from ..dispatch.slow_path import call
 from ..dispatch.steps.change import detached_copy
 from ..operators.declaring.underived import without_tangent
 from ..operators.memory.changed_views import CopySlices
@@ -63,7 +64,7 @@ class JvpInterpreter(Interpreter):
     @uninterrupted
     def leave(self) -> None:
         """Leave the level and remove its tangents."""
-        modes.switch("stack", self.outside)
+        modes.put(stack=self.outside)
         self.remove_tangents()
 
     def remove_tangents(self) -> None:
@@ -194,7 +195,7 @@ class JvpInterpreter(Interpreter):
             )
         given = self.given(operator, args)
         with lower(self):
-            results = applied(operator, args)
+            results = operator.apply(*args)
             outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
             carried = self.carried(operator, args, given, outputs)
         for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):
@@ -220,7 +221,7 @@ class JvpInterpreter(Interpreter):
                     copy = detached_copy(target)
                     before = tuple(copy if value is target else value for value in args)
                     given = self.given(operator, before)
-                result = applied(operator, before)
+                result = operator.apply(*before)
                 (tangent,) = self.carried(operator, before, given, (result,))
             else:
                 tangent = None
@@ -235,7 +236,7 @@ class JvpInterpreter(Interpreter):
         target: Tensor = args[0]
         tangent = self.tangent_of(target)
         with lower(self):
-            viewed = None if tangent is None else applied(operator, (tangent, *args[1:]))
+            viewed = None if tangent is None else operator.apply(tangent, *args[1:])
             call(operator, args, way=IN_PLACE_VIEW)
         if viewed is not None:
             self.attach(target, viewed)
@@ -310,21 +311,15 @@ class JvpInterpreter(Interpreter):
         if not self.propagates():
             return results
         given = [self.tangent_of(arg) if isinstance(arg, Tensor) else None for arg in args]
-        with modes.outside(self):
-            own = given
-            if context.materialize_grads:
-                given = [
-                    zeros_like(arg.detach())
-                    if tangent is None and isinstance(arg, Tensor) and can_require_grad(arg._array)
-                    else tangent
-                    for arg, tangent in zip(args, given, strict=True)
-                ]
-            versions = [None if tangent is None else tangent._version for tangent in given]
-            context.in_jvp = True
-            try:
-                carried = function.jvp(context, *given)
-            finally:
-                context.in_jvp = False
+        own = given
+        if context.materialize_grads:
+            given = modes.run_outside(self, _with_zeros, args, given)
+        versions = [None if tangent is None else tangent._version for tangent in given]
+        context.in_jvp = True
+        try:
+            carried = modes.run_outside(self, function.jvp, context, *given)
+        finally:
+            context.in_jvp = False
         outputs = results if isinstance(results, tuple) else (results,)
         carried = checked_tangents(carried, len(outputs))
         for number, (output, tangent) in enumerate(zip(outputs, carried, strict=True)):
@@ -372,6 +367,15 @@ def _has_batch_dimensions(tensor: Tensor, value: Tensor) -> bool:
     )
 
 
+def _with_zeros(args: Sequence[Any], given: Sequence[Tensor | None]) -> list[Tensor | None]:
+    return [
+        zeros_like(arg.detach())
+        if tangent is None and isinstance(arg, Tensor) and can_require_grad(arg._array)
+        else tangent
+        for arg, tangent in zip(args, given, strict=True)
+    ]
+
+
 def _check_shape(tensor: Tensor, tangent: Tensor) -> None:
     if tensor.shape != tangent.shape:
         raise RuntimeError(
@@ -413,7 +417,7 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
                 if direction is not None:
                     inputs.append(copy)
                     directions.append(direction)
-        results = applied(operator, tuple(replaced))
+        results = operator.apply(*replaced)
         outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         differentiable = [output for output in outputs if output.requires_grad]
         vectors = [tracked(output.new_ones(output.shape), reverse) for output in differentiable]
@@ -425,13 +429,8 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         ]
     found: dict[int, Any] = {}
     if pairs:
-        derivatives = grad(
-            [product for product, _ in pairs],
-            vectors,
-            [direction for _, direction in pairs],
-            create_graph=recorded_outside,
-            allow_unused=True,
-        )
+        wanted, given_directions = zip(*pairs, strict=True)
+        derivatives = grad(wanted, vectors, given_directions, create_graph=recorded_outside, allow_unused=True)
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
     return tuple(
         zeros_like(output.detach()) if output.requires_grad and id(output) not in found else found.get(id(output))

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 from types import MappingProxyType
 from typing import Any
 
 from .._runtime.late_bound import LATE
-from .._runtime.tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller, shorten
 from .._runtime.uninterrupted import uninterrupted
 from ..aten.torch_dispatch import zeros_like
-from ..autograd.backward import grad as gradients
+from ..autograd.backward import grad as public_grad
+from ..autograd.backward import gradients
 from ..autograd.engine import discover
 from ..autograd.mutation import copies_of_overwritten
+from ..autograd.roots import make_grads
 from ..dispatch.decorators import tensors as operators
 from ..tape import modes
 from ..tape.aliases import detached
@@ -29,10 +31,11 @@ from ..tape.anomaly import leaves_of
 from ..tape.edges import edge_of
 from ..tape.interpreters import Transform, is_recorded, lower
 from ..tape.node import NOWHERE
+from ..tape.torch_function import WRAPPERS
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .forward_mode import JvpInterpreter, carry_tangents, check_floating
-from .tree import TreeSpec, tree_flatten, tree_map, tree_unflatten, treespec_pprint
+from .tree import TreeSpec, tree_flatten, tree_leaves, tree_map, tree_unflatten, treespec_pprint
 from .vmap import vmap
 from .vmap_interpreter import BatchedTensor, VmapInterpreter
 
@@ -49,37 +52,43 @@ LATE.vmap = vmap
 class Reverse(Transform):
     """A function that is running to be differentiated in reverse mode, with the leaves of its graph and its conditions.
 
-    `inputs`: the arguments to differentiate, as the function sees them. `structure`: the structure of their list.
+    `inputs`: the arguments to differentiate, as the function sees them. `structure`: the structure of their list,
+    or None for a list of tensors.
     `outside_recorded`: whether the results can be differentiated outside. It is False if the transform is called under
     `no_grad`.
     """
 
     records = True
-    structure: TreeSpec
+    structure: TreeSpec | None = None
 
     def __init__(self, refuses_captured: bool = True) -> None:
         self.inputs: list[Tensor] = []
         self.arguments: list[Tensor] = []
         self.refuses_captured = refuses_captured
-        self.outside_recorded = modes.is_grad_enabled()
+        self.outside_recorded = modes.STATE.grad_enabled
 
     def run(self, func: Callable[..., Any], args: Any, chosen: Any = None, keywords: Any = MappingProxyType({})) -> Any:
         """Call `func(*args)`, with copies that are leaves in place of the arguments at the positions `chosen` (None: all)."""
-        self.begin()
+        self.begin(inference=False, grad_enabled=True)
         try:
-            with modes.switched(inference=False, grad_enabled=True):
-                places = range(len(args)) if chosen is None else chosen
-                leaves, self.structure = tree_flatten([args[place] for place in places])
-                copies = tree_unflatten([self.track(leaf) for leaf in leaves], self.structure)
-                replaced = list(args)
-                for place, copy in zip(places, copies, strict=True):
-                    replaced[place] = copy
-                self.arguments = [
-                    leaf for leaf in tree_flatten((replaced, dict(keywords)))[0] if isinstance(leaf, Tensor)
-                ]
-                return func(*replaced, **keywords)
+            places = range(len(args)) if chosen is None else chosen
+            leaves: Any = [args[place] for place in places]
+            if not all(isinstance(leaf, Tensor) for leaf in leaves):
+                leaves, self.structure = tree_flatten(leaves)
+            replaced = list(args)
+            for place, copy in zip(places, self.nested(map(self.track, leaves)), strict=True):
+                replaced[place] = copy
+            others = [value for place, value in enumerate(args) if place not in places] + [*keywords.values()]
+            leaves = tree_leaves(others) if others else []
+            self.arguments = self.inputs + [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+            return func(*replaced, **keywords)
         finally:
             self.end()
+
+    def nested(self, values: Iterable[Any]) -> list[Any]:
+        """Return one value for each input in the structure of the arguments to differentiate."""
+        found: list[Any] = list(values) if self.structure is None else tree_unflatten(values, self.structure)
+        return found
 
     def release_arguments(self) -> None:
         """Remove the history of this transform from arguments that the function has changed in place and has not returned."""
@@ -118,12 +127,19 @@ class Reverse(Transform):
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
         """Return the vector-Jacobian products of `outputs` for the inputs, and zeros for unused inputs."""
-        used = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
+        if modes.STATE.inference:
+            with modes.switched(inference=False):
+                return self.gradients(outputs, vectors, retain_graph, create_graph)
+        used = [each for each in zip(outputs, vectors, map(edge_of, outputs), strict=True) if each[2] is not None]
         found: Any = (None,) * len(self.inputs)
         if used:
-            roots, given = used[0] if len(used) == 1 else zip(*used, strict=True)
-            with modes.switched(inference=False, grad_enabled=True):
-                found = gradients(roots, self.inputs, given, retain_graph, create_graph, allow_unused=True)
+            roots, vectors, starts = zip(*used, strict=True)
+            given = None if all(vector is None for vector in vectors) else vectors
+            if WRAPPERS.open:  # a mode of functions sees the call
+                found = public_grad(roots, self.inputs, given, retain_graph, create_graph, allow_unused=True)
+            else:
+                grads, edges = make_grads(roots, given, create_graph), [*map(edge_of, self.inputs)]
+                found = gradients(starts, grads, edges, retain_graph, create_graph, given)
         return [
             zeros_like(leaf.detach()) if gradient is None else gradient
             for leaf, gradient in zip(self.inputs, found, strict=True)
@@ -132,10 +148,10 @@ class Reverse(Transform):
 
 def tracked(tensor: Tensor, transform: Transform) -> Tensor:
     """Return a copy of `tensor` as a leaf in the graph of `transform`, connected to the history of `tensor` if there is one."""
-    if not can_require_grad(tensor._array):
+    if tensor._array.dtype.kind != "f" and not can_require_grad(tensor._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     batch = next((level for level in reversed(modes.STATE.interpreters) if isinstance(level, VmapInterpreter)), None)
-    if batch is None or batch.wraps(tensor):
+    if batch is None or (type(tensor) is BatchedTensor and tensor.level is batch):
         edge = tensor._edge
         if edge is not NOWHERE or transform.begun_recording:  # otherwise the ambiguity of a view does not matter
             edge = edge_of(tensor)
@@ -149,7 +165,8 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
         copy = batch.shared_by_all(tensor)
     copy._edge = LEAF
     copy._own_extra().transform = transform.serial  # the number and not the transform, which refers to the copy
-    carry_tangents(tensor, copy)
+    if tensor._extra is not None or tensor._base is not None:
+        carry_tangents(tensor, copy)
     return copy
 
 
@@ -235,8 +252,14 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
 
 def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool, with_value: bool) -> Callable[..., Any]:
     @functools.wraps(func)
-    @ending_at_caller
     def differentiated(*args: Any, **keywords: Any) -> Any:
+        try:
+            return of_call(args, keywords)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def of_call(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         reverse = Reverse()
         output = reverse.run(func, args, positions(argnums, len(args)), keywords)
         output, aux = with_aux(output, has_aux, "grad_and_value(f)(*args)")
@@ -245,7 +268,7 @@ def _differentiated(func: Callable[..., Any], argnums: Any, has_aux: bool, with_
         found = reverse.gradients([output], [None], outside, outside)
         if outside and type(output) is BatchedTensor and not reverse.is_tracked_in_batch([output]):
             found = [_outside_of_batch(gradient) for gradient in found]
-        results = tree_unflatten(found, reverse.structure)
+        results = reverse.nested(found)
         gradient = tuple(results) if isinstance(argnums, tuple) else results[0]
         aux = released(aux, outside) if has_aux else None
         value = released(output, outside) if with_value else None
@@ -327,7 +350,7 @@ def pulled(
         )
         if create_graph is not None:
             record = create_graph
-        return tuple(tree_unflatten(reverse.gradients(outputs, given, retain_graph, record), reverse.structure))
+        return tuple(reverse.nested(reverse.gradients(outputs, given, retain_graph, record)))
 
     outside_value = outside and reverse.outside_recorded
     value = released(output, outside_value)
@@ -342,6 +365,12 @@ class Forward(JvpInterpreter, Transform):
 
     in_inference = True
     refuses_captured = True
+
+    @uninterrupted
+    def end(self) -> None:
+        """End the `jvp`, and remove its tangents."""
+        super().end()
+        self.remove_tangents()
 
 
 @ending_at_caller
@@ -375,29 +404,26 @@ def pushed(
     _check_tensors(directions, "tangents")
     points, directions = ([wrap(t._array) if t.is_inference() else t for t in each] for each in (points, directions))
     level = Forward()
-    level.begin()
-    level.enter()
+    level.begin(inference=False, forward_enabled=True)
     try:
-        with modes.switched(inference=False, forward_enabled=True):
-            for point, direction in zip(points, directions, strict=True):
-                check_floating(point, direction)
-            duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
-            level.arguments = [*duals, *(leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, Tensor))]
-            result = func(*tree_unflatten(duals, structure))
-            output, aux = with_aux(result, has_aux, "jvp(f, primals, tangents)")
-            outputs, shape = only_tensors(output, "jvp(f, primals, tangents)")
-            found = [level.tangent_of(leaf) for leaf in outputs]
-            if strict and any(tangent is None for tangent in found):
-                raise RuntimeError(
-                    "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
-                    "with strict=True."
-                )
-            values = [level.without_tangent(leaf) for leaf in outputs]
-            if has_aux:
-                aux = tree_map(level.without_tangent, aux)
+        for point, direction in zip(points, directions, strict=True):
+            check_floating(point, direction)
+        duals = [level.make_dual(point, direction) for point, direction in zip(points, directions, strict=True)]
+        level.arguments = [*duals, *(leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, Tensor))]
+        result = func(*tree_unflatten(duals, structure))
+        output, aux = with_aux(result, has_aux, "jvp(f, primals, tangents)")
+        outputs, shape = only_tensors(output, "jvp(f, primals, tangents)")
+        found = [level.tangent_of(leaf) for leaf in outputs]
+        if strict and any(tangent is None for tangent in found):
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
+                "with strict=True."
+            )
+        values = [level.without_tangent(leaf) for leaf in outputs]
+        if has_aux:
+            aux = tree_map(level.without_tangent, aux)
     finally:
         level.end()
-        level.leave()
     carried = [zeros_like(value) if tangent is None else tangent for value, tangent in zip(values, found, strict=True)]
     results = (tree_unflatten(values, shape), tree_unflatten(carried, shape))
     return (*results, aux) if has_aux else results
@@ -456,14 +482,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         found: dict[int, Any] = {}
         if pairs:
             record = modes.is_grad_enabled() and (outside or any(is_recorded(direction) for _, direction in pairs))
-            derivatives = gradients(
-                [product for product, _ in pairs],
-                vectors,
-                [direction for _, direction in pairs],
-                retain_graph=True,
-                create_graph=record,
-                allow_unused=True,
-            )
+            wanted, given = zip(*pairs, strict=True)
+            derivatives = public_grad(wanted, vectors, given, True, record, allow_unused=True)
             found = {id(root): value for root, value in zip(roots, derivatives, strict=True) if value is not None}
         return tree_unflatten(
             [found[id(leaf)] if id(leaf) in found else _zeros_for_leaf(leaf) for leaf in outputs], shape

@@ -14,7 +14,6 @@ from typing import Any
 
 from ..dispatch.declaration import ARRAYS, VALUE, Operator, parameters_of
 from ..dispatch.decorators import tensors as operators
-from ..dispatch.slow_path import applied
 from ..tensor import Tensor
 
 TRANSPOSE: Any = type("Transpose", (), {"__repr__": lambda self: "<transpose the gradient>"})()
@@ -58,7 +57,7 @@ def linear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[
             ]
         elif isinstance(value, Tensor):
             replaced[position] = tangent if tangent is not None else value.new_zeros(value.shape)
-    result = applied(op, tuple(replaced))
+    result = op.apply(*replaced)
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
@@ -69,7 +68,7 @@ def multilinear(op: Operator, args: tuple[Any, ...], given: dict[str, Any]) -> t
         if tangent is None:
             continue
         position = op.names.index(name)
-        term = applied(op, (*args[:position], tangent, *args[position + 1 :]))
+        term = op.apply(*args[:position], tangent, *args[position + 1 :])
         total = term if total is None else total + term
     return (total,)
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._runtime.tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller, shorten
 from ..dispatch.decorators import tensors as operators
 from ..random import default_generator
 from ..tensor import Tensor, wrap_dim
@@ -52,11 +52,18 @@ def vmap(
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
-    @ending_at_caller
     def mapped(*args: Any, **keywords: Any) -> Any:
-        size, dims, leaves, structure = _process_batched_inputs(in_dims, args, func)
-        if chunk_size is None or size <= chunk_size:
-            return _run(func, leaves, structure, dims, size, out_dims, randomness, keywords)
+        try:
+            size, dims, leaves, structure = _process_batched_inputs(in_dims, args, func)
+            if chunk_size is None or size <= chunk_size:
+                return _run(func, leaves, structure, dims, size, out_dims, randomness, keywords)
+            return in_chunks(size, dims, leaves, structure, keywords)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def in_chunks(size: int, dims: Any, leaves: Any, structure: TreeSpec, keywords: Any) -> Any:
+        assert chunk_size is not None
         results = []
         state = default_generator.get_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
@@ -94,7 +101,7 @@ def _process_batched_inputs(
             "with no inputs. The latter is unsupported."
         )
     leaves, structure = tree_flatten(args)
-    dims = _broadcast_to_and_flatten(in_dims, structure)
+    dims = [in_dims] * len(leaves) if type(in_dims) is int else _broadcast_to_and_flatten(in_dims, structure)
     if dims is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. in_dims "
@@ -143,7 +150,7 @@ def _run(
     keywords: dict[str, Any],
 ) -> Any:
     """Call `func` once for the whole batch."""
-    for dim in tree_flatten(out_dims)[0]:
+    for dim in () if type(out_dims) is int else tree_flatten(out_dims)[0]:
         if not isinstance(dim, int) and dim is not None:
             raise ValueError(
                 f"vmap({_get_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
@@ -158,15 +165,12 @@ def _run_within(
     level: VmapInterpreter, func: Any, leaves: list[Any], structure: TreeSpec, dims: list[Any], keywords: dict[str, Any]
 ) -> Any:
     """Run `func` for the whole batch, and return its result. The tensors with a batch dimension belong to `level`."""
-    if level.randomness != LEGACY:
-        level.begin()
-    level.enter()
+    begin, end = (level.enter, level.leave) if level.randomness == LEGACY else (level.begin, level.end)
+    begin()
     try:
         return func(*_create_batched_inputs(dims, leaves, level, structure), **keywords)
     finally:
-        if level.randomness != LEGACY:
-            level.end()
-        level.leave()
+        end()
 
 
 def _create_batched_inputs(dims: list[Any], leaves: list[Any], level: VmapInterpreter, structure: TreeSpec) -> Any:
@@ -177,7 +181,7 @@ def _create_batched_inputs(dims: list[Any], leaves: list[Any], level: VmapInterp
 
 def _add_batch_dim(value: Tensor, dim: int, level: VmapInterpreter) -> Tensor:
     """Return a tensor without the batch dimension `dim`, as `func` sees it in the `vmap` of `level`."""
-    return BatchedTensor(value, wrap_dim(dim, value._array.ndim), level)
+    return BatchedTensor(value, dim if dim >= 0 else wrap_dim(dim, value._array.ndim), level)
 
 
 def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, randomness: str) -> Callable[..., Any]:
@@ -209,9 +213,11 @@ def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, random
 
 def _unwrap_batched(result: Any, out_dims: Any, level: VmapInterpreter, size: int, func: Any) -> Any:
     """Return the outputs, with the batch dimension at the positions `out_dims`."""
+    name = _get_name(func)
+    if isinstance(result, Tensor) and type(out_dims) is int:
+        return _maybe_remove_batch_dim(name, result, level, size, out_dims)
     outputs, shape = tree_flatten(result)
     places = _out_places(func, out_dims, outputs, shape)
-    name = _get_name(func)
     return tree_unflatten(
         [_maybe_remove_batch_dim(name, output, level, size, dim) for output, dim in zip(outputs, places, strict=True)],
         shape,

@@ -14,9 +14,8 @@ from ..device import contiguous_format, device
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
-from ..dispatch.slow_path import applied, call
+from ..dispatch.slow_path import call
 from ..dispatch.steps.change import record_change
-from ..dispatch.steps.promote import with_constants
 from ..dispatch.steps.record import find_edges, record, recorded
 from ..kernels.runtime.meta_array import Unread
 from ..kernels.runtime.shapes import broadcast_shapes, elements_spanned
@@ -229,32 +228,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         """Return whether this interpreter wraps `tensor`."""
         return type(tensor) is BatchedTensor and tensor.level is self
 
-    def takes(self, call: Call) -> bool:
-        """Return whether this interpreter wraps a tensor of the call."""
-        for value in call.given:  # most often one of these, and not one in a sequence
-            if type(value) is BatchedTensor and value.level is self:
-                return True
-        return self.draws_for_batch(call.op, call.in_place) or any(self.wraps(tensor) for tensor in call.tensors())
-
-    def draws_for_batch(self, operator: Operator, in_place: bool = False) -> bool:
-        """Return whether `operator` draws numbers for each element, even if no argument has the batch dimension."""
-        return operator.random and not in_place and self.randomness == "different"
-
     # --- the interface for rules ------------------------------------------------------------------------------------
-
-    def has(self, tensor: Any) -> bool:
-        """Return whether `tensor` has the batch dimension."""
-        return type(tensor) is BatchedTensor and tensor.level is self and tensor.bdim is not None
-
-    def first(self, tensor: Any) -> Any:
-        """Move the batch dimension of a tensor to the front. A tensor without this dimension is returned unchanged."""
-        if not (type(tensor) is BatchedTensor and tensor.level is self):
-            return tensor
-        return tensor.value if not tensor.bdim else tensor.value.movedim(tensor.bdim, 0)
-
-    def in_front(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Apply `first` to each argument."""
-        return tuple([self.first(value) for value in args])
 
     def at(self, value: Any, index: int) -> Any:
         """Return the argument for one batch element, or zeros if the batch is empty."""
@@ -326,46 +300,45 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             return type(value)(self.shared(item) for item in value)
         return value
 
-    def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[list[Any], int | None, bool]:
-        """Return the results for the whole batch, their batch dimension, and whether there are several results."""
+    def applied(self, operator: Operator, args: tuple[Any, ...]) -> tuple[Any, int | None] | None:
+        """Return the results for the whole batch and their batch dimension, or None if the operator is not applied to it."""
         batched = sharing = False
         for value in args:
-            kind = type(value)
-            if kind is Tensor:
-                continue
-            for item in (value,) if kind is BatchedTensor else tensors_in((value,)):
+            for item in tensors_in((value,)) if isinstance(value, (tuple, list)) else (value,):
                 if type(item) is BatchedTensor and item.level is self:
                     batched, sharing = batched or item.bdim is not None, sharing or item.bdim is None
         if sharing:
             args = tuple([self.shared(value) for value in args])
-        with modes.outside(self):
-            if self.draws_for_batch(operator):
-                args = tuple([BatchedTensor(self.expanded(v), 0, self) if isinstance(v, Tensor) else v for v in args])
-                batched = True
-            if batched:
-                results, bdim = self.batched(operator, args), 0
-            else:
-                results, bdim = applied(operator, args), None
-        several = isinstance(results, (tuple, list))
-        return list(results) if several else [results], bdim, several
+        if operator.random and self.randomness == "different":
+            args, batched = modes.run_outside(self, self._all_expanded, args), True
+        if batched:
+            return modes.run_outside(self, self.batched, operator, args), 0
+        return (modes.run_outside(self, operator.apply, *args), None) if sharing else None
+
+    def _all_expanded(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([BatchedTensor(self.expanded(v), 0, self) if isinstance(v, Tensor) else v for v in args])
 
     # --- operators ----------------------------------------------------------------------------------------------
 
     def handle(self, call: Call, proceed: Callable[[], Any]) -> Any:
-        """Apply the operator to the whole batch."""
-        if call.in_place:
-            return super().handle(call, proceed)
+        """Apply the operator to the whole batch, if an argument has it or each example gets other random numbers."""
         operator, args = call.op, call.given
+        if call.in_place:
+            return self.changed(call) if any(map(self.wraps, call.tensors())) else proceed()
+        found = self.applied(operator, args)
+        if found is None and not self.wraps(call.out):
+            return proceed()
         if call.out is not None:
             raise RuntimeError(
                 f"Batching rule not implemented for aten::{operator.function_name}.out; the fallback path doesn't work "
                 "on out= or view ops."
             )
-        results, bdim, call.several = self.applied(operator, args)
-        recorded(
-            call, [BatchedTensor(result, bdim, self) for result in results], args
-        )  # by transforms inside this `vmap`
-        return call.result() if call.several else call.outputs[0]
+        results, bdim = found  # type: ignore[misc]
+        several = call.several = isinstance(results, (tuple, list))
+        call.outputs = [BatchedTensor(result, bdim, self) for result in (results if several else (results,))]
+        if operator.view or modes.STATE.grad_enabled:
+            recorded(call)  # by transforms inside this `vmap`
+        return call.result() if several else call.outputs[0]
 
     def process_inplace(self, operator: Operator, args: tuple[Any, ...]) -> Tensor:
         """Apply the in-place variant."""
@@ -381,7 +354,6 @@ class VmapInterpreter(Interpreter, Transform, Batch):
                 return call(operator, tuple([self.shared(value) for value in args]), way=IN_PLACE)
         views.check_inplace(target)
         made = Call(operator, IN_PLACE, args)
-        made.args = with_constants(operator, args)
         find_edges(operator, made)
 
         def change() -> None:
@@ -389,7 +361,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
             if any(is_recorded(value) for value in tensors_in(args)):  # a copy, so that saved values do not change
                 with lower(self):
                     before = BatchedTensor(target.value.clone(), target.bdim, self)
-            (result,), _, _ = self.applied(operator, (before, *args[1:]))
+            result, _ = self.applied(operator, (before, *args[1:]))  # type: ignore[misc]
             with lower(self):
                 self.first(target).copy_(result)
 
@@ -417,10 +389,10 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         target: Any = args[0]
         views.check_inplace(target)
         views.check_inplace(target.value)
-        (viewed,), bdim, _ = self.applied(operator, args)
+        viewed, bdim = self.applied(operator, args)  # type: ignore[misc]
         fresh = BatchedTensor(viewed, bdim, self)
         made = Call(operator, IN_PLACE_VIEW, args)
-        made.args, made.outputs, made.several = args, [fresh], False
+        made.outputs, made.several = [fresh], False
         find_edges(operator, made)
         record(operator, False, made)
         with lower(self):
@@ -457,11 +429,11 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         leaves, structure = tree_flatten(args)
         dims = [leaf.bdim if self.wraps(leaf) else None for leaf in leaves]
         values = tree_unflatten([leaf.value if self.wraps(leaf) else leaf for leaf in leaves], structure)
-        with modes.outside(self):
-            if all(dim is None for dim in dims):
-                returned: Any = (function.apply(*values), None)
-            else:
-                returned = function.vmap(VmapInfo(self.size, self.randomness), tree_unflatten(dims, structure), *values)
+        if all(dim is None for dim in dims):
+            returned: Any = (modes.run_outside(self, function.apply, *values), None)
+        else:
+            info, places = VmapInfo(self.size, self.randomness), tree_unflatten(dims, structure)
+            returned = modes.run_outside(self, function.vmap, info, places, *values)
         if not isinstance(returned, tuple) or len(returned) != 2:
             found = f"{len(returned)} returns" if isinstance(returned, tuple) else f"a {type(returned)}"
             raise RuntimeError(

@@ -36,8 +36,7 @@ def test_code_outside_a_transform_sees_neither_it_nor_those_within():
 
     def inner(x):
         levels = modes.STATE.interpreters
-        with modes.outside(levels[0]):
-            seen.append((modes.STATE.interpreters, modes.STATE.transforms))
+        seen.append(modes.run_outside(levels[0], lambda: (modes.STATE.interpreters, modes.STATE.transforms)))
         return x.sum() + len(levels)
 
     torch.vmap(torch.vmap(inner))(torch.ones(2, 3, 4))

@@ -22,6 +22,7 @@ from ...tensor import Tensor, can_require_grad, is_recorded, wrap
 from ..array_functions import computed
 from ..declaration import Operator
 from ..plan import IN_PLACE, Call
+from .promote import with_constants
 from .record import find_edges
 
 
@@ -31,6 +32,8 @@ def record_change(call: Call, change: Callable[[], object], on_tensors: bool = F
     The edges of the call must be known. `on_tensors`: as in `record`.
     """
     op, args = call.op, call.args
+    if args is call.given and call.recording:  # an interpreter has computed the change
+        args = call.args = with_constants(op, args)
     target: Tensor = args[0]
     array = target._array
     recording = call.recording and (array.dtype.kind == "f" or can_require_grad(array))  # integers have no gradient

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from numpy import ndarray
 
@@ -17,13 +16,7 @@ from ..declaration import ARRAYS, Operator
 from ..plan import Call, Plan, Step
 from ..source import block
 from .promote import with_constants
-from .record_lines import (
-    can_require_grad_if,
-    edge_lines,
-    is_recorded_if,
-    recorded_lines,
-    unrecorded_lines,
-)
+from .record_lines import can_require_grad_if, edge_lines, is_recorded_if, recorded_lines, unrecorded_lines
 from .wrap import make_views
 
 
@@ -92,18 +85,22 @@ def find_edges(op: Operator, call: Call) -> None:
             edges += found
         else:
             edges.append(None)
-    call.recording = recording and modes.is_recording() and not (op.view and args[0].is_inference())
+    here = modes.STATE
+    call.recording = recording and here.grad_enabled and not here.inference and not (op.view and args[0].is_inference())
 
 
-def record(op: Operator, on_tensors: bool, call: Call) -> None:
-    """Create the node of a call as the history of its outputs. `on_tensors`: whether its formulas always run on tensors."""
+def record(op: Operator, on_tensors: bool, call: Call, depth: int = 5) -> None:
+    """Create the node of a call as the history of its outputs. `on_tensors`: whether its formulas always run on tensors.
+
+    The user's call is at least `depth` frames above the function that creates the node.
+    """
     if not call.recording:
         return
     outputs = call.outputs
     array = outputs[0]._array
     on_tensors = on_tensors or (type(array) is not ndarray and type(array) in (SparseArray, Narrow))
     saving = op.code.saving
-    node = saving.started(call, op.node_name, on_tensors)
+    node = saving.started(call, op.node_name, on_tensors, None, depth)
     if not call.several:
         node._grad_shape, node._grad_dtype = array.shape, array.dtype
     else:
@@ -119,13 +116,13 @@ def record(op: Operator, on_tensors: bool, call: Call) -> None:
         pack_saved(node, outputs)
 
 
-def recorded(call: Call, outputs: list[Tensor], args: tuple[Any, ...]) -> None:
-    """Record a call whose `outputs` an interpreter has computed from `args`. Outputs of an operator on views become views."""
-    op = call.op
-    call.outputs, call.args = outputs, args
+def recorded(call: Call) -> None:
+    """Record a call whose outputs an interpreter has computed. Outputs of an operator on views become views."""
+    op, args = call.op, call.args
     find_edges(op, call)
     if op.view:
         make_views(op, call)
     if call.recording:
-        call.args = with_constants(op, args)
-        record(op, False, call)
+        if op.numbers and not all(isinstance(args[each], Tensor) for each in op.tensor_positions):
+            call.args = with_constants(op, args)
+        record(op, False, call, 8)

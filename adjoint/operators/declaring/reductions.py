@@ -134,7 +134,7 @@ def batch_over(name: str) -> Callable[..., Any]:
     def rule(op: Any, batch: Any, value: Any, *rest: Any) -> Any:
         target = OPERATORS[name]
         dim = (1,) if target.types.get("dim") == "Dims" else 1
-        return batch.apply(target, (batch.flat(batch.first(value)), dim, False, *rest))
+        return target.apply(batch.rows(value), dim, False, *rest)
 
     return rule
 

@@ -23,16 +23,15 @@ def at_indices(op, batch, *args):
     moved = {
         "dim": batch.shifted(named["dim"], ndim), "shape": (batch.size, *named.get("shape", ())), "index": named["index"],
     }  # fmt: skip
-    return batch.apply(
-        op,
-        tuple(
+    return op.apply(
+        *[
             moved[name]
             if name in moved
             else batch.expanded(value)
             if isinstance(value, Tensor) and name != "value"
             else value
             for name, value in named.items()
-        ),
+        ]
     )
 
 
@@ -68,7 +67,7 @@ def index_select(op, batch, value, dim, index):
         return None
     place = batch.shifted(dim, value._array.ndim)
     if not batch.has(index):
-        return batch.apply(op, (batch.first(value), place, index))
+        return op.apply(batch.first(value), place, index)
     if index._array.ndim != 1 or not batch.size:
         return None
     full = batch.expanded(value)
@@ -104,7 +103,7 @@ def take_backward(op, batch, grad, shape, index):
     if not count or not batch.size:
         return None
     places = _offset(batch, batch.expanded(index) % count, count)
-    return batch.apply(op, (batch.expanded(grad), (batch.size, *shape), places))
+    return op.apply(batch.expanded(grad), (batch.size, *shape), places)
 
 
 def put(op, batch, value, index, source, accumulate):
@@ -114,18 +113,18 @@ def put(op, batch, value, index, source, accumulate):
     count = value._array.size
     places = batch.expanded(index)
     places = _offset(batch, tensors.where(places < 0, places + count, places), count)
-    return batch.apply(op, (batch.expanded(value).clone(), places, batch.expanded(source), accumulate))
+    return op.apply(batch.expanded(value).clone(), places, batch.expanded(source), accumulate)
 
 
 def embedding(op, batch, weight, indices, padding_idx, *rest):
     """Read rows of the table of each example."""
     if not batch.has(weight):
-        return batch.apply(op, (weight, batch.first(indices), padding_idx, *rest))
+        return op.apply(weight, batch.first(indices), padding_idx, *rest)
     if padding_idx is not None and padding_idx >= 0:
         return None
     table = batch.first(weight)
     places = _offset(batch, batch.expanded(indices), table.shape[1])
-    return batch.apply(op, (table.flatten(0, 1), places, padding_idx, *rest))
+    return op.apply(table.flatten(0, 1), places, padding_idx, *rest)
 
 
 def embedding_backward(op, batch, grad, indices, count, padding_idx, by_frequency):
@@ -133,7 +132,7 @@ def embedding_backward(op, batch, grad, indices, count, padding_idx, by_frequenc
     if by_frequency or (padding_idx is not None and padding_idx >= 0) or not batch.size:
         return None
     places = _offset(batch, batch.expanded(indices), count)
-    long = batch.apply(op, (batch.expanded(grad), places, batch.size * count, padding_idx, by_frequency))
+    long = op.apply(batch.expanded(grad), places, batch.size * count, padding_idx, by_frequency)
     return long.unflatten(0, (batch.size, count))
 
 
@@ -189,7 +188,7 @@ def index_backward(op, batch, grad, shape, indices):
     first = batch.first(grad)
     moved = type(indices)((None, *indices))
     moved.tensors = given
-    return batch.apply(op, (first, (first.shape[0], *shape), moved))
+    return op.apply(first, (first.shape[0], *shape), moved)
 
 
 def index_put(op, batch, value, indices, values, accumulate):
@@ -204,4 +203,4 @@ def index_put(op, batch, value, indices, values, accumulate):
     numbers = tensors.arange(batch.size, device=value.device).reshape((-1,) + (1,) * rank)
     written = batch.aligned(values, rank + value._array.ndim - len(given))
     numbered = type(indices).of([numbers, *(batch.aligned(key, rank) for key in given)])
-    return batch.apply(op, (batch.expanded(value), numbered, written, accumulate))
+    return op.apply(batch.expanded(value), numbered, written, accumulate)

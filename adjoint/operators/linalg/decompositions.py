@@ -77,11 +77,11 @@ def batch_of_systems(op, batch, matrix, right, *options):
     if right._array.ndim > 1:
         if right._array.ndim != matrix._array.ndim:
             return None
-        return batch.apply(op, (batch.expanded(matrix), batch.expanded(right), *options))
+        return op.apply(batch.expanded(matrix), batch.expanded(right), *options)
     if matrix._array.ndim != 2:
         return None
     side = -1 if left else -2
-    results = batch.apply(op, (batch.expanded(matrix), batch.expanded(right).unsqueeze(side), *options))
+    results = op.apply(batch.expanded(matrix), batch.expanded(right).unsqueeze(side), *options)
     return (results[0].squeeze(side), *results[1:]) if op.outputs else results.squeeze(side)
 
 

@@ -147,7 +147,7 @@ class trilinear:
         values = (first, second, third)
         *expands, summed = ([dim + 1 for dim in each] for each in dims[:4])
         shared = [each if batch.has(value) else [0, *each] for value, each in zip(values, expands, strict=True)]
-        return batch.apply(op, (*map(batch.first, values), *shared, summed))
+        return op.apply(*map(batch.first, values), *shared, summed)
 
 
 @public(namespace="torch")

@@ -251,15 +251,12 @@ class linalg_lu_solve:
     def batch(op, batch, LU, pivots, B, left, adjoint):
         rank = max(LU._array.ndim, B._array.ndim)
         expanded = batch.has(LU) or batch.has(pivots)
-        return batch.apply(
-            op,
-            (
-                batch.aligned(LU, rank, expanded=expanded),
-                batch.aligned(pivots, rank - 1, expanded=expanded),
-                batch.aligned(B, rank),
-                left,
-                adjoint,
-            ),
+        return op.apply(
+            batch.aligned(LU, rank, expanded=expanded),
+            batch.aligned(pivots, rank - 1, expanded=expanded),
+            batch.aligned(B, rank),
+            left,
+            adjoint,
         )
 
 

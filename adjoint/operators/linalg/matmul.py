@@ -71,7 +71,7 @@ class mm:
             wide = batch.first(second).transpose(0, 1)  # one product of a sparse and a wide matrix
             return mm(first, wide.flatten(1)).unflatten(1, wide.shape[1:]).transpose(0, 1)
         whole = batch.first(first)  # one tall matrix
-        return batch.apply(op, (whole.flatten(0, 1), second)).unflatten(0, whole.shape[:2])
+        return op.apply(whole.flatten(0, 1), second).unflatten(0, whole.shape[:2])
 
 
 @operator(kernel=kernels.bmm, same_out=STRICT, tangent="multilinear", sparse="products.bmm", narrow=" bmm")

@@ -320,7 +320,7 @@ class angle:
         return xp.zero_where(grad * (self / (magnitude * magnitude)) * 1j, self == 0)
 
 
-@public(method=True, on_arrays=kernels.conj, numpy_names=True)
+@public(method=True, on_arrays=kernels.conj, numpy_names=True, methods_retried=False)
 def conj(input):
     """The complex conjugate, elementwise. A real tensor is returned unchanged."""
     return conjugate(input) if input._array.dtype.kind in "cW" else input

@@ -89,7 +89,7 @@ class copy:
         return grad
 
     def batch(op, batch, value, source, *rest):
-        return batch.apply(op, (batch.expanded(value), batch.aligned(source, value._array.ndim), *rest))
+        return op.apply(batch.expanded(value), batch.aligned(source, value._array.ndim), *rest)
 
 
 @public(namespace=None, method=True)
@@ -174,7 +174,7 @@ class fill_tensor:
         return xp.sum_to_size(grad, value_shape)
 
     def batch(op, batch, value, filling):
-        return batch.apply(op, (batch.expanded(value), batch.aligned(filling, value._array.ndim)))
+        return op.apply(batch.expanded(value), batch.aligned(filling, value._array.ndim))
 
 
 _fill_, _fill_tensor_ = fill.inplace, fill_tensor.inplace

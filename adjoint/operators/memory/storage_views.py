@@ -69,7 +69,7 @@ class view_as_complex:
         return xp.view_as_real(xp.resolve_conj(grad))
 
     def batch(op, batch, value):
-        return batch.apply(op, (batch.first(value) if value._array.ndim else batch.at(value, 0),))
+        return op.apply(batch.first(value) if value._array.ndim else batch.at(value, 0))
 
 
 @public(on_arrays=numpy.real, numpy_names=True)

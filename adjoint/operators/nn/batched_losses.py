@@ -42,7 +42,7 @@ def nll_loss(op, batch, scores, target, weight, ignore_index, reduction):
     single = scores._array.ndim == 1
     rows, labels = batch.expanded(scores), batch.expanded(target).reshape((-1,))
     flat = rows.reshape((-1, rows.shape[-1]))
-    each = batch.apply(op, (flat, labels, weight, ignore_index, _unreduced(reduction)))
+    each = op.apply(flat, labels, weight, ignore_index, _unreduced(reduction))
     if single:
         each = each.reshape((rows.shape[0],))
         if reduction in (1, "mean"):
@@ -70,7 +70,7 @@ def nll_loss_backward(op, batch, grad, scores, target, weight, ignore_index, red
         share = share.unsqueeze(-1).expand((batch.size, labels._array.size // batch.size))
     flat = rows.reshape((-1, rows.shape[-1]))
     args = (share.reshape((-1,)), flat, labels, weight, ignore_index, _unreduced(reduction))
-    return batch.apply(op, args).reshape(rows.shape)
+    return op.apply(*args).reshape(rows.shape)
 
 
 def nll_loss2d(op, batch, scores, target, weight, ignore_index, reduction):
@@ -79,7 +79,7 @@ def nll_loss2d(op, batch, scores, target, weight, ignore_index, reduction):
         return None
     images, labels = batch.expanded(scores), batch.expanded(target)
     args = (images.flatten(0, 1), labels.flatten(0, 1), weight, ignore_index, _unreduced(reduction))
-    each = batch.apply(op, args).unflatten(0, images.shape[:2])
+    each = op.apply(*args).unflatten(0, images.shape[:2])
     if reduction not in (1, "mean"):
         return _reduced(batch, each, reduction)
     return _reduced(batch, each, reduction, batch.flat(_weights(labels, weight, ignore_index, each)).sum(1))
@@ -95,7 +95,7 @@ def nll_loss2d_backward(op, batch, grad, scores, target, weight, ignore_index, r
     if reduction not in (0, "none"):
         share = share.reshape((-1, 1, 1, 1)).expand(labels.shape)
     merged = [value.flatten(0, 1) for value in (share, images, labels)]
-    result = batch.apply(op, (*merged, weight, ignore_index, _unreduced(reduction)))
+    result = op.apply(*merged, weight, ignore_index, _unreduced(reduction))
     return result.unflatten(0, images.shape[:2])
 
 
@@ -111,4 +111,4 @@ def binary_cross_entropy_backward(op, batch, grad, probabilities, target, weight
         share = share.reshape((-1,) + (1,) * rank).expand(whole.shape)
     if weight is not None:
         weight = batch.aligned(weight, rank)
-    return batch.apply(op, (share, whole, batch.expanded(target), weight, _unreduced(reduction)))
+    return op.apply(share, whole, batch.expanded(target), weight, _unreduced(reduction))

@@ -129,11 +129,11 @@ class conv_input_grad:
         rest = (stride, padding, dilation)
         if not batch.has(weight):
             joined = (size * shape[0], *shape[1:])
-            result = batch.apply(op, (gradients.flatten(0, 1), weight, joined, *rest, groups))
+            result = op.apply(gradients.flatten(0, 1), weight, joined, *rest, groups)
             return result.unflatten(0, (size, shape[0]))
         joined = (shape[0], size * shape[1], *shape[2:])
         filters = batch.first(weight).flatten(0, 1)
-        result = batch.apply(op, (_batch_in_channels(gradients), filters, joined, *rest, groups * size))
+        result = op.apply(_batch_in_channels(gradients), filters, joined, *rest, groups * size)
         return result.unflatten(1, (size, result.shape[1] // size)).transpose(0, 1)
 
 
@@ -160,7 +160,7 @@ class conv_weight_grad:
             return None
         rest = (stride, padding, dilation, groups * size)
         joined = (size * shape[0], *shape[1:])
-        result = batch.apply(op, (_batch_in_channels(gradients), _batch_in_channels(images), joined, *rest))
+        result = op.apply(_batch_in_channels(gradients), _batch_in_channels(images), joined, *rest)
         return result.unflatten(0, (size, shape[0]))
 
 

@@ -102,7 +102,7 @@ class native_batch_norm:
             return None
         joined = [None if each is None else batch.expanded(each).flatten(0, 1) for each in parameters]
         images = batch.expanded(value).transpose(0, 1).flatten(1, 2)
-        output, mean, invstd = batch.apply(op, (images, *joined, training, momentum, eps))
+        output, mean, invstd = op.apply(images, *joined, training, momentum, eps)
         statistics = [batch.unmerged(each) if each._array.size else each for each in (mean, invstd)]
         return output.unflatten(1, (batch.size, -1)).transpose(0, 1), *statistics
 
@@ -295,8 +295,8 @@ class native_layer_norm:
 
     def batch(op, batch, value, shape, weight, bias, eps):
         if not batch.has(weight) and not batch.has(bias):
-            return batch.apply(op, (batch.first(value), shape, weight, bias, eps))
-        result, mean, rstd = batch.apply(op, (batch.expanded(value), shape, None, None, eps))
+            return op.apply(batch.first(value), shape, weight, bias, eps)
+        result, mean, rstd = op.apply(batch.expanded(value), shape, None, None, eps)
         rank = result._array.ndim - 1
         if weight is not None:
             result = result * batch.aligned(weight, rank)
@@ -451,7 +451,7 @@ class native_group_norm:
             return None
         own = batch.has(weight) or batch.has(bias)
         given = (None, None) if own else (weight, bias)
-        results = batch.apply(op, (images.flatten(0, 1), *given, group, eps))
+        results = op.apply(images.flatten(0, 1), *given, group, eps)
         output, mean, rstd = (each.unflatten(0, images.shape[:2]) for each in results)
         if own:
             shape = (batch.size, 1, -1) + (1,) * (output._array.ndim - 3)

@@ -48,7 +48,7 @@ def _batch_of_position(op, batch, value, dim, keepdim):
     """Reduce a batch over one dimension, or over all elements of the flattened tensors."""
     if dim is not None:
         return batch.by("dims", op, (value, dim, keepdim))
-    return None if keepdim else batch.apply(op, (batch.flat(batch.first(value)), 1, False))
+    return None if keepdim else op.apply(batch.rows(value), 1, False)
 
 
 # --- sum and mean ---------------------------------------------------------------------------------------------

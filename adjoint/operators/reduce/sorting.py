@@ -441,11 +441,11 @@ class searchsorted_tensor:
         if not sequence._array.size or not values._array.size or rest[op.names.index("sorter") - 2] is not None:
             return None
         if not batch.has(sequence) and sequence._array.ndim == 1:
-            return batch.apply(op, (sequence, batch.first(values), *rest))
+            return op.apply(sequence, batch.first(values), *rest)
         sequences, wanted = batch.expanded(sequence), batch.expanded(values)
         if sequence._array.ndim > 1:
-            return batch.apply(op, (sequences, wanted, *rest))
-        return batch.apply(op, (sequences, batch.flat(wanted), *rest)).reshape(wanted.shape)
+            return op.apply(sequences, wanted, *rest)
+        return op.apply(sequences, batch.flat(wanted), *rest).reshape(wanted.shape)
 
 
 @public(

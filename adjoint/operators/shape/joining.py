@@ -68,7 +68,7 @@ class cat:
         ndim = items[0]._array.ndim
         if any(item._array.ndim != ndim for item in items):
             return None
-        return batch.apply(op, ([batch.expanded(item) for item in items], batch.shifted(dim, ndim)))
+        return op.apply([batch.expanded(item) for item in items], batch.shifted(dim, ndim))
 
 
 @public(alias=("concatenate",), numpy_names=True)
@@ -98,7 +98,7 @@ class stack:
         ndim = items[0]._array.ndim
         if any(item._array.ndim != ndim for item in items):
             return None
-        return batch.apply(op, ([batch.expanded(item) for item in items], batch.shifted(dim, ndim + 1)))
+        return op.apply([batch.expanded(item) for item in items], batch.shifted(dim, ndim + 1))
 
 
 def _at_least(ndim, name):

@@ -423,7 +423,7 @@ class transpose:
 
     def batch(op, batch, value, *dims):
         first, dims = batch.first(value), batch.shifted(dims, value._array.ndim)
-        return batch.apply(op, (first, *dims)) if value._array.ndim else first
+        return op.apply(first, *dims) if value._array.ndim else first
 
 
 @public(method=True, numpy_names=True)
@@ -464,7 +464,7 @@ class permute:
         return xp.permute(grad, kernels.inverse_permutation(dims))
 
     def batch(op, batch, value, dims):
-        return batch.apply(op, (batch.first(value), (0, *batch.shifted(tuple(dims), value._array.ndim))))
+        return op.apply(batch.first(value), (0, *batch.shifted(tuple(dims), value._array.ndim)))
 
 
 @public(name="permute", numpy_names=True)

@@ -6,7 +6,7 @@ No `with` block surrounds such a transform, so the code that begins a transform 
 from typing import Any
 
 from adjoint.tape import modes
-from adjoint.tape.interpreters import Interpreter, Transform
+from adjoint.tape.interpreters import Transform
 from adjoint.tensor import Tensor, wrap_dim
 from adjoint.transforms import vmap
 from adjoint.transforms.reverse import Reverse, debug_unwrap, tracking
@@ -54,7 +54,6 @@ def _vmap_increment_nesting(batch_size: int, randomness: str) -> int:
         raise RuntimeError("randomness argument must be error, same, or different.")
     level = VmapInterpreter(batch_size, randomness)
     level.begin()
-    level.enter()
     return level.number
 
 
@@ -72,10 +71,7 @@ def _vmap_decrement_nesting() -> int:
         RuntimeError: if no transform is running.
     """
     number = current_level()
-    transform = modes.STATE.transforms[-1]
-    transform.end()
-    if isinstance(transform, Interpreter):
-        transform.leave()
+    modes.STATE.transforms[-1].end()
     return number
 
 
