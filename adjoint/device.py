@@ -68,14 +68,14 @@ class device:
     def __enter__(self) -> "device":
         from .tape.modes import STATE, put
 
-        put(places=(*STATE.places, self))
+        put({"places": (*STATE.places, self)})
         return self
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         from .tape.modes import STATE, put
 
-        put(places=STATE.places[:-1])
+        put({"places": STATE.places[:-1]})
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         if name in ("type", "index"):

@@ -49,7 +49,7 @@ class DispatchLevel(Interpreter):
         before = modes.STATE.interpreters
         count = sum(level.is_mode for level in before)
         self.outside = modes.STATE.stack
-        modes.put(stack=(*before[:count], self, *before[count:]))
+        modes.put({"stack": (*before[:count], self, *before[count:])})
 
     @contextmanager
     def resumed(self) -> Iterator[None]:
@@ -94,7 +94,7 @@ class Entered:
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         outside, number, self._entered = self._entered
-        modes.put(stack=outside)
+        modes.put({"stack": outside})
         profiled_functions.stop_watching_leaves(number)
 
 
@@ -122,7 +122,7 @@ def pop_mode() -> Any:
         raise RuntimeError("trying to pop from empty mode stack")
     level = found[-1]
     left = tuple([each for each in modes.STATE.interpreters if each is not level])
-    modes.put(stack=None if left == modes.FLAGS.levels else left)
+    modes.put({"stack": None if left == modes.FLAGS.levels else left})
     profiled_functions.stop_watching_leaves(level.number)
     return level.mode
 

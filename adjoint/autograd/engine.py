@@ -81,7 +81,7 @@ def run(
         if task.stopped_recording:
             modes.set_grad(True)
         if state["saved_tensor_hooks"] is not hooks:  # a hook has entered modes without leaving them
-            modes.put(saved_tensor_hooks=hooks)
+            modes.put({"saved_tensor_hooks": hooks})
         restore(token)
 
 

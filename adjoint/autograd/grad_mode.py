@@ -224,11 +224,11 @@ class _Switch(SwitchesAtOnce, _Mode):
         self.prev = getattr(modes.STATE, self.flag)
         self.mode = mode
         self.pending = True
-        modes.put(**{self.flag: mode})
+        modes.put({self.flag: mode})
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.put(**{self.flag: self.prev})
+        modes.put({self.flag: self.prev})
 
     def clone(self) -> Any:
         """Return a new context manager of the same mode."""

@@ -236,11 +236,11 @@ class caching_results(Handler):
 
     def __enter__(self) -> None:
         self.outer = modes.STATE.result_cache
-        modes.put(result_cache=self)
+        modes.put({"result_cache": self})
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.put(result_cache=self.outer)
+        modes.put({"result_cache": self.outer})
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Let the computing step use this cache, and pass the created tensors to the cache. Views and changes do not use it."""
@@ -264,13 +264,13 @@ class caching_results(Handler):
         """Return the result of an operator that a program has defined. The operators inside use no cache."""
 
         def compute() -> Any:
-            modes.put(result_cache=self.outer)
+            modes.put({"result_cache": self.outer})
             try:
                 if self.outer is not None:
                     return self.outer.call(overload, kernel, args, keywords)
                 return kernel(*args, **keywords)
             finally:
-                modes.put(result_cache=self)
+                modes.put({"result_cache": self})
 
         result = self.result_cache.result(overload, args, compute)
         several = isinstance(result, (list, tuple))

@@ -42,12 +42,12 @@ class _AllowMutationOnSavedContext:
     def begin(self) -> None:
         """Collect the tensors that this thread saves from now on, and observe its changes."""
         mode_switches.push_saved_tensor_hooks((self.pack, self.unpack))
-        modes.put(before_change=self.before_change)
+        modes.put({"before_change": self.before_change})
 
     @uninterrupted
     def end(self) -> None:
         """Stop collecting tensors, and keep the collected tensors."""
-        modes.put(before_change=None)
+        modes.put({"before_change": None})
         mode_switches.pop_saved_tensor_hooks()
 
     def clear(self) -> None:

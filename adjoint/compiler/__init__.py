@@ -205,10 +205,10 @@ class set_stance(ContextDecorator):
             raise RuntimeError(f"invalid torch.compile stance '{stance}'")
         self.stance = stance
         self.before = STATE.uncompiled
-        put(uncompiled=stance == "force_eager")
+        put({"uncompiled": stance == "force_eager"})
 
     def __enter__(self) -> None:
-        put(uncompiled=self.stance == "force_eager")
+        put({"uncompiled": self.stance == "force_eager"})
 
     def __exit__(self, *exception: object) -> None:
-        put(uncompiled=self.before)
+        put({"uncompiled": self.before})

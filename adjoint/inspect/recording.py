@@ -80,11 +80,11 @@ class watching:
     def __enter__(self) -> None:
         self.recorder.outer = modes.STATE.recorder
         self.recorder.start()
-        modes.put(recorder=self.recorder)
+        modes.put({"recorder": self.recorder})
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        modes.put(recorder=self.recorder.outer)
+        modes.put({"recorder": self.recorder.outer})
         self.recorder.forget()
 
 

@@ -73,13 +73,13 @@ class OperatorCalls:
         if modes.STATE.recorder is not None:
             raise RuntimeError("A profiler, or another counter of operators, is already enabled on this thread")
         self.recorder = _CallReporter(self.observer)
-        modes.put(recorder=self.recorder)
+        modes.put({"recorder": self.recorder})
         return self
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         if self.recorder is not None:
-            modes.put(recorder=None)
+            modes.put({"recorder": None})
             self.recorder = None
 
 

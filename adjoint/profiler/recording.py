@@ -118,7 +118,7 @@ class profile:
             KERNELS.observe(self.kernel)
             self.origin = perf_counter_ns()
             self.entered = True
-            modes.put(recorder=self.recorder)
+            modes.put({"recorder": self.recorder})
         except BaseException:
             self._stop_watching()
             raise
@@ -127,7 +127,7 @@ class profile:
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         if self.enabled and self.entered:  # an interrupt may have arrived before
-            modes.put(recorder=None)
+            modes.put({"recorder": None})
             try:
                 self._stop_watching()
             except BaseException:

@@ -56,12 +56,12 @@ class Interpreter(Handler):
     def enter(self) -> None:
         """Make this the innermost interpreter of the thread."""
         self.outside = modes.STATE.stack
-        modes.put(stack=(*modes.STATE.interpreters, self))
+        modes.put({"stack": (*modes.STATE.interpreters, self)})
 
     @uninterrupted
     def leave(self) -> None:
         """Leave this interpreter and all interpreters that were entered after it."""
-        modes.put(stack=self.outside)
+        modes.put({"stack": self.outside})
 
     def resumed(self) -> AbstractContextManager[None]:
         """A context that puts this interpreter back on the stack after the interpreter has been left."""
@@ -130,12 +130,12 @@ class Transform:
         # An interpreter sets the flag itself, for the operators whose arguments it wraps.
         self.is_asked = not isinstance(self, Interpreter) or (outer != () and outer[-1].is_asked)
         self.notes_creation = type(self).notes_creation or (outer != () and outer[-1].notes_creation)
-        self.before = modes.exchange(**others, transforms=(*outer, self))
+        self.before = modes.exchange(others | {"transforms": (*outer, self)})
 
     @uninterrupted
     def end(self) -> None:
         """End the transform, when the function has returned or raised, and restore the modes outside."""
-        modes.put(**self.before)
+        modes.put(self.before)
 
     def has_created(self, tensor: Tensor) -> bool:
         """Return whether the function has created `tensor`, or the tensor whose view or alias it is."""

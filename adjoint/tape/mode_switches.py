@@ -25,13 +25,13 @@ def push_saved_tensor_hooks(entry: Any) -> None:
     """Make `entry` the innermost saved-tensor hooks of this thread. Raise RuntimeError if saved-tensor hooks are disabled."""
     if STATE.hooks_disabled is not None:
         raise RuntimeError(STATE.hooks_disabled)
-    put(saved_tensor_hooks=(*STATE.saved_tensor_hooks, entry))
+    put({"saved_tensor_hooks": (*STATE.saved_tensor_hooks, entry)})
 
 
 @uninterrupted
 def pop_saved_tensor_hooks() -> None:
     """Remove the innermost saved-tensor hooks of this thread."""
-    put(saved_tensor_hooks=STATE.saved_tensor_hooks[:-1])
+    put({"saved_tensor_hooks": STATE.saved_tensor_hooks[:-1]})
 
 
 _LEVELS = -1

@@ -181,18 +181,18 @@ def settle() -> None:
 
 
 @uninterrupted
-def put(**values: Any) -> None:
+def put(values: dict[str, Any]) -> None:
     """Set modes of this thread."""
     here = STATE.__dict__
     here |= values
     settle()
 
 
-def exchange(**values: Any) -> dict[str, Any]:
+def exchange(values: dict[str, Any]) -> dict[str, Any]:
     """Set modes of this thread, and return their former values."""
     here = STATE.__dict__
     before = {name: here[name] for name in values}
-    put(**values)
+    put(values)
     return before
 
 
@@ -215,11 +215,11 @@ class switched:
         self.values = values
 
     def __enter__(self) -> None:
-        self.before = exchange(**self.values)
+        self.before = exchange(self.values)
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        put(**self.before)
+        put(self.before)
 
 
 def run_outside(level: Any, function: Callable[..., Any], *args: Any) -> Any:

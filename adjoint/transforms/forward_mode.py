@@ -64,7 +64,7 @@ class JvpInterpreter(Interpreter):
     @uninterrupted
     def leave(self) -> None:
         """Leave the level and remove its tangents."""
-        modes.put(stack=self.outside)
+        modes.put({"stack": self.outside})
         self.remove_tangents()
 
     def remove_tangents(self) -> None:

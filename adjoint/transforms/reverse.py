@@ -369,7 +369,7 @@ class Forward(JvpInterpreter, Transform):
     @uninterrupted
     def end(self) -> None:
         """End the `jvp`, and remove its tangents."""
-        super().end()
+        modes.put(self.before)  # `super()` is a call after which an interrupt may arrive
         self.remove_tangents()
 
 

@@ -221,7 +221,7 @@ def get_default_device():
 def set_default_device(device):
     """Set the default device of new tensors in this thread: the CPU or `meta`. None means the CPU."""
     place = None if device is None else device_class(device)
-    modes.put(default_place=place if place is not None and is_meta(place) else None)
+    modes.put({"default_place": place if place is not None and is_meta(place) else None})
 
 
 Tensor._legacy_array = staticmethod(legacy_array)
