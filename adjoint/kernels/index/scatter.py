@@ -105,7 +105,12 @@ _UFUNCS = {None: None, "add": numpy.add, "multiply": numpy.multiply}
 
 
 def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how: str) -> ndarray | None:
-    """Write or combine `src` in a copy of `x` by a compiled loop. Return None without a loop or if an index is out of bounds."""
+    """Write or combine `src` in a copy of `x` by a compiled loop. Return None without a loop or if an index is out of bounds.
+
+    An index for slices is left to loops over slices, which need no copy of it.
+    """
+    if 0 in index.strides and slices_of(x.shape, _check_scatter(x, dim, index, src), index) is not None:
+        return None
     if not isinstance(src, ndarray):
         src = scalar_array(src, from_numpy(x.dtype))
     elif not (src.ndim and x.ndim):
