@@ -76,7 +76,7 @@ def _scratch(size: int, dtype: numpy.dtype[Any]) -> tuple[ndarray, int]:
 
 def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray) -> None:
     """Write the sums over taps and input channels, plus `bias`."""
-    x, steps = plan.source(x)
+    x, steps = (x, plan.source_steps) if x.flags.c_contiguous else plan.source(x)
     _kept, factors = _scratch(plan.weights_size + plan.ranges * plan.scratch_pitch, x.dtype)
     launch(
         plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, factors, weight,
@@ -124,13 +124,15 @@ def _with_weight(
     first = plan_for(get_num_threads())
     if first is None:
         return NotImplemented
+    ready = all(each is None or (each.dtype is dtype and each.flags.c_contiguous) for each in (weight, bias))
 
     def into(out: Sequence[ndarray], input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> None:
-        plan = plan_for(parallel.num_threads)
-        x, kernel = widen(input), row_major(widen(weight))
-        added = None if bias is None else row_major(widen(bias))
-        result = out[0] if given is dtype else numpy.empty(plan.result_shape, dtype)
-        (plan.run if isinstance(plan, ChannelPlan) else functools.partial(_convolve, plan))(x, kernel, added, result)
+        plan, x, result = plan_for(parallel.num_threads), input, out[0]
+        if not ready:
+            weight, bias = row_major(widen(weight)), None if bias is None else row_major(widen(bias))
+        if given is not dtype:
+            x, result = widen(input), numpy.empty(plan.result_shape, dtype)
+        (plan.run if isinstance(plan, ChannelPlan) else functools.partial(_convolve, plan))(x, weight, bias, result)
         if result is not out[0]:
             out[0][...] = result
 
@@ -165,20 +167,22 @@ def conv_weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout
 
     if plan_for(get_num_threads()) is None:
         return NotImplemented
+    plain = input.dtype is dtype and input.flags.c_contiguous
 
     def into(out: Sequence[ndarray], grad: ndarray, input: ndarray, *_: Any) -> Any:
         plan: Any = plan_for(parallel.num_threads)
-        (wide, grad_steps), (x, steps) = plan.target(widen(grad)), plan.source(widen(input))
+        wide, grad_steps = plan.target(grad if given is dtype else widen(grad))
+        x, steps = (input, plan.source_steps) if plain else plan.source(widen(input))
         _kept, totals = _scratch(plan.totals_size + plan.ranges * plan.scratch_pitch, x.dtype)
         launch(
-            plan.kernel, plan.ranges, plan.range_bytes, totals, address(wide), address(x),
+            plan.kernel, plan.ranges, plan.range_bytes, totals, wide, x,
             totals + plan.totals_size * x.itemsize, plan.sizes.address, plan.records.address, plan.offsets.address,
             plan.dealing.address, steps.address, grad_steps.address,
         )  # fmt: skip
         result = out[0] if given is dtype else numpy.empty(weight_shape, dtype)
         found = numpy.zeros(1, numpy.int64)
         launch(
-            plan.sum_kernel, plan.sum_vectors, plan.sum_bytes, address(result), totals, address(found), plan.size,
+            plan.sum_kernel, plan.sum_vectors, plan.sum_bytes, result, totals, found, plan.size,
             plan.ranges,
         )  # fmt: skip
         if found[0]:
