@@ -129,7 +129,7 @@ _ON_ARRAYS: dict[str, Any] = {
     **{name: getattr(numpy, name) for name in "sin cos fmin fmax rint".split()},
     "acos": numpy.arccos, "pow": numpy.power,
     "T": _Number, "i64": int, "reduce_or": numpy.any, "unrolled": range, "rolled": range,
-    "exp_times_power": _exponential, "fma": _fused,
+    "exp_times_power": _exponential, "exp_to_normal": numpy.exp, "fma": _fused,
     "polynomial": polynomial, "table": lambda _, numbers: numbers,
     "sine_and_cosine_of_turns": lambda x: (numpy.sin(math.pi * x), numpy.cos(math.pi * x)),
     "sine_and_cosine": lambda x: (numpy.sin(x), numpy.cos(x)), "is_float32": lambda x: x.dtype == numpy.float32,

@@ -99,17 +99,33 @@ def scaled(value: T, shifted: T, EXTRA: Static) -> T:
 
 
 @loops(flags="contract")
+def reduced(x: T) -> Any:
+    """Return `x` minus a multiple of ln 2, and the number that contains this multiple (see `scaled`)."""
+    shifted = x * _LOG2_E + ROUNDER[T.element]
+    k = shifted - ROUNDER[T.element]
+    return x - k * LN2[T.element][0] - k * LN2[T.element][1], shifted
+
+
+@loops
 def exp_times_power(x: T, low: Any, EXTRA: Static) -> T:
     """Return `exp(x + low)` times 2 ** EXTRA for `x` within the limits.
 
     `low` is the rounding error of `x`, if it is known.
     """
-    shifted = x * _LOG2_E + ROUNDER[T.element]
-    k = shifted - ROUNDER[T.element]
-    r = x - k * LN2[T.element][0] - k * LN2[T.element][1]
+    r, shifted = reduced(x)
     if low is not None:
         r = r + low
     return scaled(exp_remainder(r), shifted, EXTRA)
+
+
+@loops
+def exp_to_normal(x: T) -> T:
+    """Return `exp(x)` for results that are normal numbers below 2 ** 127, which are scaled in one step."""
+    r, shifted = reduced(x)
+    if HOST.vector_bytes == 64:
+        return scaled(exp_remainder(r), shifted, 0)
+    power = (bits(shifted) << MANTISSA_BITS[T.element]) + (EXPONENT_BIAS[T.element] << MANTISSA_BITS[T.element])
+    return exp_remainder(r) * from_bits(power, T)
 
 
 @loops
@@ -154,7 +170,7 @@ def tanh(x: T) -> T:
     z = a * a
     near = a + a * z * polynomial(z, _TANH32 if T.element is f32 else _TANH64)
     doubled = where(a > 20, T(40), a + a)
-    far = T(1) - T(2) / (exp_times_power(doubled, None, 0) + 1)
+    far = T(1) - T(2) / (exp_to_normal(doubled) + 1)
     return copysign(where(a < 0.625, near, far), x)
 
 

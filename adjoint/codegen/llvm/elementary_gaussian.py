@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from .elementary_exponential import exp_times_power, polynomial
+from .elementary_exponential import exp_times_power, exp_to_normal, polynomial
 from .elementary_logarithm import log, log1p
 from .language import T, copysign, f32, f64, fabs, fma, loops, where
 
@@ -69,7 +69,7 @@ def erf(x: T) -> T:
     """Return the error function."""
     a = fabs(x)
     if T.element is f32:
-        far = T(1) - exp_times_power(polynomial(where(a < 4, a, T(4)), _LOG_ERFC32), None, 0)
+        far = T(1) - exp_to_normal(polynomial(where(a < 4, a, T(4)), _LOG_ERFC32))
     else:
         far = T(1) - _complement(where(a < 6, a, T(6)))
     far = where(a == a, far, a)
@@ -85,7 +85,7 @@ def normal_cdf(x: T) -> T:
     if T.element is f64:
         return erf(x * _SQRT_HALF) * 0.5 + 0.5
     a = fabs(x)
-    tail = exp_times_power(polynomial(where(a > 5.5, T(5.5), a), _LOG_TAIL32), None, 0)
+    tail = exp_to_normal(polynomial(where(a > 5.5, T(5.5), a), _LOG_TAIL32))
     tail = where(a > 5.5, T(0), tail)
     return where(x < 0, tail, T(1) - tail)
 

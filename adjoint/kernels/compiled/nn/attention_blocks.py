@@ -9,7 +9,7 @@ Dao et al., "FlashAttention: fast and memory-efficient exact attention with IO-a
 
 from __future__ import annotations
 
-from ....codegen.llvm.elementary_exponential import exp
+from ....codegen.llvm.elementary_exponential import exp_to_normal
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, transposed
 
@@ -70,12 +70,14 @@ def pack_rows(target: Pointer[T], source: Pointer[T], row: Int, rows: Int, width
 
 @loops
 def copy_rows(target: Pointer[T], row: Int, source: Pointer[T], rows: Int, width: Int, W: Static) -> None:
-    """Copy rows of whole tiles to their destinations."""
-    padded = padded_width(width, W)
+    """Copy rows of whole tiles to their destinations. Masked stores are slow on some processors."""
+    padded, whole = padded_width(width, W), width // W * W
     for i in range(rows):
-        for start in range(0, width, W):
-            value = load(source + (i * padded + start), W)
-            store(target + (i * row + start), value, first_lanes(width - start, W))
+        for start in range(0, whole, W):
+            store(target + (i * row + start), load(source + (i * padded + start), W))
+        if whole < width:
+            value = load(source + (i * padded + whole), W)
+            store(target + (i * row + whole), value, first_lanes(width - whole, W))
 
 
 @loops
@@ -102,9 +104,11 @@ def padded_width(width: Int, W: Static) -> Int:
 @loops
 def add_product(
     target: Pointer[T], target_row: Int, rows: Int, width: Int, a: Pointer[T], a_row: Int, a_column: Int, last: Int,
-    b: Pointer[T], b_row: Int, depth: Int, W: Static, R: Static, WHOLE: Static,
+    b: Pointer[T], b_row: Int, depth: Int, fresh: boolean, W: Static, R: Static, WHOLE: Static,
 ) -> None:  # fmt: skip
     """Add a product of matrices to the rows of `target`, which has space for whole tiles of `R` rows and `VECTORS` vectors.
+
+    `fresh`: whether these rows count as zeros.
 
     Element (r, d) of `a` is at `r * a_row + d * a_column`. Rows after the last repeat the last row. Row d of `b` begins
     at `d * b_row` and has `width` elements. `WHOLE`: whether these are whole tiles.
@@ -117,7 +121,8 @@ def add_product(
             places = [target + ((i + ROW) * target_row + j) for ROW in unrolled(R)]
             for ROW in unrolled(R):
                 for COLUMN in unrolled(VECTORS):
-                    sums[ROW * VECTORS + COLUMN] = load(places[ROW] + COLUMN * W, W)
+                    before = load(places[ROW] + COLUMN * W, W)
+                    sums[ROW * VECTORS + COLUMN] = where(fresh, vector(T, W)(0), before)
             line, at = b + j, 0
             for _d in range(depth):
                 if WHOLE:
@@ -145,10 +150,10 @@ def kept(keep: Pointer[u16], key: Int, keep_key: Int, place: Int, W: Static) -> 
 @loops
 def last_keys(first: Int, rows: Int, sizes: Pointer[i64], W: Static) -> Any:
     """Return, for each query of a vector, the last key that it may attend to, or -1 for missing queries."""
-    last = broadcast(sizes[KEY_COUNT] - 1, W)
-    own = lanes(i64, W) + broadcast(first, W)
+    last = broadcast(i32(sizes[KEY_COUNT] - 1), W)
+    own = lanes(i32, W) + broadcast(i32(first), W)
     there = where(sizes[CAUSAL] != 0, minimum(own, last), last)
-    return where(first_lanes(rows, W), there, i64(-1))
+    return where(first_lanes(rows, W), there, i32(-1))
 
 
 @loops
@@ -160,7 +165,7 @@ def masked(score: T, key: Int, last: I, mask: Pointer[S], W: Static, MASKED: Sta
     if MASKED != NO_MASK:
         added = load(mask, W) if MASKED == MASK_OF_QUERIES else broadcast(mask[0], W)
         score = where(added == -math.inf, -math.inf, score + added)
-    return where(broadcast(key, W) <= last, score, -math.inf)
+    return where(broadcast(i32(key), W) <= last, score, -math.inf)
 
 
 SMALLEST = -87.0
@@ -170,7 +175,7 @@ SMALLEST = -87.0
 @loops
 def weight_of(score: T) -> T:
     """Return the exponential of a score minus the maximum of its row."""
-    return where(score < SMALLEST, 0.0, exp(where(score < SMALLEST, SMALLEST, score)))
+    return where(score < SMALLEST, 0.0, exp_to_normal(where(score < SMALLEST, SMALLEST, score)))
 
 
 @loops(explicit=True, plain=True)
@@ -201,7 +206,6 @@ def attend(
         of_keep = keep + (batch * sizes[KEEP] + head * sizes[KEEP + 1])
         for block in range(0, keys, KEYS):
             count = minimum(keys - block, KEYS)
-            clear(scores, KEYS * VECTORS * W, W)
             k_block, v_block = (
                 k + offset_of(sizes, batch, shared, block, K),
                 v + offset_of(sizes, batch, shared, block, V),
@@ -225,8 +229,7 @@ def attend(
                                 MASKED,
                             )
                             store(place, score)
-                            found = where(score > found, score, found)
-                            found = where(score == score, found, score)
+                            found = where(score > found, score, found)  # a NaN reaches the result through its weight
                         safe = where(found == -math.inf, 0.0, found)
                         shrink = weight_of(before - safe)
                         store(top + column, found)
@@ -247,7 +250,7 @@ def attend(
                     where(own, scores, sums), where(own, i64(VECTORS * W), padded), where(own, count, VECTORS * W),
                     where(own, i64(VECTORS * W), value_width), where(own, k_block, scores), where(own, sizes[K + 2], 1),
                     where(own, i64(1), i64(VECTORS * W)), where(own, count - 1, VECTORS * W), where(own, columns, v_block),
-                    where(own, i64(VECTORS * W), sizes[V + 2]), where(own, width, count), W, R, WHOLE,
+                    where(own, i64(VECTORS * W), sizes[V + 2]), where(own, width, count), own, W, R, WHOLE,
                 )  # fmt: skip
         of_head = statistics + 2 * (batch * heads + head) * queries + first
         for column in range(0, VECTORS * W, W):
@@ -319,8 +322,6 @@ def attend_backward(
             for block in range(0, keys, KEYS):
                 count = minimum(keys - block, KEYS)
                 k_block, v_block = k_head + block * sizes[K + 2], v_head + block * sizes[V + 2]
-                clear(weights, KEYS * VECTORS * W, W)
-                clear(changes, KEYS * VECTORS * W, W)
                 for job in range(sizes[TWO] + 3):
                     # Compute the scores, the gradients of weights, and from these the gradients of values, keys and queries.
                     if job == 2:
@@ -376,7 +377,7 @@ def attend_backward(
                         where(
                             job < 2, where(of_values, value_width, width), where(own, count, i64(VECTORS * W))
                         ),
-                        W, R, WHOLE,
+                        job < 2, W, R, WHOLE,
                     )  # fmt: skip
             for i in range(VECTORS * W):
                 slopes[i] = scale
