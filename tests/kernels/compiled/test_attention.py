@@ -250,3 +250,25 @@ def test_inputs_whose_elements_share_memory(any_size, which, dim):
     found = F.scaled_dot_product_attention(*given, is_causal=True)
     expected = F.scaled_dot_product_attention(*(one.clone() for one in given), is_causal=True)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_parts_of_one_array_give_the_bits_of_separate_arrays(causal):
+    rng = numpy.random.default_rng(0)
+    parts = rng.standard_normal((1, 130, 3, 2, 64), numpy.float32).transpose(2, 0, 3, 1, 4)
+    grad = rng.standard_normal((1, 2, 130, 64), numpy.float32)
+    results = []
+    for arrays in (parts, numpy.ascontiguousarray(parts)):
+        arguments = (*arrays, None, None, 0.0, causal, 0.125)
+        found = compiled.attention(*arguments)
+        results.append(found + compiled.attention_gradients(grad, *arguments, *found))
+    for one, other in zip(*results, strict=True):
+        numpy.testing.assert_array_equal(one, other)
+
+
+def test_a_key_that_is_nan_reaches_the_queries_that_attend_to_it():
+    query, key, value = numpy.random.default_rng(0).standard_normal((3, 1, 1, 20, 8), numpy.float32)
+    key[..., 5, 0] = math.nan
+    out, _ = compiled.attention(query, key, value, None, None, 0.0, True, 1.0)
+    assert numpy.isfinite(out[..., :5, :]).all()
+    assert numpy.isnan(out[..., 5:, :]).all()

@@ -8,6 +8,7 @@ from ....codegen.costs import FLOPS_PER_BYTE
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.plans import Plans
+from ...memory.copying import contiguous
 from ...nn.attention import gradients_like, result_like
 from ...runtime.floating import widen
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
@@ -15,6 +16,9 @@ from . import attention_blocks as blocks
 from .attention_blocks import attend, attend_backward
 
 Array = numpy.ndarray[Any, Any]
+
+_LONG_ROW, _MANY_QUERIES = 256, 128
+"""Keys and values with rows of at least this number of bytes are copied for at least this number of queries."""
 
 
 def attention(
@@ -29,6 +33,7 @@ def attention(
 ) -> Any:
     """Compute `kernels.nn.attention.attention`."""
     q, k, v = [_rows_of_numbers(widen(each)) for each in (query, key, value)]
+    k, v = _adjacent_rows(k, q.shape[2]), _adjacent_rows(v, q.shape[2])
     plan = _planned(q, k, v, mask, kept, causal)
     if plan is None:
         return NotImplemented
@@ -46,6 +51,7 @@ def attention_gradients(
 ) -> Any:  # fmt: skip
     """Compute `kernels.nn.attention.attention_gradients`."""
     q, k, v, out, grad = [_rows_of_numbers(widen(each)) for each in (query, key, value, out, grad)]
+    k, v = _adjacent_rows(k, q.shape[2]), _adjacent_rows(v, q.shape[2])
     plan = _planned(q, k, v, mask, kept, causal)
     if plan is None:
         return NotImplemented
@@ -233,6 +239,15 @@ def _by_keys(mask: Array, keys: int, queries: int, kind: Any) -> Array:
 
     parallel_rows(transpose, len(own), own[:1].nbytes, tile_rows=1)
     return found
+
+
+def _adjacent_rows(array: Array, queries: int) -> Array:
+    """Return keys or values whose long rows are adjacent if many queries read them.
+
+    Rows that are far apart displace each other in the cache, because their distance is often a multiple of a power of two.
+    """
+    row = array.shape[3] * array.itemsize
+    return array if row < _LONG_ROW or queries < _MANY_QUERIES or array.strides[2] == row else contiguous(array)
 
 
 def _rows_of_numbers(array: Array) -> Array:

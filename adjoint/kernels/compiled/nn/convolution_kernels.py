@@ -145,12 +145,16 @@ def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: St
         numbers = lanes(i32, W) * i32(step)
         places = numbers + i32(first)
         return gather(row + first, numbers, (places >= 0) & (places < i32(stop)))
-    places = lanes(i32, W) + i32(first)
-    values = load(row + first, W, (places >= 0) & (places < i32(stop)))
+    count = STEP * W
+    if first >= 0 and first + count <= stop:  # without masks
+        values, others = load(row + first, W), load(row + (first + (STEP - 1) * W), W)
+    else:
+        places = lanes(i32, W) + i32(first)
+        values = load(row + first, W, (places >= 0) & (places < i32(stop)))
+        places = places + i32((STEP - 1) * W)
+        others = load(row + (first + (STEP - 1) * W), W, (places >= 0) & (places < i32(stop)))
     if STEP == 1:
         return values
-    places = places + W
-    others = load(row + (first + W), W, (places >= 0) & (places < i32(stop)))
     return shuffle(values, others, [2 * J for J in unrolled(W)])
 
 
