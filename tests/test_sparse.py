@@ -406,3 +406,19 @@ def test_check_invariants_refuses_what_is_not_sorted():
     parts = [[0, 0]], [1.0, 2.0], (2,)
     with pytest.raises(RuntimeError, match="cannot set is_coalesced to true"):
         torch.sparse_coo_tensor(*parts, is_coalesced=True, check_invariants=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s, dense: torch.sparse.mm(s, dense),
+        lambda s, dense: torch.sparse.addmm(dense, s, dense),
+        lambda s, dense: torch.sparse.sum(s, 1).to_dense(),
+    ],
+)
+def test_each_of_several_elements_at_one_coordinate_has_the_gradient_of_their_sum(function):
+    dense = torch.rand(3, 3)
+    elements, same = (torch.tensor([1.0, 2.0, 3.0], requires_grad=True) for _ in range(2))
+    function(torch.sparse_coo_tensor(REPEATED, elements, (3, 3)), dense).pow(2).sum().backward()
+    function(torch.sparse_coo_tensor(REPEATED, same, (3, 3)).coalesce(), dense).pow(2).sum().backward()
+    assert torch.allclose(elements.grad, same.grad)

@@ -221,7 +221,7 @@ class autocast:
         if enabled and self.fast_dtype not in _HALVES:
             warn(
                 "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
-                "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently."
+                "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
             enabled = False
         self._enabled = enabled

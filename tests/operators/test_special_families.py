@@ -100,6 +100,16 @@ def test_the_identity_reads_the_image_as_it_is():
         close(torch.nn.functional.grid_sample(images, grid, mode, "border", align_corners=False), images)
 
 
+@pytest.mark.parametrize("size", [4, 10, 14, 28, 33])
+def test_positions_in_pixels_are_rounded_once_so_the_identity_has_pytorchs_gradient(size):
+    grid = torch.nn.functional.affine_grid(torch.eye(2, 3)[None], (1, 1, size, size), align_corners=False)
+    assert torch.equal(grid[0, 0, :, 0], torch.linspace(-1, 1, size) * (size - 1) / size)
+    images = (torch.arange(float(size)) ** 2).expand(1, 1, size, size)
+    torch.nn.functional.grid_sample(images, grid.requires_grad_(), align_corners=False).sum().backward()
+    lower = (((grid[0, 1, :, 0].detach() + 1).double() * size - 1) / 2).float().floor()
+    assert torch.allclose(grid.grad[0, 1, 1:-1, 0], ((2 * lower + 1) * size / 2)[1:-1], rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     "name", ["bartlett", "blackman", "cosine", "exponential", "gaussian", "hann", "kaiser", "nuttall"]
 )

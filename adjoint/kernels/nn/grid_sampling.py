@@ -16,6 +16,9 @@ import numpy
 
 from ...codegen.costs import PIECEWISE
 from ...codegen.plans import compiled
+from ...dtypes import from_numpy
+from ..create.creation import linspace
+from ..math.fma import fma32
 from ..runtime.floating import HALVES, refuse, widen
 
 Array = numpy.ndarray[Any, Any]
@@ -50,7 +53,13 @@ class Sampling(NamedTuple):
 def _position(grid: Array, size: int, sampling: Sampling, stray: float) -> tuple[Array, Any]:
     """Return positions along one dimension in pixels, rounded to the grid's type as in PyTorch, and their derivative."""
     scale = (size - 1) / 2 if sampling.align_corners else size / 2
-    position = (grid + 1) * scale if sampling.align_corners else ((grid + 1) * size - 1) / 2
+    position = grid + 1
+    if sampling.align_corners:
+        position = position * scale
+    elif grid.dtype == numpy.float32:
+        position = fma32(position.astype(numpy.float64), size, -1) / 2
+    else:
+        position = (position * size - 1) / 2
     position = position.astype(numpy.float32) if grid.dtype in HALVES else position
     if sampling.mode == BICUBIC:  # the padding is applied to each pixel
         return position, scale
@@ -232,11 +241,14 @@ def raised(orders: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
-    """Return the coordinates, from -1 to 1, of all pixels, each followed by 1."""
+    """Return the coordinates, from -1 to 1, of all pixels, each followed by 1, rounded as in PyTorch.
+
+    Under the identity map, rounding decides which pixels lie around a position, and so the gradient.
+    """
     lines = []
     for length in size[2:]:
-        line = numpy.linspace(-1, 1, length) if length > 1 else numpy.zeros(1)
-        lines.append(line if align_corners or length == 1 else line * ((length - 1) / length))
+        line = linspace(-1, 1, length, from_numpy(dtype)) if length > 1 else numpy.zeros(1, dtype)
+        lines.append(line if align_corners else line * (length - 1) / length)
     mesh = numpy.meshgrid(*lines, indexing="ij")[::-1]
     return numpy.stack([*mesh, numpy.ones_like(mesh[0])], -1).reshape(-1, len(lines) + 1).astype(dtype)
 

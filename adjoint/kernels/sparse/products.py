@@ -190,7 +190,8 @@ def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1,
 
 
 def product_gradient(grad: Any, mat2: Any, mask: Any) -> Any:
-    """Return `grad @ mat2.mH` at the coordinates that `mask` stores."""
+    """Return `grad @ mat2.mH` at the coordinates that `mask` stores, once for each."""
+    mask = coalesce(mask) if isinstance(mask, SparseArray) else mask
     if isinstance(mask, SparseArray) and not isinstance(grad, SparseArray) and not isinstance(mat2, SparseArray):
         whole = coordinates(mask)
         rows, columns = whole.parts.indices

@@ -58,6 +58,7 @@ def sum_backward(grad: Any, self: SparseArray, dim: Any) -> SparseArray:
     """Return the gradient of `sum_dims` at the coordinates that the summed array stores."""
     from .layouts import elements_at
 
+    self = coalesce(self)
     parts = self.parts
     count = len(parts.indices)
     dims = normalize_dims(dim, self.ndim)

@@ -74,7 +74,7 @@ def along(
         position = (coordinate + 1.0) * scale
     else:
         scale = size * 0.5
-        position = ((coordinate + 1.0) * size - 1.0) * 0.5
+        position = fma(coordinate + 1.0, size, -1.0) * 0.5
     slope = vector(T, W)(1)
     if MODE != BICUBIC:
         position, slope = padded(position, edge, stray, W, PADDING, ALIGN)
