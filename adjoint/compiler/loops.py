@@ -115,10 +115,7 @@ class Rows:
         """Append the loops."""
         writer, out = self.writer, self.out
         for node in self.expression.nodes():
-            known = node.operation in ("row_sum", "row_max", "row_min") or not node.operation.startswith(
-                ("row_", "column_")
-            )
-            if not known or (node.extent not in (ELEMENT, ROW) and node.kind != SCALAR):
+            if node.extent not in (ELEMENT, ROW) and node.kind != SCALAR:
                 raise Foreign
         indent = "    "
         indices: list[str | int] = []

@@ -217,18 +217,20 @@ class RowPlan:
                     if self.along
                     else self._read(lowering, known, number, row, left)
                 )
-        self._rows(lowering, current, 0)
+        self._values(lowering, current, ROW, 0)
         self._turn(lowering, known, row, left, False)
         return current
 
-    def _rows(self, lowering: Lowering, known: Any, level: int) -> None:
-        """Compute all values with one number per row whose operands are available."""
+    def _values(self, lowering: Lowering, known: Any, extent: str, level: int) -> None:
+        """Compute the values with one number per row or part whose operands are available."""
         writer = ExpressionWriter(lowering, self.element if self.along else self.vector)
         for node in self.expression.nodes():
-            if node.extent == ROW and node.kind != SCALAR and node not in known and self.levels[node] <= level:
-                if node.operation in (*REDUCTIONS, INPUT):
-                    raise CompilationError(f"{node.operation} is not computed")
+            of_extent = node.extent == extent and node.kind != SCALAR and node.operation not in (*REDUCTIONS, INPUT)
+            if of_extent and node not in known and self.levels[node] <= level and self._available(node, known):
                 known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
+
+    def _available(self, node: Node, known: Any) -> bool:
+        return all(item in known or item.operation == CONSTANT for item in node.operands)
 
     def _begin_part(self, lowering: Lowering, number: int, known: Any, part: Value, places: list[Places]) -> Any:
         """Load the inputs that have one value for the part, and reset the sums of a part."""
@@ -236,23 +238,11 @@ class RowPlan:
         for which, array in enumerate(self.inputs):
             if array.extent == PART:
                 current[array.node] = self._read_one(lowering, known, which, part)
-        self._of_part(lowering, number, current)
+        self._values(lowering, current, PART, number)
         for node, item, place in zip(self.reductions[number], self.accumulators[number], places, strict=True):
             if node.operation == "part_sum":
                 item.reset(lowering, place)
         return current
-
-    def _of_part(self, lowering: Lowering, number: int, known: Any) -> None:
-        """Compute the values with one number per part whose operands are available."""
-        writer = ExpressionWriter(lowering, self.element)
-        for node in self.expression.nodes():
-            wanted = node.extent == PART and node.operation not in (INPUT, "part_sum") and self.levels[node] <= number
-            if (
-                wanted
-                and node not in known
-                and all(item in known or item.operation == CONSTANT for item in node.operands)
-            ):
-                known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
 
     def _end_part(self, lowering: Lowering, number: int, known: Any, part: Value, places: list[Places]) -> None:
         """Compute the sums of a part and the values that depend on them, write outputs, and add to the totals of the row."""
@@ -260,7 +250,7 @@ class RowPlan:
         for node, item, place in found:
             if node.operation == "part_sum":
                 known[node] = item.result(lowering, place, self.along)
-        self._of_part(lowering, number, known)
+        self._values(lowering, known, PART, number)
         for output, array in enumerate(self.outputs):
             if array.extent == PART and self.levels[array.node] == number:
                 self._write_one(lowering, known, output, part)
@@ -397,7 +387,7 @@ class RowPlan:
         for node, item, place in zip(self.reductions[number], self.accumulators[number], places, strict=True):
             if node.operation != "part_sum":
                 known[node] = item.result(lowering, place, self.along)
-        self._rows(lowering, known, number + 1)
+        self._values(lowering, known, ROW, number + 1)
 
     def _end_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> None:
         """Write the outputs with one value per row and the outputs with transposed rows."""

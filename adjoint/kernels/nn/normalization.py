@@ -339,10 +339,6 @@ def batch_norm_gradients(
     return _requested(to_input, along, total, input if weight is None else weight, needs)
 
 
-_PARTED = 1 << 16
-"""The number of elements of the channels that are copied together."""
-
-
 @compiled("nn.plane_norm.gradients")
 def _batch_gradients(
     grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, training: bool, of_input: bool
@@ -351,25 +347,9 @@ def _batch_gradients(
     channels = _Channels(x)
 
     def run(grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, *_: Any) -> Sums:
-        if not channels.are_columns and x.size > _PARTED:
-            return in_parts(grad, x, weight, mean, rstd)
         arrays = channels.flat(grad), channels.flat(x), mean, rstd, weight
         to_input, along, total = channel_norm_backward_rows.run(arrays, channels.dim, (of_input, training))
         return None if to_input is None else channels.restored(to_input), along.reshape(-1), total.reshape(-1)
-
-    def in_parts(grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray) -> Sums:
-        to_input = numpy.empty_like(x) if of_input else None
-        grads, inputs = grad.swapaxes(0, 1), x.swapaxes(0, 1)
-        step, sums = max(1, _PARTED * len(inputs) // x.size), []
-        for start in range(0, len(inputs), step):
-            at = slice(start, start + step)
-            rows = [each[at].reshape(len(inputs[at]), -1) for each in (grads, inputs)]
-            arrays = *rows, mean[at], rstd[at], None if weight is None else weight[at]
-            found, *parts = channel_norm_backward_rows.run(arrays, 1, (of_input, training))
-            if to_input is not None:
-                to_input.swapaxes(0, 1)[at] = found.reshape(inputs[at].shape)
-            sums.append([each.reshape(-1) for each in parts])
-        return to_input, *map(numpy.concatenate, zip(*sums, strict=True))  # type: ignore[return-value]
 
     sums = Memory(x.shape[1:2], compute_dtype(x.dtype))
     compiled = (grad, x, weight, mean, rstd, None, of_input) if training and not channels.last else NotImplemented

@@ -14,7 +14,8 @@ import numpy
 from numpy import ndarray
 
 from ... import dtypes
-from ...codegen.rows import Refusing, row_program
+from ...codegen.kernel import Kernel
+from ...codegen.rows import Refusing, RowProgram, row_program
 from ...codegen.tracing import PerRow, row, xp
 from ..reduce import reduction
 from ..runtime.floating import is_floating, is_inexact, refuse
@@ -24,6 +25,17 @@ from ..runtime.shapes import Dims, names_all, normalize_dims
 Array = numpy.ndarray[Any, Any]
 
 _NATIVE = "fd"
+
+
+def _kernel(program: RowProgram, quiet: bool = False) -> Kernel:
+    """Return the kernel that computes a row program along a dimension, which is its last argument."""
+
+    def along(*arguments: Any) -> Any:
+        *arrays, dim = arguments
+        return program.run(arrays, dim)
+
+    along.__name__ = program.name.removesuffix("_rows")
+    return Kernel(along, quiet=quiet, rows=program)
 
 
 def _refusing(name: str) -> Refusing:
@@ -39,17 +51,6 @@ def _refusing(name: str) -> Refusing:
     return refuse_integers
 
 
-def softmax(x: ndarray, dim: int) -> ndarray:
-    """Return the exponential of `x` divided by its sum along `dim`.
-
-    Raises:
-        IndexError: if `dim` is out of range.
-        NotImplementedError: if `x` is not floating-point.
-    """
-    result: ndarray = softmax_rows.run((x,), dim)
-    return result
-
-
 @row_program(_refusing("softmax"))
 def softmax_rows(x: Array) -> Any:
     """Return the exponentials of the row minus its maximum, divided by their sum."""
@@ -57,22 +58,14 @@ def softmax_rows(x: Array) -> Any:
     return exponential / row.sum(exponential)
 
 
+softmax = _kernel(softmax_rows, quiet=True)
+
+
 def safe_softmax(x: ndarray, dim: int) -> ndarray:
     """Return `softmax`, but 0 if all elements along `dim` are -inf."""
-    result = softmax(x, dim)
+    result: ndarray = softmax(x, dim)
     if x.size:
         result[numpy.broadcast_to(numpy.maximum.reduce(x, dim, keepdims=True) == -math.inf, x.shape)] = 0
-    return result
-
-
-def log_softmax(x: ndarray, dim: int) -> ndarray:
-    """Return the logarithm of softmax: `x` minus the logarithm of the sum of exp(x) along `dim`.
-
-    Raises:
-        IndexError: if `dim` is out of range.
-        NotImplementedError: if `x` is not floating-point.
-    """
-    result: ndarray = log_softmax_rows.run((x,), dim)
     return result
 
 
@@ -83,10 +76,7 @@ def log_softmax_rows(x: Array) -> Any:
     return shifted - xp.log(row.sum(xp.exp(shifted)))
 
 
-def softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
-    """Return the gradient of softmax's input: result * (grad - sum(grad * result))."""
-    to_input: ndarray = softmax_backward_rows.run((grad, result), dim)
-    return to_input
+log_softmax = _kernel(log_softmax_rows, quiet=True)
 
 
 @row_program(_refusing("softmax_backward"))
@@ -95,16 +85,16 @@ def softmax_backward_rows(grad: Array, result: Array) -> Any:
     return result * (grad - row.sum(grad * result))
 
 
-def log_softmax_backward(grad: ndarray, result: ndarray, dim: int) -> ndarray:
-    """Return the gradient of log_softmax's input: grad - exp(result) * sum(grad)."""
-    to_input: ndarray = log_softmax_backward_rows.run((grad, result), dim)
-    return to_input
+softmax_backward = _kernel(softmax_backward_rows)
 
 
 @row_program(_refusing("log_softmax_backward"))
 def log_softmax_backward_rows(grad: Array, result: Array) -> Any:
     """Return `grad - exp(result) * sum(grad)`."""
     return grad - xp.exp(result) * row.sum(grad)
+
+
+log_softmax_backward = _kernel(log_softmax_backward_rows)
 
 
 def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:

@@ -10,7 +10,7 @@ from ...kernels.nn import softmax as kernels
 
 
 @internal(
-    Kernel(kernels.softmax, quiet=True, rows=kernels.softmax_rows),
+    kernels.softmax,
     function_name="softmax",
     node="SoftmaxBackward0",
     out=False,
@@ -26,7 +26,7 @@ class softmax_of:
 
 
 @internal(
-    Kernel(kernels.softmax_backward, rows=kernels.softmax_backward_rows),
+    kernels.softmax_backward,
     node="SoftmaxBackwardDataBackward0",
     batch="expanded",
     aten_name="_softmax_backward_data",
@@ -45,7 +45,7 @@ class softmax_backward:
 
 
 @internal(
-    Kernel(kernels.log_softmax, quiet=True, rows=kernels.log_softmax_rows),
+    kernels.log_softmax,
     function_name="log_softmax",
     node="LogSoftmaxBackward0",
     out=False,
@@ -61,7 +61,7 @@ class log_softmax_of:
 
 
 @internal(
-    Kernel(kernels.log_softmax_backward, rows=kernels.log_softmax_backward_rows),
+    kernels.log_softmax_backward,
     node="LogSoftmaxBackwardDataBackward0",
     batch="expanded",
     aten_name="_log_softmax_backward_data",

@@ -83,35 +83,11 @@ def times(a: T, b: T) -> T:
     return a * b
 
 
-@loops
-def larger(a: T, b: T) -> T:
-    """Return the larger number, or NaN if one is NaN."""
-    return maximum(a, b)
-
-
-@loops
-def smaller(a: T, b: T) -> T:
-    """Return the smaller number, or NaN if one is NaN."""
-    return minimum(a, b)
-
-
-@loops
-def either(a: T, b: T) -> T:
-    """Return the bitwise or."""
-    return a | b
-
-
-@loops
-def both(a: T, b: T) -> T:
-    """Return the bitwise and."""
-    return a & b
-
-
 class Reduction(NamedTuple):
     """A reduction: the conversion of each element, the combination of two results, and the neutral element."""
 
     mapping: Loops
-    combination: Loops
+    combination: Any
     identity: float
 
 
@@ -119,16 +95,16 @@ REDUCTIONS = {
     "sum": Reduction(itself, plus, 0),
     "nansum": Reduction(nan_as_zero, plus, 0),
     "prod": Reduction(itself, times, 1),
-    "amax": Reduction(itself, larger, -math.inf),
-    "amin": Reduction(itself, smaller, math.inf),
-    "any": Reduction(nonzero, either, 0),
-    "all": Reduction(nonzero, both, 1),
+    "amax": Reduction(itself, maximum, -math.inf),
+    "amin": Reduction(itself, minimum, math.inf),
+    "any": Reduction(nonzero, maximum, 0),
+    "all": Reduction(nonzero, minimum, 1),
     "count_nonzero": Reduction(nonzero, plus, 0),
     "sum_of_squares": Reduction(square, plus, 0),
     "sum_of_distances": Reduction(squared_distance, plus, 0),
     "sum_of_magnitudes": Reduction(magnitude, plus, 0),
-    "largest_magnitude": Reduction(magnitude, larger, 0),
-    "smallest_magnitude": Reduction(magnitude, smaller, math.inf),
+    "largest_magnitude": Reduction(magnitude, maximum, 0),
+    "smallest_magnitude": Reduction(magnitude, minimum, math.inf),
 }
 
 _ACCUMULATED: dict[str, Any] = {"float16": f32, "bfloat16": f32, "float32": f32, "float64": f64}
