@@ -6,7 +6,6 @@ It computes tiles of whole rows that stay in the cache, on several threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -44,18 +43,6 @@ def dtype_of(kind: str, dtype: Dtype) -> Dtype:
     return numpy.dtype(bool) if kind == BOOL else dtype
 
 
-class Tile:
-    """The code of one expression for one dtype: `function(*arrays, *scalars, row_length)`, which returns a tuple."""
-
-    def __init__(self, function: Callable[..., Any], expression: Expression, dtype: Dtype) -> None:
-        self.function = function
-        self.dtype = dtype
-        outputs = enumerate(expression.outputs)
-        self.extents = [node.extent for node in expression.outputs]
-        self.sums = [number for number, node in outputs if node.extent == COLUMN and not is_absent(node)]
-        self.walked = _walked(expression)
-
-
 def _walked(expression: Expression) -> int:
     """Return the number of arrays that are read element by element. If there are none, count the written arrays as one."""
     nodes = expression.nodes()
@@ -64,98 +51,81 @@ def _walked(expression: Expression) -> int:
     return count or any(node.extent == ELEMENT and not is_absent(node) for node in expression.outputs)
 
 
-@dataclass(slots=True)
-class Run:
-    """One call of a tile's code for all parts of the arrays."""
+class RowTiles:
+    """The tiles of arrays of one geometry.
 
-    tile: Tile
-    geometry: Geometry
-    inputs: list[tuple[ndarray | None, str]]
-    scalars: Sequence[Any]
-    outs: list[ndarray | None]
-    across: bool
-    sums: dict[int, list[ndarray]]
+    `function(*arrays, *scalars, row_length)` returns the outputs of the expression as a tuple, in one dtype.
+    """
 
+    def __init__(self, function: Callable[..., Any], expression: Expression, dtype: Dtype, geometry: Geometry) -> None:
+        outer, self.length, inner = geometry
+        self.function = function
+        self.dtype = dtype
+        self.outputs = expression.outputs
+        self.sums = [i for i, node in enumerate(self.outputs) if node.extent == COLUMN and not is_absent(node)]
+        self.across = inner == 1 and 1 < self.length <= SHORT
+        self.warnings = off_for_rows(self.length if inner == 1 else inner)
+        column_bytes = max(1, self.length * dtype.itemsize * _walked(expression))
+        whole = inner == 1 or column_bytes * inner <= TILE_BYTES
+        self.width = inner if whole else min(STRIP, inner)
+        self.strips = -(-inner // self.width)
+        self.rows = outer * self.strips
+        self.row_bytes = column_bytes * self.width
+        self.tile_bytes = ROWS_BYTES if whole else TILE_BYTES
 
-def run_rows(
-    tile: Tile,
-    geometry: Geometry,
-    inputs: list[tuple[ndarray | None, str]],
-    scalars: Sequence[Any],
-    outs: list[ndarray | None],
-) -> None:
-    """Compute all tiles of the inputs, which are given with their extents, and add up their sums over rows."""
-    _, length, inner = geometry
-    run = Run(tile, geometry, inputs, scalars, outs, inner == 1 and 1 < length <= SHORT, {})
-    token = WARNINGS[off_for_rows(length if inner == 1 else inner)]
-    try:
-        _compute(run)
-    finally:
-        restore(token)
-    for place, number in enumerate(tile.sums):
-        out: Any = outs[number]
-        parts: list[Any] = [run.sums[key][place] for key in sorted(run.sums)]
-        wide = numpy.dtype(numpy.float64) if out.dtype.kind == "f" else out.dtype
-        total = parts[0] if len(parts) == 1 else numpy.add.reduce(numpy.array(parts, wide), 0)
-        out[...] = total.reshape(out.shape)
+    def run(
+        self, inputs: list[tuple[ndarray | None, str]], scalars: Sequence[Any], outs: Sequence[ndarray | None]
+    ) -> None:
+        """Compute the outputs from the inputs, which are given with their extents."""
+        sums: dict[int, list[ndarray]] = {}
 
+        def compute(start: int, stop: int) -> None:
+            if self.strips == 1:
+                sums[start] = self._tile((slice(start, stop),), inputs, scalars, outs)
+                return
+            while start < stop:
+                block, strip = divmod(start, self.strips)
+                count = min(stop - start, self.strips - strip)
+                columns = slice(strip * self.width, (strip + count) * self.width)
+                where = slice(block, block + 1), slice(None), columns
+                sums[start] = self._tile(where, inputs, scalars, outs)
+                start += count
 
-def _compute(run: Run) -> None:
-    outer, length, inner = run.geometry
-    column_bytes = max(1, length * run.tile.dtype.itemsize * run.tile.walked)
-    if inner == 1 or column_bytes * inner <= TILE_BYTES:
-        row_bytes = column_bytes * inner
+        tile_rows = None
+        if self.sums and self.rows * self.row_bytes >= PARALLEL_BYTES:
+            tile_rows = max(1, min(-(-self.rows // BLOCKS), self.tile_bytes // self.row_bytes))
+        token = WARNINGS[self.warnings]
+        try:
+            parallel_rows(compute, self.rows, self.row_bytes, tile_rows=tile_rows, tile_bytes=self.tile_bytes)
+        finally:
+            restore(token)
+        for place, number in enumerate(self.sums):
+            out: Any = outs[number]
+            parts: list[Any] = [sums[key][place] for key in sorted(sums)]
+            wide = numpy.dtype(numpy.float64) if out.dtype.kind == "f" else out.dtype
+            total = parts[0] if len(parts) == 1 else numpy.add.reduce(numpy.array(parts, wide), 0)
+            out[...] = total.reshape(out.shape)
 
-        def rows(start: int, stop: int) -> None:
-            where = slice(start, stop)
-            _work(run, start, where, where)
-
-        block = _block(run, outer, row_bytes, ROWS_BYTES)
-        parallel_rows(rows, outer, row_bytes, tile_rows=block, tile_bytes=ROWS_BYTES)
-        return
-    # One block would exceed the cache, so use tiles of columns that are wide enough for vector loops.
-    width = min(STRIP, inner)
-    strips = -(-inner // width)
-
-    def columns(start: int, stop: int) -> None:
-        while start < stop:
-            block, strip = divmod(start, strips)
-            count = min(stop - start, strips - strip)
-            part = slice(strip * width, min((strip + count) * width, inner))
-            where = slice(block, block + 1), slice(None), part
-            _work(run, start, where, where)
-            start += count
-
-    block = _block(run, outer * strips, width * column_bytes, TILE_BYTES)
-    parallel_rows(columns, outer * strips, width * column_bytes, tile_rows=block)
-
-
-def _block(run: Run, rows: int, row_bytes: int, tile_bytes: int) -> int | None:
-    """Return the number of rows of a tile, out of `rows` rows, or None if the number of threads may determine it."""
-    if not run.tile.sums or rows * row_bytes < PARALLEL_BYTES:
-        return None
-    return max(1, min(-(-rows // BLOCKS), tile_bytes // row_bytes))
-
-
-def _work(run: Run, key: int, elements: Any, rows: Any) -> None:
-    """Compute one tile, given the `elements` and the `rows` of the arrays. Short rows are adjacent in the tile."""
-    tile, across = run.tile, run.across
-    parts: list[ndarray | None] = []
-    for array, extent in run.inputs:
-        if array is not None:
-            if extent == COLUMN:
-                array = array.reshape(1, -1, 1) if across else array
-            else:
-                array = array[elements if extent == ELEMENT else rows]
-                if across:
-                    array = numpy.ascontiguousarray(array.T[None])
-            if array.dtype is not tile.dtype:
+    def _tile(
+        self,
+        where: tuple[slice, ...],
+        inputs: list[tuple[ndarray | None, str]],
+        scalars: Sequence[Any],
+        outs: Sequence[ndarray | None],
+    ) -> list[ndarray]:
+        """Compute one tile, and return its sums over rows. Short rows are adjacent in the tile."""
+        parts: list[ndarray | None] = []
+        for array, extent in inputs:
+            if array is not None:
+                if extent == COLUMN:
+                    array = array.reshape(1, -1, 1) if self.across else array
+                else:
+                    array = numpy.ascontiguousarray(array[where].T[None]) if self.across else array[where]
                 array = widen(array)
-        parts.append(array)
-    results = tile.function(*parts, *run.scalars, run.geometry[1])
-    for number, (out, result) in enumerate(zip(run.outs, results, strict=True)):
-        if out is not None and number not in tile.sums:
-            part = out[elements if tile.extents[number] == ELEMENT else rows]
-            numpy.copyto(part.T[None] if across else part, result, casting="unsafe")
-    if tile.sums:
-        run.sums[key] = [results[number].reshape(-1) for number in tile.sums]
+            parts.append(array)
+        results = self.function(*parts, *scalars, self.length)
+        for number, (out, result) in enumerate(zip(outs, results, strict=True)):
+            if out is not None and number not in self.sums:
+                part = out[where]
+                numpy.copyto(part.T[None] if self.across else part, result, casting="unsafe")
+        return [results[number].reshape(-1) for number in self.sums]

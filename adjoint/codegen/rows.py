@@ -44,7 +44,7 @@ from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree
 from .plans import Memory, Plan, Plans, returned
 from .pointwise import BASE_NAMES
 from .row_functions import ROW_FUNCTIONS
-from .row_tiles import Geometry, Tile, dtype_of, run_rows
+from .row_tiles import Geometry, RowTiles, dtype_of
 from .tracing import Parameters, trace
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class RowProgram:
         if size <= THREADED and compute is dtype:
             shapes = [item and item.shape for item in memory]
             return Plan(memory, run=SmallCall(function, arrays, self._extents, geometry, shapes))
-        tile, extents = Tile(function, self.variants[variant], compute), self._extents
+        tiles, extents = RowTiles(function, self.variants[variant], compute, geometry), self._extents
 
         def into(results: Sequence[ndarray | None], *arguments: Any) -> None:
             given, scalars = arguments[: len(extents)], arguments[len(extents) :]
@@ -228,7 +228,7 @@ class RowProgram:
             outs = [
                 None if a is None else _view(a, node.extent, geometry) for node, a in zip(outputs, results, strict=True)
             ]
-            run_rows(tile, geometry, inputs, scalars, outs)
+            tiles.run(inputs, scalars, outs)
 
         return Plan(memory, into=into)
 

@@ -268,7 +268,7 @@ def not_row_major(**arrays: ndarray | None) -> list[str]:
     return [name for name, item in arrays.items() if item is not None and not (item.ndim and item.flags.c_contiguous)]
 
 
-_COPY, _ADD_BLOCKS = compiled("memory.copying.copy_into"), compiled("reduce.reduction.add_blocks")
+_COPY = compiled("memory.copying.copy_into")
 
 
 def _row_major(item: ndarray) -> ndarray:
@@ -281,10 +281,8 @@ def _row_major(item: ndarray) -> ndarray:
 
 def _added(total: ndarray, order: int) -> ndarray:
     """Return one of several sums, by adding the sums of its blocks."""
-    result = numpy.empty(total.shape[2:], total.dtype)
-    if _ADD_BLOCKS.run(total.size, total, order, result) is NotImplemented:
-        result[...] = total[:, order].sum(0, numpy.float64).reshape(result.shape)
-    return result
+    blocks = total[:, order]
+    return blocks[0].copy() if len(blocks) == 1 else blocks.sum(0, numpy.float64).astype(total.dtype)
 
 
 @loops(explicit=True, plain=True)

@@ -400,32 +400,3 @@ class _Planning:
         )  # fmt: skip
         if chunks > 1 or glue > 1:
             self.columns(outer, chunks * glue, inner // glue)
-
-
-@loops(explicit=True, plain=True, T=FLOATS)
-def sum_blocks(
-    out: Pointer[T], sums: Pointer[T], blocks: Int, distance: Int, length: Int, start: Int, stop: Int, W: Static
-) -> None:
-    """Compute vectors `start` to `stop` of the sum, in float64, of rows that are `distance` apart."""
-    for j in range(start * W, stop * W, W):
-        there = first_lanes(length - j, W)
-        total = vector(f64, W)(0)
-        for block in range(blocks):
-            total += vector(f64, W)(load(sums + (block * distance + j), W, there))
-        store(out + j, vector(T, W)(total), there)
-
-
-def add_blocks(sums: ndarray, order: int, out: ndarray) -> Any:
-    """Write the sum over the first dimension of `sums[:, order]` to `out`; `sums` has no gaps."""
-    blocks, columns, length = sums.shape
-    width = HOST.vector_bytes // 8
-    return sum_blocks.run(
-        -(-length // width),
-        blocks * width * out.itemsize,
-        out,
-        sums[0, order],
-        blocks,
-        columns * length,
-        length,
-        W=width,
-    )
