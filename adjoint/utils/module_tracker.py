@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
 from adjoint._runtime.weak_keys import WeakKeys
+from adjoint.transforms.tree import tree_leaves
 
 __all__ = ["ModuleTracker"]
 
@@ -46,13 +48,35 @@ class ModuleTracker:
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        self.parents = {"Global"}
+        self._leave_all()
 
     def _begin(self, module: torch.nn.Module, args: Any) -> None:
-        self.parents = self.parents | {self._path(module)}
+        self._enter(self._path(module))
+        self._when_known(args, self._leave, module)
 
     def _end(self, module: torch.nn.Module, args: Any, result: Any) -> None:
-        self.parents = self.parents - {self._path(module)}
+        self._leave(self._path(module))
+        self._when_known(result, self._enter_in_backward, module)
+
+    def _enter(self, path: str) -> None:
+        self.parents = self.parents | {path}
+
+    def _enter_in_backward(self, path: str) -> None:
+        self._enter(path)
+        torch.autograd.Variable._execution_engine.queue_callback(self._leave_all)
+
+    def _leave_all(self) -> None:
+        self.parents = {"Global"}
+
+    def _leave(self, path: str) -> None:
+        self.parents = self.parents - {path}
+
+    def _when_known(self, values: Any, change: Callable[[str], None], module: torch.nn.Module) -> None:
+        """Change the set when backward has computed the gradients of these arguments or results."""
+        tensors = [each for each in tree_leaves(values) if isinstance(each, torch.Tensor) and each.requires_grad]
+        if tensors and not self.is_bw:
+            path = self._path(module)
+            self._handles.append(torch.autograd.graph.register_multi_grad_hook(tensors, lambda grads: change(path)))
 
     def _path(self, module: torch.nn.Module) -> str:
         if module not in self._names:
