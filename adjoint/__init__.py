@@ -114,12 +114,12 @@ _NAMES = {
         "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _assert_tensor_metadata _cast_Byte _cast_Char "
         "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short _compute_linear_combination _conj _conj_copy "
         "_conj_physical _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _debug_has_internal_overlap "
-        "_dim_arange _efficientzerotensor _euclidean_dist _fft_c2c _fft_c2r _fft_r2c _grid_sampler_2d_cpu_fallback "
-        "_index_put_impl_ _int_mm _is_all_true _is_any_true _is_zerotensor _lazy_clone _log_softmax _logcumsumexp "
-        "_lu_with_info _masked_softmax _neg_view_copy _nnpack_available _pack_padded_sequence _reshape_from_tensor "
-        "_scaled_dot_product_attention_math _segment_reduce _softmax _sparse_csr_prod _sparse_csr_sum _stack "
-        "_test_check_tensor _to_cpu _unique _unique2 _unsafe_index _unsafe_index_put _validate_sparse_compressed_tensor_args "
-        "_validate_sparse_coo_tensor_args _weight_norm_interface"
+        "_dim_arange _efficientzerotensor _euclidean_dist _fft_c2c _fft_c2r _fft_r2c _fused_sdp_choice "
+        "_grid_sampler_2d_cpu_fallback _index_put_impl_ _int_mm _is_all_true _is_any_true _is_zerotensor _lazy_clone "
+        "_log_softmax _logcumsumexp _lu_with_info _masked_softmax _native_multi_head_attention _neg_view_copy "
+        "_nnpack_available _pack_padded_sequence _reshape_from_tensor _scaled_dot_product_attention_math _segment_reduce "
+        "_softmax _sparse_csr_prod _sparse_csr_sum _stack _test_check_tensor _to_cpu _unique _unique2 _unsafe_index "
+        "_unsafe_index_put _validate_sparse_compressed_tensor_args _validate_sparse_coo_tensor_args _weight_norm_interface"
     ),
     "_utils": "_assert",
     "accelerator": "AcceleratorError OutOfMemoryError",

@@ -200,10 +200,9 @@ def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None, result:
     `result`: the name of the result, for the error.
     """
     wanted, given = dtypes.from_numpy(dtype), target.dtype
-    accepted = (
-        given is dtypes.uint8 if same is TRUTH else same and "safely castable" in same and _castable(wanted, given)
-    )
-    if same and wanted is not given and not accepted:
+    if same and "safely castable" in same and dtypes.category(wanted) <= dtypes.category(given):
+        return
+    if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
         words = {
             "wanted": wanted.scalar_type,
             "given": given.scalar_type,
@@ -216,14 +215,10 @@ def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None, result:
 
 def check_castable(source: Any, target: Any) -> None:
     """Raise an error unless a result of dtype `source` may be written to a tensor of dtype `target`."""
-    if not _castable(source, target):
+    if dtypes.category(source) > dtypes.category(target):
         raise RuntimeError(
             f"result type {source.scalar_type} can't be cast to the desired output type {target.scalar_type}"
         )
-
-
-def _castable(source: Any, target: Any) -> bool:
-    return dtypes.category(source) <= dtypes.category(target)
 
 
 def shares_elements(target: Tensor) -> bool:

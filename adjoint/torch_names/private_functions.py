@@ -20,8 +20,9 @@ __all__ = [
     "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_compute_linear_combination",
     "_conj", "_conj_copy", "_conj_physical", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
     "_debug_has_internal_overlap", "_dim_arange", "_efficientzerotensor", "_euclidean_dist", "_fft_c2c", "_fft_c2r", "_fft_r2c",
-    "_grid_sampler_2d_cpu_fallback", "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true", "_is_zerotensor",
-    "_lazy_clone", "_log_softmax", "_logcumsumexp", "_lu_with_info", "_masked_softmax", "_neg_view_copy", "_nnpack_available",
+    "_fused_sdp_choice", "_grid_sampler_2d_cpu_fallback", "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true",
+    "_is_zerotensor", "_lazy_clone", "_log_softmax", "_logcumsumexp", "_lu_with_info", "_masked_softmax",
+    "_native_multi_head_attention", "_neg_view_copy", "_nnpack_available",
     "_pack_padded_sequence", "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax",
     "_sparse_csr_prod", "_sparse_csr_sum", "_stack", "_test_check_tensor",
     "_to_cpu", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put",
@@ -33,6 +34,32 @@ def _test_check_tensor(input: Tensor) -> Tensor:
     """Return `input`. Raise RuntimeError unless all elements are true."""
     torch._check_tensor_all(input, lambda: "Test message for TORCH_CHECK_TENSOR_ALL")
     return input.clone()
+
+
+# --- attention ------------------------------------------------------------------------------------------------------
+
+
+def _native_multi_head_attention(
+    query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor, qkv_bias: Tensor,
+    proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
+    average_attn_weights: bool = True, mask_type: int | None = None,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """Return multi-head attention in inference, and the weights of attention."""
+    parts = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
+    q, k, v = (torch.nn.functional.linear(*part).unflatten(-1, (num_head, -1)).transpose(1, 2) for part in parts)
+    scores = q * q.shape[-1] ** -0.5 @ k.mT
+    weights = scores.softmax(-1) if mask is None else torch._masked_softmax(scores, mask, -1, mask_type)
+    found = torch.nn.functional.linear((weights @ v).transpose(1, 2).flatten(2), proj_weight, proj_bias)
+    return found, (weights.mean(1) if average_attn_weights else weights) if need_weights else None
+
+
+def _fused_sdp_choice(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
+) -> int:  # fmt: skip
+    """Return the number of the backend that PyTorch uses for attention on a CPU: 1 (flash) or 0 (composed)."""
+    same = query.ndim == key.ndim == value.ndim == 4 and query.shape[-1] == key.shape[-1] == value.shape[-1]
+    return int(same and dropout_p == 0 and torch.backends.cuda.flash_sdp_enabled())
 
 
 # --- elementwise ----------------------------------------------------------------------------------------------------

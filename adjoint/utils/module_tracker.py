@@ -7,7 +7,6 @@ from typing import Any
 
 import adjoint as torch
 from adjoint._runtime.weak_keys import WeakKeys
-from adjoint.transforms.tree import tree_leaves
 
 __all__ = ["ModuleTracker"]
 
@@ -73,7 +72,8 @@ class ModuleTracker:
 
     def _when_known(self, values: Any, change: Callable[[str], None], module: torch.nn.Module) -> None:
         """Change the set when backward has computed the gradients of these arguments or results."""
-        tensors = [each for each in tree_leaves(values) if isinstance(each, torch.Tensor) and each.requires_grad]
+        tree: Any = torch.utils._pytree
+        tensors = [each for each in tree.tree_leaves(values) if isinstance(each, torch.Tensor) and each.requires_grad]
         if tensors and not self.is_bw:
             path = self._path(module)
             self._handles.append(torch.autograd.graph.register_multi_grad_hook(tensors, lambda grads: change(path)))

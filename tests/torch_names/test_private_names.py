@@ -456,3 +456,16 @@ def test_switches_of_unused_libraries_are_read_and_set_by_private_names():
     finally:
         torch._C._set_mkldnn_enabled(True)
     assert torch._C._get_cudnn_benchmark() is torch.backends.cudnn.benchmark
+
+
+def test_native_attention_equals_the_module():
+    torch.manual_seed(0)
+    module = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+    x, mask = torch.randn(2, 3, 4), torch.tensor([[False, False, True], [False, False, False]])
+    parts = module.in_proj_weight, module.in_proj_bias, module.out_proj.weight, module.out_proj.bias
+    found = torch._native_multi_head_attention(x, x, x, 4, 2, *parts, mask, mask_type=1)
+    for one, other in zip(found, module(x, x, x, key_padding_mask=mask), strict=True):
+        torch.testing.assert_close(one, other)
+    assert torch._native_multi_head_attention(x, x, x, 4, 2, *parts, need_weights=False)[1] is None
+    heads = x.unflatten(-1, (2, 2)).transpose(1, 2)
+    assert torch._fused_sdp_choice(heads, heads, heads) == 1 and torch._fused_sdp_choice(x, x, x) == 0

@@ -331,6 +331,8 @@ def _frequencies(name, n, d, onesided, dtype, out, **options):
     kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
     if not (kind.is_floating_point or kind.is_complex):
         raise RuntimeError(f"{name[4:]} requires a floating point or complex dtype")
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     return finished(name, kernels.frequencies(n, d, kind.numpy, onesided), out, **options)
 
 
