@@ -5,15 +5,13 @@ An expression is compiled for a dtype and a memory layout of its operands when a
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.addresses import IN_OBJECTS, overlap
+from ..kernels.runtime.addresses import overlap
 from ..kernels.runtime.floating import FLOAT32
 from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
 from .acceleration import LOOPS
@@ -21,10 +19,8 @@ from .compiled_complex import EXACT, PARTS, by_parts
 from .costs import CALLS, ELEMENTARY, LARGE, PIECEWISE, STEPS
 from .elementary import COSTLY_OPERATIONS, FUNCTIONS, PIECEWISE_OPERATIONS
 from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
-from .llvm.launch import launch
 from .numpy_tiles import result_like, walked
-from .observed_kernels import KERNELS
-from .plans import Plans
+from .plans import Plan, Plans, memory_like
 from .schedule import lowered
 
 SHORTEST_ROW = 16
@@ -84,56 +80,11 @@ class _Variant:
         self.weight = _WEIGHT * sum(name in COSTLY_OPERATIONS for name in operations) + len(operations) // 2
         self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Any] = {}
-        self.plans: Plans[_Plan | None] = Plans()
+        self.plans: Plans[Plan | None] = Plans()
         """The plans for calls with arrays of a certain dtype and certain shapes and strides.
 
         A plan is None if NumPy computes the result.
         """
-
-
-class _Plan:
-    """The traversal of operands with one dtype and certain shapes and strides."""
-
-    __slots__ = ("allocate", "alone", "function", "layout", "pack", "row_bytes", "size", "tables")
-    function: Any
-    row_bytes: int
-    layout: int
-
-    def __init__(self, size: int, allocate: list[_Memory]) -> None:
-        self.size = size
-        self.allocate = allocate
-        self.tables: Any = None
-        self.pack: Any = None
-        self.alone: Any = None
-
-    def run(self, operands: Sequence[ndarray], values: Sequence[Any], out: ndarray | tuple[ndarray, ...] | None) -> Any:
-        """Return the outputs, or NotImplemented if the scalars are not numbers."""
-        if out is None:
-            outs = [allocate() for allocate in self.allocate]
-        else:
-            outs = list(out) if isinstance(out, tuple) else [out]
-        if self.size:
-            try:
-                table = self.tables.make((*operands, *outs), values)
-            except (OverflowError, struct.error):
-                return NotImplemented
-            launch(self.function, self.size, self.row_bytes, self.tables.address(table))
-        return outs[0] if len(outs) == 1 else tuple(outs)
-
-
-_Memory = Callable[[], ndarray]
-"""Memory for one output."""
-
-
-def _memory_like(out: ndarray) -> _Memory:
-    """Allocate memory with the shape, strides and dtype of an array that has no gaps in memory."""
-    shape, dtype = out.shape, out.dtype
-    if out.flags.c_contiguous:
-        return partial(numpy.empty, shape, dtype)
-    order = sorted(range(out.ndim), key=lambda dim: -out.strides[dim])
-    inner = tuple([shape[dim] for dim in order])
-    back = tuple(sorted(range(out.ndim), key=order.__getitem__))
-    return lambda: numpy.empty(inner, dtype).transpose(back)
 
 
 class CompiledPointwise:
@@ -168,7 +119,7 @@ class CompiledPointwise:
         self._dtypes: dict[str, tuple[Callable[..., Any], list[_Variant]]] = {}
         self._by_parts: dict[tuple[int, ...], CompiledPointwise] = {}
         self._choosers: dict[Any, Callable[..., Any]] = {}
-        self.direct: Plans[_Plan] = Plans()
+        self.direct: Plans[Plan] = Plans()
         """The objects that the code of `direct_source` looks up by dtype and by signature.
 
         They belong to plans with one output.
@@ -181,9 +132,7 @@ class CompiledPointwise:
         the function writes.
         """
         namespace |= {
-            "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self.direct, "LOOPS": LOOPS, "launch": launch,
-            "struct_error": struct.error, "BEFORE_BYTES": bytes.__basicsize__ - 1, "overlap": overlap,
-            "KERNELS": KERNELS,
+            "ndarray": ndarray, "CHOOSERS": self._choosers, "PLANS": self.direct, "LOOPS": LOOPS, "overlap": overlap,
         }  # fmt: skip
         arrays, number, values = self.inputs, "0", ""
         known = [f"type({name}) is ndarray" for name in arrays]
@@ -196,22 +145,14 @@ class CompiledPointwise:
                 f"    _number, _values = _choose and _choose({', '.join(self.parameters)}) or (None, ())",
             ]
             number, values = "_number", ", *_values"
-        result = "out" if into else "_result"
         key = ", ".join(f"{name}.dtype, {name}.shape, {name}.strides" for name in [*arrays, *(["out"] if into else [])])
-        places = ", ".join(f"id({name})" for name in [*arrays, result])
+        given = f"{', '.join(arrays)}{values}"
         lines += [
             f"    _plan = PLANS.get(({number}, {key}))",
             "    if _plan is not None:",
-            *([] if into else ["        _result = _plan.allocate[0]()"]),
-            "        if _plan.alone is None or KERNELS.observers:",
-            "            try:",
-            f"                _table = _plan.pack(_plan.layout, {places}{values})",
-            "            except (OverflowError, struct_error):",
-            f"                return {otherwise}",
-            "            launch(_plan.function, _plan.size, _plan.row_bytes, id(_table) + BEFORE_BYTES)",
-            f"            return {result}",
-            f"        if _plan.alone({', '.join([*arrays, result])}{values}) is not NotImplemented:",
-            f"            return {result}",
+            f"        _result = {f'_plan.into((out,), {given})' if into else f'_plan.run({given})'}",
+            "        if _result is not NotImplemented:",
+            f"            return {'out' if into else '_result'}",
             f"return {otherwise}",
         ]
         return "\n".join([f"def {self.name}({signature}):", *("    " + line for line in lines), ""])
@@ -284,12 +225,16 @@ class CompiledPointwise:
             plan = variant.plans[key]
         except KeyError:
             plan = variant.plans.keep(key, self._new_plan(variant, operands, dtype, compute, out))
-            if plan is not None and plan.pack is not None and (self.parameters or not values):
+            if plan is not None and not isinstance(out, tuple) and (self.parameters or not values):
                 self._choosers[dtype] = choose
                 arrays = operands if out is None else (*operands, *outs)
                 signature = [part for item in arrays for part in (item.dtype, item.shape, item.strides)]
                 self.direct.keep((number, *signature), plan)
-        return NotImplemented if plan is None else plan.run(operands, values, out)
+        if plan is None:
+            return NotImplemented
+        if out is None:
+            return plan.run(*operands, *values)
+        return NotImplemented if plan.into(outs, *operands, *values) is NotImplemented else out
 
     def _new_plan(
         self,
@@ -298,7 +243,7 @@ class CompiledPointwise:
         dtype: numpy.dtype[Any],
         compute: numpy.dtype[Any],
         out: ndarray | tuple[ndarray, ...] | None,
-    ) -> _Plan | None:
+    ) -> Plan | None:
         if compute.kind not in "fiu" or not dtype.isnative:
             return None
         if out is None:
@@ -308,31 +253,30 @@ class CompiledPointwise:
             outs = list(out) if isinstance(out, tuple) else [out]
         else:  # NumPy writes truth values as numbers
             return None
-        plan = _Plan(outs[0].size, [_memory_like(item) for item in outs] if out is None else [])
-        if not plan.size:
-            return plan
+        results = [memory_like(item) for item in outs]
+        size = outs[0].size
+        if not size:
+            return Plan(results, into=lambda *_: None)
         shape, views = walked(list(operands), outs)
-        slow = shape[-1] < SHORTEST_ROW and len(shape) > 1 and self._cost == 1 and plan.size >= self._at_once
+        slow = shape[-1] < SHORTEST_ROW and len(shape) > 1 and self._cost == 1 and size >= self._at_once
         if slow and not LOOPS.every_size:
             return None
         LOOPS.load("pointwise_loops")
         function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))
         if function is None:
             return None
-        from .llvm.calls import CallTables
+        from .llvm.calls import NativeCall
         from .llvm.pointwise_loops import layout_of
         from .llvm.streaming import is_streamed
 
         layout = layout_of(
             shape, [view.strides for view in views], out is None and is_streamed(sum(item.nbytes for item in outs))
         )
-        plan.tables = CallTables(layout, len(views), len(variant.scalars), "d" if compute.kind == "f" else "q")
-        if IN_OBJECTS and len(outs) == 1:
-            plan.layout, plan.pack = plan.tables.layout, plan.tables.pack
-        plan.function = function
-        plan.row_bytes = variant.weight + sum(item.itemsize for item in views)
-        plan.alone = plan.tables.built_in(function, plan.size, plan.row_bytes)
-        return plan
+        row_bytes = variant.weight + sum(item.itemsize for item in views)
+        arrays, scalars = [f"x{k}" for k in range(len(operands))], [f"s{k}" for k in range(len(variant.scalars))]
+        character = "d" if compute.kind == "f" else "q"
+        call = NativeCall(function, size, row_bytes, layout, arrays, results, scalars, character)
+        return call.plan([*arrays, *scalars])
 
     def _function(
         self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]

@@ -38,12 +38,23 @@ class Memory(NamedTuple):
     dtype: Dtype
     order: tuple[int, ...] | None = None
 
-    def empty(self, make: Callable[..., ndarray] = numpy.empty) -> ndarray:
-        """Return new memory, or an array that `make` returns for a shape and a dtype."""
+    def allocator(self, make: Callable[..., ndarray] = numpy.empty) -> Callable[[], ndarray]:
+        """Return a function of no arguments that returns new memory, by `make` for a shape and a dtype."""
         if self.order is None:
-            return make(self.shape, self.dtype)
-        lain = make([self.shape[dim] for dim in self.order], self.dtype)
-        return lain.transpose([self.order.index(dim) for dim in range(len(self.shape))])
+            return functools.partial(make, self.shape, self.dtype)
+        lain = functools.partial(make, [self.shape[dim] for dim in self.order], self.dtype)
+        back = [self.order.index(dim) for dim in range(len(self.shape))]
+        return lambda: lain().transpose(back)
+
+    def empty(self, make: Callable[..., ndarray] = numpy.empty) -> ndarray:
+        """Return new memory."""
+        return self.allocator(make)()
+
+
+def memory_like(array: ndarray) -> Memory:
+    """Return the description of an array that has no gaps in memory."""
+    order = None if array.flags.c_contiguous else tuple(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
+    return Memory(array.shape, array.dtype, order)
 
 
 class Plan:
@@ -86,32 +97,28 @@ def returned(results: Sequence[Any]) -> Any:
 
 
 def _allocating(results: Sequence[Memory | None], into: Any) -> Callable[..., Any]:
-    kinds = [None if item is None else item.order is None for item in results]
-    known = [part for item in results if item for part in (item[:2] if item.order is None else (item.empty,))]
-    made: Callable[..., Any] = _maker(tuple(kinds))(into, *known)
+    made: Callable[..., Any] = _maker(tuple([item is not None for item in results]))(
+        into, *[item.allocator() for item in results if item]
+    )
     return made
 
 
 @functools.cache
-def _maker(kinds: tuple[bool | None, ...]) -> Callable[..., Callable[..., Any]]:
-    """Return a function that derives `run` from `into` for results that are row-major, reordered, or not requested."""
-    known, lines = [], []
-    for number, plain in enumerate(kinds):
-        if plain is not None:
-            known += [f"shape{number}", f"dtype{number}"] if plain else [f"new{number}"]
-            lines.append(f"r{number} = empty(shape{number}, dtype{number})" if plain else f"r{number} = new{number}()")
-    names = ["None" if plain is None else f"r{number}" for number, plain in enumerate(kinds)]
+def _maker(requested: tuple[bool, ...]) -> Callable[..., Callable[..., Any]]:
+    """Return a function that derives `run` from `into`, given the allocators of the requested results."""
+    names = [f"r{number}" if wanted else "None" for number, wanted in enumerate(requested)]
+    made = [name for name in names if name != "None"]
     out = f"({', '.join(names)},)"
-    source = f"""def make({", ".join(["into", *known])}):
+    source = f"""def make({", ".join(["into", *[f"new_{name}" for name in made]])}):
     def run(*arguments):
-        {"; ".join(lines) or "pass"}
+        {"; ".join([f"{name} = new_{name}()" for name in made]) or "pass"}
         return {names[0] if len(names) == 1 else out} if into({out}, *arguments) is None else NotImplemented
     return run
 """
-    namespace: dict[str, Any] = {"empty": numpy.empty}
-    exec(code_of(source, f"<adjoint run {len(kinds)}>"), namespace)
-    made: Callable[..., Callable[..., Any]] = namespace["make"]
-    return made
+    namespace: dict[str, Any] = {}
+    exec(code_of(source, f"<adjoint run {len(requested)}>"), namespace)
+    maker: Callable[..., Callable[..., Any]] = namespace["make"]
+    return maker
 
 
 def _copying(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,23 +17,21 @@ import struct
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from struct import Struct
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
 from ..._runtime.forks import code_of
-from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
+from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, place_of_words, words_of
 from ..observed_kernels import KERNELS
 from ..plans import Memory, Plan, compiled
 from .atomics import call_address
-from .built_in import NONE, built_in, error_raised, float_of, function_of_python, new_reference
-from .language import Int, Pointer, Static, address, as_integer, as_pointer, f64, i64, local, loops
+from .built_in import NONE, built_in, error_raised, float_of, function_of_python, new_float, new_reference
+from .compilation import CompiledFunction, character
+from .language import Int, Pointer, Static, address, as_pointer, cast_pointer, f64, fields, i64, local, loops
 from .launch import PARALLEL_BYTES, launch
-
-BEFORE_BYTES = bytes.__basicsize__ - 1
-"""The offset of the elements in a bytes object on Python versions that have this object layout (`IN_OBJECTS`)."""
+from .structs import Struct
 
 ARRAYS_AT = 1
 """The position of the arrays in the table, after the address of the layout."""
@@ -65,33 +63,67 @@ LONGEST = 64
 
 REFUSED = id(NotImplemented)
 
-integer_of = function_of_python("PyLong_AsLongLong", i64, i64)
+integer_of = function_of_python("PyLong_AsUnsignedLongLongMask", i64, i64)
+new_integer = function_of_python("PyLong_FromLongLong", i64, i64)
 forget = function_of_python("PyErr_Clear", None)
+
+OBJECT, PLACE, INTEGER, FLOAT = map(ord, "oPqd")
+"""How an argument enters a table: as the object itself, as the address of its elements (or the integer that it is), or as a
+number. The last three are characters of `struct`."""
+
+CALL = Struct("address layout begin count rows result")
+"""A call of the machine code at an address for `rows` rows. The entries in the table of `count` arguments `begin` at 1 after the
+address of a layout, or at 0. Their kinds follow this data. If `rows` is -1, the range follows the arguments, and errors are
+raised. Otherwise the call returns NotImplemented if a scalar is not a number. `result`: the kind of the number with which the
+table begins after the call, or OBJECT."""
 
 
 @loops(noalias=False, explicit=True, plain=True)
 def run_table(own: Int, objects: Pointer[i64], given: Int) -> i64:
-    """Call a kernel for all of its rows, with the given arrays and scalars.
-
-    `own` is an array with the address of the kernel, the layout, the number of arrays, whether scalars are
-    floating-point numbers, and the number of rows. Return NotImplemented if a scalar is not a number.
-    """
-    told = as_pointer(as_pointer(own, i64)[AFTER_HEAD // 8], i64)
+    """Call a kernel with a table of the given arguments. `own` is an array with a `CALL`."""
+    data = as_pointer(as_pointer(own, i64)[AFTER_HEAD // 8], i64)
+    told = fields(data, CALL)
     table = local(i64, LONGEST)
-    table[0] = told[1]
-    arrays = told[2]
-    for k in range(arrays):
-        table[ARRAYS_AT + k] = objects[k]
-    for k in range(arrays, given):
-        if told[3] != 0:
-            as_pointer(as_integer(table + (ARRAYS_AT + k)), f64)[0] = float_of(objects[k])
+    table[0] = told.layout
+    for k in range(told.count):
+        kind = data[CALL.size + k]
+        place = table + (told.begin + k)
+        if kind == OBJECT:
+            place[0] = objects[k]
+        elif kind == FLOAT:
+            cast_pointer(place, f64)[0] = float_of(objects[k])
+        elif kind == PLACE and as_pointer(objects[k], i64)[AFTER_HEAD // 8 - 1] != id(int):
+            place[0] = as_pointer(objects[k], i64)[AFTER_HEAD // 8]
         else:
-            table[ARRAYS_AT + k] = integer_of(objects[k])
-    if given > arrays and error_raised() != 0:
+            place[0] = integer_of(objects[k])
+    start, stop = i64(0), told.rows
+    if told.rows < 0:
+        start = integer_of(objects[told.count])
+        stop = integer_of(objects[told.count + 1])
+    if error_raised() != 0:
+        if told.rows < 0:
+            return i64(0)
         forget()
         return new_reference(REFUSED)
-    call_address(told[0], table, i64(0), told[4])
+    call_address(told.address, table, start, stop)
+    if told.result == FLOAT:
+        return new_float(cast_pointer(table, f64)[0])
+    if told.result == INTEGER:
+        return new_integer(table[0])
     return new_reference(NONE)
+
+
+def _built_in(name: str, kinds: Sequence[int], **call: int) -> Any:
+    """Return a built-in function that makes a `CALL`."""
+    told = numpy.array([*CALL.pack(count=len(kinds), **call), *kinds], numpy.int64)
+    return built_in(name, run_table.compiled().code.address, told)
+
+
+def of_arguments(function: CompiledFunction) -> Any:
+    """Return a built-in function that calls a kernel with its arguments, which may be arrays in place of addresses."""
+    kinds = [ord(character(each)) for each in function.parameters[:-2]]
+    result = OBJECT if function.result is None else ord(character(function.result))
+    return _built_in(function.code.name, kinds, address=function.of_table, layout=0, begin=0, rows=-1, result=result)
 
 
 class CallTables:
@@ -100,7 +132,7 @@ class CallTables:
     def __init__(self, layout: Sequence[int], arrays: int, scalars: int, character: str) -> None:
         self._layout = array("q", layout)
         self.layout: int = self._layout.buffer_info()[0]
-        self.pack = Struct(f"{ARRAYS_AT + arrays}q{scalars}{character}").pack
+        self.pack = struct.Struct(f"{ARRAYS_AT + arrays}q{scalars}{character}").pack
         self._kind = arrays, scalars, character
 
     def built_in(self, function: Any, rows: int, row_bytes: int) -> Any:
@@ -108,8 +140,16 @@ class CallTables:
         arrays, scalars, character = self._kind
         if not IN_OBJECTS or rows * row_bytes >= PARALLEL_BYTES or ARRAYS_AT + arrays + scalars > LONGEST:
             return None
-        told = [function.code.address, self.layout, arrays, int(character == "d"), rows]
-        return built_in(function.code.name, run_table.compiled().code.address, numpy.array(told, numpy.int64))
+        kinds = [OBJECT] * arrays + [ord(character)] * scalars
+        return _built_in(
+            function.code.name,
+            kinds,
+            address=function.code.address,
+            layout=self.layout,
+            begin=1,
+            rows=rows,
+            result=OBJECT,
+        )
 
     def make(self, arrays: Sequence[ndarray], scalars: Sequence[Any]) -> Any:
         """Return a table, which must stay alive while it is used.
@@ -118,12 +158,9 @@ class CallTables:
             struct.error: if a scalar has another type.
             OverflowError: if it is too large.
         """
-        table = self.pack(self.layout, *map(place_of, arrays), *scalars)
-        return table if IN_OBJECTS else array("q", table)
+        return words_of(self.pack(self.layout, *map(place_of, arrays), *scalars))
 
-    def address(self, table: Any) -> int:
-        """Return the address of a table that `make` has returned."""
-        return id(table) + BEFORE_BYTES if IN_OBJECTS else table.buffer_info()[0]
+    address = staticmethod(place_of_words)
 
 
 @dataclass(slots=True)
@@ -172,8 +209,8 @@ class NativeCall:
             tuple([item is not None for item in self.results]), tuple(self.sums), self.blocks > 1,
             alone is not None, tuple(self.constants),
         )  # fmt: skip
-        parts = [part for item in memory.values() for part in (item.shape, item.dtype)]
-        known = (self.function, self.rows, self.row_bytes, tables, alone, *self.constants.values(), *parts)
+        made = [item.allocator(numpy.zeros if name == "total" else numpy.empty) for name, item in memory.items()]
+        known = (self.function, self.rows, self.row_bytes, tables, alone, *self.constants.values(), *made)
         run, into = _maker(source)(*known)
         return Plan(self.results, run=run, into=into)
 
@@ -195,20 +232,17 @@ def _call_source(
     written = ["total" if number in sums else results[number] for number, wanted in enumerate(asked) if wanted]
     named = [*arrays, *written, *["total"] * bool(sums)]
     places = [f"id({name})" if IN_OBJECTS else f"address({name})" for name in named]
-    table = f"pack({', '.join(['layout', *places, *scalars])})"
-    if not IN_OBJECTS:
-        table = f"array('q', {table})"
-    where = f"id(table) + {BEFORE_BYTES}" if IN_OBJECTS else "table.buffer_info()[0]"
+    table = f"words_of(pack({', '.join(['layout', *places, *scalars])}))"
     added = "added(total, {})" if in_blocks else "total[0, {}].copy()"
     copies = [f"{name} = row_major({name})" for name in copied]
-    total = ["total = zeros(shape_total, dtype_total)"] * bool(sums)
+    total = ["total = new_total()"] * bool(sums)
     allocated = [name for name in written if name != "total"]
     launched = [
         "try:",
         f"    table = {table}",
         "except (OverflowError, struct_error):",
         "    return NotImplemented",
-        f"launch(function, rows, row_bytes, {where})",
+        "launch(function, rows, row_bytes, place_of_words(table))",
     ]
     if alone:
         launched = [
@@ -220,7 +254,7 @@ def _call_source(
     run = [
         *copies,
         *total,
-        *[f"{name} = empty(shape_{name}, dtype_{name})" for name in allocated],
+        *[f"{name} = new_{name}()" for name in allocated],
         *launched,
         *[f"r{number} = {added.format(order)}" for order, number in enumerate(sums)],
         f"return {', '.join([name if wanted else 'None' for name, wanted in zip(results, asked, strict=True)])}",
@@ -232,10 +266,7 @@ def _call_source(
         *launched,
         *[f"r{number}[...] = {added.format(order)}" for order, number in enumerate(sums)],
     ]
-    known = [
-        *constants,
-        *[part for name in [*allocated, *["total"] * bool(sums)] for part in (f"shape_{name}", f"dtype_{name}")],
-    ]
+    known = [*constants, *[f"new_{name}" for name in [*allocated, *["total"] * bool(sums)]]]
     given = ", ".join(parameters)
     return "\n".join([
         f"def make({', '.join(['function', 'rows', 'row_bytes', 'tables', 'alone', *known])}):",
@@ -256,8 +287,8 @@ _numbers = itertools.count()
 @functools.cache
 def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[..., Any]]]:
     namespace: dict[str, Any] = {
-        "array": array, "struct_error": struct.error, "launch": launch, "address": address, "empty": numpy.empty,
-        "zeros": numpy.zeros, "row_major": _row_major, "added": _added, "KERNELS": KERNELS,
+        "struct_error": struct.error, "launch": launch, "address": address,
+        "row_major": _row_major, "added": _added, "KERNELS": KERNELS, "words_of": words_of, "place_of_words": place_of_words,
     }  # fmt: skip
     exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
     return namespace["make"]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy import ndarray
 
-from ..._runtime.first_use import unwatched
+from ..._runtime.first_use import import_late, unwatched
 from ..._runtime.platform import ctypes
-from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, address
+from ...kernels.runtime.addresses import IN_OBJECTS, address
 from ..costs import CALLS
 from ..observed_kernels import KERNELS
-from .built_in import built_in, define_functions_of_python
-from .element_types import NumberType, PointerType, Static, VectorType, f64, i64
+from .element_types import NumberType, PointerType, Static, VectorType, i64
 from .functions import Frame, LoopKernel
 from .host import HOST, MachineCode
 from .lowering import Lowering
@@ -28,21 +25,40 @@ class CompiledFunction:
 
     The function is called with numbers and addresses, runs without the interpreter lock, and checks no arguments.
 
-    `parameters`: the types of its parameters. `call`: the function that runs it. `quick`: the function that runs it for
-    little work. It also accepts arrays in place of addresses. After many calls, a built-in function that keeps the
-    interpreter lock replaces it. `split`: the function that calls it for pieces of a range, once `workers` has needed
-    such a function. Code that runs kernels reads these attributes at each call. While a profiler observes kernels, the
-    attributes hold other functions.
+    `parameters`: the types of its parameters. `result`: the type of its result, or None. `call`: the function that runs it.
+    `quick`: the function that runs it for little work, and keeps the interpreter lock. It also accepts arrays in place of
+    addresses. `split`: the function that calls it for pieces of a range, once `launch` has needed such a function. It takes
+    the arguments in a table that `pack` makes, unless they are a table. Code that runs kernels reads these attributes at each
+    call. While a profiler observes kernels, the attributes hold other functions.
     """
 
-    __slots__ = ("call", "code", "kernel", "parameters", "quick", "split")
+    __slots__ = ("_calls", "call", "code", "kernel", "pack", "parameters", "quick", "result", "split")
 
-    def __init__(self, kernel: LoopKernel, code: MachineCode, call: Any, parameters: tuple[Any, ...]) -> None:
+    def __init__(self, kernel: LoopKernel, code: MachineCode, parameters: tuple[Any, ...], result: Any) -> None:
         self.kernel = kernel
         self.code = code
-        self.call = self.quick = call
         self.parameters = parameters
+        self.result = result
+        returned = None if result is None else result.ctype
+        self.call = ctypes.CFUNCTYPE(returned, *map(c_type, parameters))(code.address)
+        self.quick: Callable[..., Any] = self._quick
+        self._calls = 0
         self.split: Any = None
+        self.pack: Any = None
+
+    def _quick(self, *arguments: Any) -> Any:
+        """Run the machine code. After many calls, create a built-in function for the next calls."""
+        self._calls += 1
+        if self._calls > CALLS and IN_OBJECTS and self.code.also and not KERNELS.observers:
+            self.quick = import_late("adjoint.codegen.llvm.calls").of_arguments(self)
+        return self.call(*in_numbers(arguments))
+
+    @property
+    def of_table(self) -> int:
+        """The address of the machine code that runs the kernel for a table of its arguments and a range."""
+        if not self.code.also and not takes_table(self.parameters):
+            raise AssertionError(f"{self} has no range: its last parameters are not start and stop")
+        return self.code.also[0] if self.code.also else self.code.address
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code."""
@@ -65,11 +81,9 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         module = Module()
         result, parameters = module.add(kernel, name, given)
         text = module.text()
-        ranged = [item.arg for item in kernel.tree.args.args if item.arg not in given][-2:] == ["start", "stop"]
-        ranged = ranged and not takes_table(parameters)
-        if ranged:
-            text += split_text(name, parameters[:-2])
-        also = (name + SPLIT,) if ranged else ()
+        ranged = [each.arg for each in kernel.tree.args.args if each.arg not in given][-2:] == ["start", "stop"]
+        if ranged and not takes_table(parameters):
+            text += unpacking_text(name, parameters[:-2], result)
         code = HOST.compile(
             name,
             text,
@@ -77,38 +91,20 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
             plain=kernel.plain,
             strength_reduced=kernel.strength_reduced,
             brief=kernel.brief,
-            also=also,
+            also=(name + UNPACKING,) if UNPACKING in text else (),
         )
-        prototype = ctypes.CFUNCTYPE(None if result is None else result.ctype, *map(c_type, parameters))
-        found = CompiledFunction(kernel, code, prototype(code.address), parameters)
-        found.quick = becoming_quick(found, result, IN_OBJECTS and result in RETURNED)
+        found = CompiledFunction(kernel, code, parameters, result)
         KERNELS.add(found)
         return found
 
 
-RUN_ROWS = 18
-"""The position, in words, of the address of `run_rows` (of `workers`) in the shared memory of the threads."""
-
-SPLIT = "_split"
-"""The suffix for the name of the function that calls a kernel for pieces of a range."""
-
-
 def takes_table(types: tuple[Any, ...]) -> bool:
-    """Return whether a kernel takes an address and a range, which are the arguments that `run_rows` of `workers` passes."""
+    """Return whether a kernel takes an address and a range."""
     return len(types) == 3 and isinstance(types[0], PointerType) and types[1:] == (i64, i64)
 
 
-def becoming_quick(function: CompiledFunction, result: Any, may_be_built_in: bool) -> Any:
-    """Return a function that calls machine code through ctypes, and is replaced by a built-in function after many calls."""
-    waiting = iter(range(CALLS)) if may_be_built_in else itertools.repeat(0)
-
-    def quick(*arguments: Any) -> Any:
-        if next(waiting, None) is None and not KERNELS.observers:
-            code = quick_code(tuple(map(llvm_type, function.parameters)), None if result is None else llvm_type(result))
-            function.quick = built_in(function.code.name, code.address, function.code.address)
-        return function.call(*in_numbers(arguments))
-
-    return quick
+UNPACKING = "_unpacking"
+"""The suffix for the name of the function that calls a kernel with the arguments in a table."""
 
 
 def in_numbers(arguments: tuple[Any, ...]) -> list[Any]:
@@ -116,87 +112,28 @@ def in_numbers(arguments: tuple[Any, ...]) -> list[Any]:
     return [address(value) if isinstance(value, ndarray) else value for value in arguments]
 
 
-@cache
-def quick_code(types: tuple[str, ...], result: str | None) -> MachineCode:
-    """Return a function of Python's C interface, which calls a function with parameters of these types at the address `own`.
+def character(type_: Any) -> str:
+    """Return the character by which `struct` packs an argument as a word."""
+    return "P" if isinstance(type_, PointerType) else "d" if type_.kind == "f" else "Q" if type_.kind == "u" else "q"
 
-    Pointers may be given as arrays. The function raises an error if another argument is not a number.
+
+def unpacking_text(name: str, types: tuple[Any, ...], result: Any) -> str:
+    """Return the LLVM code of a function of a table and a range that calls a kernel for the range.
+
+    The words of the table are the arguments of the kernel, of these types. The result of the kernel becomes the first word.
     """
-    define_functions_of_python(*_DECLARED)
-    name = "_".join(["quick", *types, result or "none"])
-    lines = [f"define ptr @{name}(ptr %own, ptr %objects, i64 %given) {{", f"  %n = call i64 @{_INTEGER}(ptr %own)"]
-    lines += ["  %function = inttoptr i64 %n to ptr"]
-    values = []
-    for i, text in enumerate(types):
-        wide, convert = ("double", "PyFloat_AsDouble") if text in ("float", "double") else ("i64", _INTEGER)
-        narrow = {"ptr": "inttoptr", "float": "fptrunc", "i64": "bitcast", "double": "bitcast"}.get(text, "trunc")
-        lines += [f"  %p{i} = getelementptr ptr, ptr %objects, i64 {i}", f"  %o{i} = load ptr, ptr %p{i}"]
-        if text == "ptr":
-            lines += [
-                f"  %c{i}p = getelementptr i8, ptr %o{i}, i64 {AFTER_HEAD - 8}", f"  %c{i} = load ptr, ptr %c{i}p",
-                f"  %is{i} = icmp eq ptr %c{i}, inttoptr (i64 {id(int)} to ptr)",
-                f"  br i1 %is{i}, label %number{i}, label %array{i}", f"number{i}:",
-                f"  %a{i} = call i64 @{_INTEGER}(ptr %o{i})", f"  br label %known{i}", f"array{i}:",
-                f"  %d{i}p = getelementptr i8, ptr %o{i}, i64 {AFTER_HEAD}", f"  %d{i} = load i64, ptr %d{i}p",
-                f"  br label %known{i}", f"known{i}:", f"  %n{i} = phi i64 [%a{i}, %number{i}], [%d{i}, %array{i}]",
-            ]  # fmt: skip
-        else:
-            lines.append(f"  %n{i} = call {wide} @{convert}(ptr %o{i})")
-        lines.append(f"  %v{i} = {narrow} {wide} %n{i} to {text}")
-        values.append(f"{text} %v{i}")
-    lines += ["  %error = call ptr @PyErr_Occurred()", "  %fits = icmp eq ptr %error, null"]
-    lines += ["  br i1 %fits, label %run, label %fail", "fail:", "  ret ptr null", "run:"]
-    if result is None:
-        lines += [f"  call void %function({', '.join(values)})"]
-        lines += [f"  %made = call ptr @Py_NewRef(ptr inttoptr (i64 {id(None)} to ptr))"]
-    else:
-        lines += [f"  %value = call {result} %function({', '.join(values)})"]
-        lines += [f"  %made = call ptr @{_NUMBER_OF[result]}({result} %value)"]
-    return HOST.compile(name, "\n".join([*_DECLARED.values(), *lines, "  ret ptr %made", "}", ""]), plain=True)
-
-
-RETURNED = (None, i64, f64)
-"""The types that a function of Python's C interface can return."""
-
-_INTEGER = "PyLong_AsUnsignedLongLongMask"
-_NUMBER_OF = {"i64": "PyLong_FromLongLong", "double": "PyFloat_FromDouble"}
-_DECLARED = {
-    name: f"declare {result} @{name}({parameter})"
-    for name, result, parameter in (
-        (_INTEGER, "i64", "ptr"), ("PyFloat_AsDouble", "double", "ptr"), ("PyErr_Occurred", "ptr", ""),
-        ("Py_NewRef", "ptr", "ptr"), *((name, "ptr", type_) for type_, name in _NUMBER_OF.items()),
-    )
-}  # fmt: skip
-
-
-def split_text(name: str, types: tuple[Any, ...]) -> str:
-    """Return the LLVM code of a function through which `run_rows` of `workers` calls a kernel.
-
-    The range follows parameters of these types.
-
-    The arguments of the function are the address of the shared memory of the threads (which contains the address of
-    `run_rows`), the arguments of the kernel, the first row, the number of rows, the bytes per row, and the number of
-    threads.
-    """
-    texts = [llvm_type(type_) for type_ in types]
-    parameters = "".join(f"{text} %a{i}, " for i, text in enumerate(texts))
-    held = f"{{ {', '.join(['i64', *texts])} }}"
-    lines = [
-        f"define void @{name}{SPLIT}(ptr %shared, {parameters}i64 %begin, i64 %rows, i64 %row_bytes, i64 %threads) #0 {{",
-        f"  %place = getelementptr i64, ptr %shared, i64 {RUN_ROWS}",
-        "  %run = load ptr, ptr %place",
-    ]
-    lines += [f"  %held = alloca {held}"]
-    for i, text in enumerate(texts, 1):
-        lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  store {text} %a{i - 1}, ptr %p{i}"]
-    rest = "i64 %begin, i64 %rows, i64 %row_bytes, i64 %threads"
-    lines += [f"  call void %run(ptr @{name}_range, ptr %shared, ptr %held, {rest})"]
-    lines += ["  ret void", "}", f"define internal void @{name}_range(ptr %held, i64 %start, i64 %stop) #0 {{"]
-    for i, text in enumerate(texts, 1):
-        lines += [f"  %p{i} = getelementptr {held}, ptr %held, i32 0, i32 {i}", f"  %v{i} = load {text}, ptr %p{i}"]
-    arguments = "".join(f"{text} %v{i}, " for i, text in enumerate(texts, 1))
-    lines += [f"  call void @{name}({arguments}i64 %start, i64 %stop) noinline", "  ret void", "}", ""]
-    return "\n".join(lines)
+    values = ""
+    lines = [f"define void @{name}{UNPACKING}(ptr %table, i64 %start, i64 %stop) #0 {{"]
+    for i, text in enumerate(map(llvm_type, types)):
+        wide = "double" if text in ("float", "double") else "i64"
+        narrow = {"ptr": "inttoptr", "float": "fptrunc", wide: "bitcast"}.get(text, "trunc")
+        lines += [f"  %p{i} = getelementptr i64, ptr %table, i64 {i}", f"  %w{i} = load {wide}, ptr %p{i}"]
+        lines.append(f"  %v{i} = {narrow} {wide} %w{i} to {text}")
+        values += f"{text} %v{i}, "
+    returned = "void" if result is None else llvm_type(result)
+    call = f"call {returned} @{name}({values}i64 %start, i64 %stop) noinline"
+    lines += [f"  {call}"] if result is None else [f"  %value = {call}", f"  store {returned} %value, ptr %table"]
+    return "\n".join([*lines, "  ret void", "}", ""])
 
 
 def _is_name(value: Any) -> bool:

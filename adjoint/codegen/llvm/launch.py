@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
+from struct import Struct
 from time import perf_counter
 from typing import Any
 
@@ -12,12 +14,13 @@ import numpy
 from ..._runtime.forks import code_of
 from ..._runtime.late_bound import LATE
 from ...kernels.runtime import parallel
+from ...kernels.runtime.addresses import place_of_words, words_of
 from ..observed_kernels import KERNELS
-from .compilation import in_numbers
+from .compilation import character, in_numbers
 from .element_types import TypeVariable, type_of
 from .host import HOST
 from .language import Loops
-from .workers import WORKERS, splitter
+from .workers import WORKERS, run_rows
 
 PARALLEL_BYTES = 1 << 18
 """The amount of work in bytes below which the calling thread works alone.
@@ -56,41 +59,42 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
         if n > 0:
             function.quick(*arguments, 0, n)
         return
-    arguments = tuple(in_numbers(arguments))
-    if work > WHOLE_BYTES:
-        _launch_in_parts(function, n, row_bytes, arguments)
-        return
+    given = in_numbers(arguments)
     threads = parallel.num_threads
-    if threads == 1 or n == 1:
-        function.call(*arguments, 0, n)
+    if work <= WHOLE_BYTES and (threads == 1 or n == 1):
+        function.call(*given, 0, n)
         return
     split = function.split or _split(function)
+    words = words_of(function.pack(*given)) if function.pack else None
+    place = given[0] if words is None else place_of_words(words)
+    if work > WHOLE_BYTES:
+        _launch_in_parts(split, n, row_bytes, place)
+        return
     shared = WORKERS.address if WORKERS.threads >= threads else WORKERS.ready(threads)
-    split(shared, *arguments, 0, n, row_bytes, threads)
+    split(shared, place, 0, n, row_bytes, threads)
 
 
 def _split(function: Any) -> Any:
     """Return the function through which workers call the compiled function. It is created on first use."""
-    function.split = KERNELS.called(function, splitter(function))
+    run = run_rows.compiled().call
+    function.split = KERNELS.called(function, partial(getattr(run, "original", run), function.of_table))
+    if function.code.also:
+        function.pack = Struct("".join(map(character, function.parameters[:-2]))).pack
     return function.split
 
 
-def _launch_in_parts(function: Any, n: int, row_bytes: int, arguments: tuple[Any, ...]) -> None:
-    """Launch the function like `launch`, in calls that take about `PART_SECONDS` each.
+def _launch_in_parts(split: Any, n: int, row_bytes: int, place: int) -> None:
+    """Run all rows like `launch`, in calls that take about `PART_SECONDS` each.
 
     A range may be split at any row, as for threads. Each part contains rows for all threads. A small number of long
     rows forms one part.
     """
     threads = parallel.num_threads
-    split = None if threads == 1 else function.split or _split(function)
     begin, rows = 0, FIRST_BYTES // row_bytes
     while begin < n:
         rows = min(max(rows // threads, 1) * threads, n - begin)
         started = perf_counter()
-        if split is None:
-            function.call(*arguments, begin, begin + rows)
-        else:
-            split(WORKERS.ready(threads), *arguments, begin, rows, row_bytes, threads)
+        split(WORKERS.ready(threads), place, begin, rows, row_bytes, threads)
         begin += rows
         rows = int(rows * min(PART_SECONDS / max(perf_counter() - started, 1e-6), GROWTH))
 

@@ -22,15 +22,13 @@ import atexit
 import os
 import threading
 import time
-from functools import cache, partial
-from typing import Any
+from functools import cache
 
 import numpy
 
 from ..._runtime.platform import ctypes
 from ...kernels.runtime.addresses import address
 from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
-from .compilation import RUN_ROWS, CompiledFunction, c_type, takes_table
 from .element_types import PointerType
 from .external import apart, c_function, external
 from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled
@@ -44,9 +42,7 @@ The words are the number, the machine code, its other arguments, the first row, 
 taken at a time, and the number of threads.
 """
 SUBMITTED, LAST_TICKET = 16, 17
-"""`SUBMITTED` is 1 while a thread has submitted work, because only one piece of work fits. `LAST_TICKET` is its number.
-`RUN_ROWS` follows.
-"""
+"""`SUBMITTED` is 1 while a thread has submitted work, because only one piece of work fits. `LAST_TICKET` is its number."""
 DONE = 32
 """The number of pieces that workers have completed since the process began."""
 AWAKE = 48
@@ -308,23 +304,6 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
     atomic_add(shared + AWAKE, -1)
 
 
-def splitter(function: CompiledFunction) -> Any:
-    """Return the function that calls a kernel for pieces of a range.
-
-    The function takes the arguments that `split_text` of `compilation` describes.
-
-    If a table is the only argument of a kernel, the kernel itself is used, and no separate function is needed.
-    """
-    place = PointerType(i64)
-    if takes_table(function.parameters):
-        types = map(c_type, [i64, place, place, i64, i64, i64, i64])
-        return partial(ctypes.CFUNCTYPE(None, *types)(run_rows.compiled().code.address), function.code.address)
-    if not function.code.also:
-        raise AssertionError(f"{function} has no range: its last parameters are not start and stop")
-    types = map(c_type, [place, *function.parameters[:-2], i64, i64, i64, i64])
-    return ctypes.CFUNCTYPE(None, *types)(*function.code.also)
-
-
 @cache
 def _looks() -> int:
     """Return the number of polls that take `LOOK_SECONDS`."""
@@ -384,7 +363,6 @@ class Workers:
         function = serve.compiled()
         looks = _looks()
         with self._lock:
-            self._words[RUN_ROWS] = run_rows.compiled().code.address
             while len(self._threads) < count:
                 own = len(self._threads) + 1
                 self._words[LOCK + own * LINE] = _held_lock()

@@ -108,32 +108,34 @@ def transform(values: ndarray, mean: float, std: float) -> Any:
 
 
 @loops(explicit=True, plain=True)
-def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, n: Int) -> None:
-    """Draw `n` normal numbers, where `n` is at least 16. If `n` is not a multiple of 16, the last 16 numbers are drawn again."""
+def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, start: Int, stop: Int) -> None:
+    """Draw at least 16 normal numbers. If their number is not a multiple of 16, the last 16 numbers are drawn again."""
     NORMALS = normals32 if T is f32 else normals64
     at = out
-    count = n
+    count = stop - start
     while count > 0:
-        next_fractions(at, state, count)
+        next_fractions(at, state, 0, count)
         NORMALS(at, mean, std, 0, count // BLOCK)
-        at = out + (n - BLOCK)
+        at = out + (stop - BLOCK)
         count = BLOCK if count % BLOCK != 0 else 0
 
 
 @loops(explicit=True, plain=True)
-def draw_pairs(out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waiting: f64, first: Int, n: Int) -> f64:
-    """Draw `n` normal numbers in pairs.
+def draw_pairs(
+    out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waiting: f64, start: Int, stop: Int
+) -> f64:  # fmt: skip
+    """Draw normal numbers in pairs.
 
-    If `first` is 1, the first number is `waiting`. Return the second number of the last pair.
+    If `start` is 1, the first number is `waiting`. Return the second number of the last pair.
     """
     out[0] = T(fma(waiting, std, mean))
     spare = waiting
-    for i in range(first, n, 2):
+    for i in range(start, stop, 2):
         angle = fraction(state) * (2 * math.pi)
         radius = sqrt(c_log1p(fraction(state) * -1) * -2)
         spare = radius * c_sin(angle)
         out[i] = T(fma(radius * c_cos(angle), std, mean))
-        if i + 1 < n:
+        if i + 1 < stop:
             out[i + 1] = T(fma(spare, std, mean))
     return spare
 
@@ -141,23 +143,23 @@ def draw_pairs(out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waitin
 def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
     """Fill a contiguous, nonempty array of float32 or float64 with normal numbers."""
     if out.size >= BLOCK:
-        run_for(draw_normals, out, stream.state_address, mean, std, out.size)
+        run_for(draw_normals, out, stream.state_address, mean, std)
         return out
     waiting = stream.normal
     first = 0 if waiting is None else 1
-    spare = run_for(draw_pairs, out, stream.state_address, mean, std, waiting or 0.0, first, out.size)
+    spare = run_for(draw_pairs, out, stream.state_address, mean, std, waiting or 0.0, first=first)
     stream.normal = spare if (out.size - first) % 2 else None
     return out
 
 
 @loops(explicit=True, plain=True)
-def draw_exponentials(out: Pointer[T], state: Pointer[u32], scale: f64, n: Int) -> None:
-    """Draw `n` numbers `scale * log(1 - u)`."""
-    for i in range(n):
+def draw_exponentials(out: Pointer[T], state: Pointer[u32], scale: f64, start: Int, stop: Int) -> None:
+    """Draw numbers `scale * log(1 - u)`."""
+    for i in range(start, stop):
         out[i] = T(c_log1p(fraction(state) * -1) * scale)
 
 
 def exponentials(out: ndarray, stream: Stream, scale: float) -> Any:
     """Fill a contiguous array of float32 or float64 with exponentially distributed numbers that have the rate `-1 / scale`."""
-    run_for(draw_exponentials, out, stream.state_address, scale, out.size)
+    run_for(draw_exponentials, out, stream.state_address, scale)
     return out

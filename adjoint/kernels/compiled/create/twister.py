@@ -113,11 +113,12 @@ def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> 
 
 
 @loops(explicit=True, plain=True)
-def next_fractions(out: Pointer[T], state: Pointer[u32], n: Int) -> None:
-    """Return the next `n` numbers in [0, 1).
+def next_fractions(out: Pointer[T], state: Pointer[u32], start: Int, stop: Int) -> None:
+    """Return the next numbers in [0, 1), as many as the range has.
 
     Each number consists of the low 24 bits of a word or, in float64, the low 53 bits of two words.
     """
+    n = stop - start
     next_words(cast_pointer(out, u32), state, n, T is f64)
     integers = cast_pointer(out, i64 if T is f64 else i32)
     MASK = 0x1FFFFFFFFFFFFF if T is f64 else 0xFFFFFF
@@ -151,10 +152,12 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
     return out
 
 
-def run_for(kernel: Any, out: ndarray, *arguments: Any) -> Any:
-    """Run the kernel for an array of float32 or float64, with further arguments."""
+def run_for(kernel: Any, out: ndarray, *arguments: Any, first: int = 0) -> Any:
+    """Run the kernel for an array of float32 or float64 from element `first` on, with further arguments."""
     function = _compiled(kernel, out.itemsize)
-    return function.quick(out, *arguments) if out.size < FEW else function.call(address(out), *arguments)
+    if out.size < FEW:
+        return function.quick(out, *arguments, first, out.size)
+    return function.call(address(out), *arguments, first, out.size)
 
 
 FEW = 1 << 10
@@ -168,7 +171,7 @@ def _compiled(kernel: Any, itemsize: int) -> Any:
 
 def fractions(out: ndarray, stream: Stream) -> Any:
     """Fill a contiguous array of float32 or float64 with numbers in [0, 1)."""
-    run_for(next_fractions, out, stream.state_address, out.size)
+    run_for(next_fractions, out, stream.state_address)
     return out
 
 
@@ -185,9 +188,9 @@ def exchange(order: Pointer[i64], state: Pointer[u32], n: Int) -> None:
 
 
 @loops(explicit=True, plain=True)
-def draw(out: Pointer[i64], state: Pointer[u32], n: Int, first: Int, size: Int) -> None:
+def draw(out: Pointer[i64], state: Pointer[u32], first: Int, size: Int, start: Int, stop: Int) -> None:
     """Draw integers that start at `first` and have `size` possible values."""
-    for i in range(n):
+    for i in range(start, stop):
         out[i] = first + i64(next_word(state) % u32(size))
 
 
@@ -202,5 +205,5 @@ def permutation(out: ndarray, stream: Stream) -> Any:
 
 def integers(out: ndarray, stream: Stream, first: int, size: int) -> Any:
     """Fill a contiguous int64 array with integers that start at `first` and have `size` possible values (fewer than 2**32)."""
-    run_for(draw, out, stream.state_address, out.size, first, size)
+    run_for(draw, out, stream.state_address, first, size)
     return out
