@@ -7,7 +7,7 @@ from ..._runtime.determinism import alert_not_deterministic
 from ..memory.copying import clone
 from ..runtime.floating import type_name
 from .places import few_places, out_of_bounds
-from .scatter import combine_at, take_rows, write_at
+from .scatter import combine, take_rows
 
 _INT64 = numpy.dtype(numpy.int64)
 
@@ -63,9 +63,8 @@ def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) 
     if index.size == 0:
         return x
     positions = wrap_positions(index.reshape(-1), x.size)
-    if accumulate:
-        return combine_at(x, numpy.add, positions, source.reshape(-1))
-    return write_at(x, positions, source.reshape(-1))
+    combine(x, (x.size,), 0, positions, source.reshape(-1), numpy.add if accumulate else None)
+    return x
 
 
 def _check_flat(x: ndarray, index: ndarray) -> None:

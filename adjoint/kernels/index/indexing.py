@@ -24,7 +24,7 @@ from ..shape.joining import front_of_zeros
 from .flattened import wrap_positions
 from .masking import common_dtype
 from .places import few_places, out_of_bounds
-from .scatter import add_rows, copied, take_rows
+from .scatter import add_rows, combine, copied, take_rows
 
 Array = numpy.ndarray[Any, Any]
 Indices = Sequence[ndarray | None]
@@ -293,20 +293,14 @@ def _indexed_shape(shape: tuple[int, ...], indices: Indices) -> tuple[int, ...]:
 
 
 def _accumulate(x: ndarray, indices: Indices, values: ndarray) -> None:
-    whole = numpy.ascontiguousarray(widen(x))
-    values = widen(values)
-    given = [dim for dim, index in enumerate(indices) if index is not None]
-    if given == list(range(len(given))):
+    given = [index for index in indices if index is not None]
+    if all(index is not None for index in indices[: len(given)]):
         # Leading dimensions: one flat index selects whole rows of the other dimensions.
-        flat = _flattened(x.shape[: len(given)], [indices[dim] for dim in given])  # type: ignore[misc]
-        width = math.prod(x.shape[len(given) :])
-        rows = values.reshape(flat.size, width)
-        add_rows(whole.reshape(math.prod(x.shape[: len(given)]), width), flat.reshape(-1), rows)
+        leading, width = x.shape[: len(given)], math.prod(x.shape[len(given) :])
+        flat, shape = _flattened(leading, given).reshape(-1), (math.prod(leading), width)
+        combine(x, shape if width > 1 else shape[:1], 0, flat, values if width > 1 else values.reshape(-1), numpy.add)
     else:
-        positions = _flat_positions(x.shape, indices)
-        numpy.add.at(whole.reshape(-1), positions.reshape(-1), values.reshape(-1))
-    if whole is not x:
-        x[...] = whole
+        combine(x, (x.size,), 0, _flat_positions(x.shape, indices).reshape(-1), values.reshape(-1), numpy.add)
 
 
 def _flat_positions(shape: tuple[int, ...], indices: Indices) -> ndarray:

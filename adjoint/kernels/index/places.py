@@ -47,6 +47,8 @@ def flat_positions(shape: tuple[int, ...], dim: int, index: ndarray, slices: tup
     With `slices`, each entry of a vector is the position of a slice and refers to all of its elements. The result then
     has these sizes.
     """
+    if len(shape) < 2 and slices is None:
+        return index
     places = _places(shape or (1,), dim, slices or index.shape, slices is not None)
     return _positions(index.astype(_INT64, copy=False), *places)
 
@@ -128,7 +130,7 @@ def slices_of(shape: tuple[int, ...], dim: int, index: ndarray) -> tuple[tuple[i
     an error.
     """
     sizes = index.shape
-    if sizes[:dim] != shape[:dim] or sizes[dim + 1 :] != shape[dim + 1 :]:
+    if 0 not in index.strides or sizes[:dim] != shape[:dim] or sizes[dim + 1 :] != shape[dim + 1 :]:
         return None
     alike = [count == 1 or stride == 0 for count, stride in zip(sizes, index.strides, strict=True)]
     if not all(alike[dim + 1 :]):

@@ -69,7 +69,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
                 f"Size does not match at dimension {axis} expected index {list(index.shape)} to be no larger than self "
                 f"{list(x.shape)} apart from dimension {dim}"
             )
-    if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
+    if (slices := slices_of(x.shape, dim, index)) is not None:
         shape, dim, index_of_slices = slices
         return take_rows(x.reshape(shape), index_of_slices, dim).reshape(index.shape)
     found = _GATHERED.run(index.size, x, dim, index)
@@ -152,51 +152,74 @@ def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduc
         raise RuntimeError("reduce argument must be either add or multiply.")
     if index.size == 0:
         return x
-    if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
-        return _scatter_slices(x, *slices, _source(x, index, src), _UFUNCS[reduce])
-    require_in_bounds(index, x.shape, dim)
-    combine(x, dim, index, _source(x, index, src), _UFUNCS[reduce])
+    combine(x, *_located(x.shape, dim, index), _source(x, index, src), _UFUNCS[reduce])
     return x
 
 
-def _scatter_slices(
-    x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values: ndarray, ufunc: Any, first: Any = None
-) -> ndarray:
-    """Write or combine (by a `ufunc`) slices along `dim` of `x`, viewed with `shape`. `first` replaces the present content."""
-    if numpy.may_share_memory(x, values):
-        values = values.copy()
+def _located(shape: tuple[int, ...], dim: int, index: ndarray) -> tuple[tuple[int, ...], int, ndarray]:
+    """Return indices in bounds for `combine`, as a vector of indices of slices if the index repeats its elements in memory."""
+    slices = slices_of(shape, dim, index)
+    if slices is None:
+        require_in_bounds(index, shape, dim)
+    return slices or (shape, dim, index)
+
+
+def combine(x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values: ndarray, ufunc: Any) -> None:
+    """Write `values` at the positions along `dim` of `x`, viewed with `shape`, that `index` contains.
+
+    The indices are in bounds. A vector of indices selects slices if there are more dimensions. There is one value for each
+    position, or one for all. A `ufunc` combines each value with the element at its position, one after another.
+    """
+    of_slices = index.ndim == 1 < len(shape)
+    if ufunc is None and not of_slices and not x.flags.c_contiguous:
+        x.flat[flat_positions(shape, dim, index).reshape(-1)] = values.reshape(-1)
+        return
     whole = numpy.ascontiguousarray(x if ufunc is None else widen(x))
-    target, places = whole.reshape(shape), (slice(None),) * dim + (index,)
-    sizes = (*shape[:dim], len(index), *shape[dim + 1 :])
-    values = values.reshape(sizes) if values.ndim else numpy.broadcast_to(values, sizes)
-    if first is not None:
-        target[places] = first
-    if ufunc is None:
+    target = whole.reshape(shape)
+    if of_slices:
+        values = values.copy() if numpy.may_share_memory(x, values) else values
+        sizes = (*shape[:dim], index.size, *shape[dim + 1 :])
+        values = values.reshape(sizes) if values.ndim else numpy.broadcast_to(values, sizes)
+    values = values if ufunc is None else row_major(widen(values))
+    if ufunc is None and (of_slices or len(shape) == 1):
+        places: Any = (*(slice(None),) * dim, index)
         target[places] = values
+    elif ufunc is numpy.add and of_slices and dim == 0:
+        inner = math.prod(shape[1:])
+        add_rows(target.reshape(-1, inner), index.astype(_INT64, copy=False), values.reshape(-1, inner))
     else:
-        combine_slices(target, dim, index, row_major(widen(values)), ufunc)
+        how = "put" if ufunc is None else ufunc.__name__
+        if _COMBINED.run(max(index.size, values.size), target, dim, index, values, how) is NotImplemented:
+            positions = flat_positions(shape, dim, index, values.shape if of_slices else None).reshape(-1)
+            flat, values = whole.reshape(-1), values.reshape(-1)
+            if ufunc is None:
+                flat[positions] = values
+            elif ufunc is numpy.add and values.shape == positions.shape and LOOPS.takes(positions.size, MOVED):
+                add_rows(flat[:, None], positions, values[:, None])
+            else:
+                ufunc.at(flat, positions, values)
     if whole is not x:
         x[...] = whole
-    return x
 
 
-def _reduce_slices(
+def _reduce(
     x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values: ndarray, reduce: str, include_self: bool
 ) -> ndarray:
-    """Do the same as `scatter_reduce_` with slices along `dim` of `x`, viewed with `shape`."""
+    """Do the same as `scatter_reduce_` with the arguments of `combine`."""
     ufunc = _REDUCTIONS[reduce]
-    _scatter_slices(x, shape, dim, index, values, ufunc, None if include_self else _identity(ufunc, x.dtype))
+    if not include_self:
+        combine(x, shape, dim, index, asarray(_identity(ufunc, x.dtype)), None)
+    combine(x, shape, dim, index, values, ufunc)
     if reduce == "mean":
-        counts = numpy.bincount(as_places(index), minlength=shape[dim]).reshape(
-            [-1 if axis == dim else 1 for axis in range(len(shape))]
-        )
-        _make_means(x, counts if shape == x.shape else numpy.broadcast_to(counts, shape).reshape(x.shape), include_self)
+        if index.ndim == 1 < len(shape):
+            along = [-1 if axis == dim else 1 for axis in range(len(shape))]
+            counts = numpy.bincount(as_places(index), minlength=shape[dim]).reshape(along)
+        else:
+            counts = numpy.zeros(shape, numpy.int32)
+            combine(counts, shape, dim, index, numpy.ones((), counts.dtype), numpy.add)
+        counts = counts if shape == x.shape else numpy.broadcast_to(counts, shape).reshape(x.shape)
+        _make_means(x, counts, include_self)
     return x
-
-
-def _combined(x: ndarray, dim: int, index: ndarray, values: ndarray, how: str) -> bool:
-    """Return whether a compiled loop has written or combined `values`: one for each index (in bounds), one for all, or slices."""
-    return _COMBINED.run(max(index.size, values.size), x, dim, index, row_major(values), how) is not NotImplemented
 
 
 def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None, of_slices: bool = False) -> bool:
@@ -276,33 +299,7 @@ def scatter_reduce_(
         return x
     if reduce == "sum" and include_self:
         return scatter_(x, dim, index, src, "add")
-    ufunc = _REDUCTIONS[reduce]
-    values = _source(x, index, src)
-    if 0 in index.strides and (slices := slices_of(x.shape, dim, index)) is not None:
-        return _reduce_slices(x, *slices, values, reduce, include_self)
-    require_in_bounds(index, x.shape, dim)
-    counts = numpy.zeros(x.shape, numpy.int32) if reduce == "mean" else None
-    if not include_self:
-        combine(x, dim, index, asarray(_identity(ufunc, x.dtype)), None)
-    combine(x, dim, index, values, ufunc)
-    if counts is not None:
-        combine(counts, dim, index, numpy.ones((), counts.dtype), numpy.add)
-        _make_means(x, counts, include_self)
-    return x
-
-
-def combine(x: ndarray, dim: int, index: ndarray, values: ndarray, ufunc: Any) -> None:
-    """Write values to the positions of `x` that `index` contains, or combine them with the elements there.
-
-    Indices must be in bounds.
-    """
-    if _combined(x, dim, index, values, "put" if ufunc is None else ufunc.__name__):
-        return
-    positions = flat_positions(x.shape, dim, index).reshape(-1)
-    if ufunc is None:
-        write_at(x, positions, values.reshape(-1))
-    else:
-        combine_at(x, ufunc, positions, values.reshape(-1))
+    return _reduce(x, *_located(x.shape, dim, index), _source(x, index, src), reduce, include_self)
 
 
 def _require_reducible(x: ndarray, reduce: str) -> None:
@@ -378,27 +375,6 @@ def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
     return row_major(src.reshape(index.shape))
 
 
-def write_at(x: ndarray, positions: ndarray, values: ndarray) -> ndarray:
-    """Execute `x.flat[positions] = values`."""
-    if x.flags.c_contiguous:
-        x.reshape(-1)[positions] = values
-    else:
-        x.flat[positions] = values
-    return x
-
-
-def combine_at(x: ndarray, ufunc: Any, positions: ndarray, values: ndarray) -> ndarray:
-    """Execute `x.flat[positions] = ufunc(x.flat[positions], values)`, once for each repetition of a position."""
-    whole = numpy.ascontiguousarray(widen(x))
-    if ufunc is numpy.add and values.shape == positions.shape and LOOPS.takes(positions.size, MOVED):
-        add_rows(whole.reshape(-1, 1), positions, widen(values).reshape(-1, 1))
-    else:
-        ufunc.at(whole.reshape(-1), positions, widen(values))
-    if whole is not x:
-        x[...] = whole
-    return x
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Along one dimension, one index for each slice
 
@@ -468,12 +444,13 @@ def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: com
         return x
     places = index.reshape(-1)
     if alpha == 1:
-        return _scatter_slices(x, x.shape, dim, places, source, numpy.add)
+        combine(x, x.shape, dim, places, source, numpy.add)
+        return x
     step = max(1, JOINED * places.size // max(source.size, 1))
     for start in range(0, places.size, step):  # the products take little memory
         at = slice(start, start + step)
         part = source if step >= places.size else source[(slice(None),) * dim + (at,)]
-        x = _scatter_slices(x, x.shape, dim, places[at], part * factor, numpy.add)
+        combine(x, x.shape, dim, places[at], part * factor, numpy.add)
     return x
 
 
@@ -540,21 +517,7 @@ def index_reduce(
     result = copied(x)
     if not source.size:
         return result
-    return _reduce_slices(result, result.shape or (1,), dim, index.reshape(-1), source, reduce, include_self)
-
-
-def combine_slices(x: ndarray, dim: int, index: ndarray, source: ndarray, ufunc: Any) -> None:
-    """Execute `x[index[k]] = ufunc(x[index[k]], source[k])` for slices along `dim` of a contiguous array, one after another."""
-    if not source.size:
-        return
-    index = index.astype(_INT64, copy=False)
-    if ufunc is numpy.add and dim == 0:
-        inner = math.prod(x.shape[1:])
-        add_rows(x.reshape(-1, inner), index, source.reshape(-1, inner))
-        return
-    if _combined(x, dim, index, source, ufunc.__name__):
-        return
-    ufunc.at(x.reshape(-1), flat_positions(x.shape, dim, index, source.shape).reshape(-1), source.reshape(-1))
+    return _reduce(result, result.shape or (1,), dim, index.reshape(-1), source, reduce, include_self)
 
 
 def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:

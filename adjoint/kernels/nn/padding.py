@@ -11,7 +11,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import THREADED
-from ..index.scatter import combine_slices, take_rows
+from ..index.scatter import combine, take_rows
 from ..memory.copying import copy_elements
 from ..runtime.floating import refuse, widen
 from ..runtime.layout import row_major
@@ -106,7 +106,7 @@ def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: st
         raise RuntimeError(f"grad_output width unexpected. Expected a shape of {list(shape)}, Got: {list(grad.shape)}")
     wide = widen(grad)
     result = numpy.zeros((planes, area), wide.dtype)
-    combine_slices(result, 1, places, row_major(wide).reshape(planes, len(places)), numpy.add)
+    combine(result, result.shape, 1, places, row_major(wide).reshape(planes, len(places)), numpy.add)
     return result.reshape(self.shape).astype(grad.dtype, copy=False)
 
 

@@ -156,7 +156,7 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
         raise RuntimeError(f"Expected a tensor of shape {list(indices.shape)} but got: {list(grad.shape)}")
     result = numpy.zeros(input_shape, grad.dtype)
     planes, places = _in_planes(result, indices, dims)
-    combine(planes, 1, places, grad.reshape(places.shape), numpy.add)
+    combine(planes, planes.shape, 1, places, grad.reshape(places.shape), numpy.add)
     return result
 
 
