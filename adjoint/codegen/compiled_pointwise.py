@@ -18,7 +18,7 @@ from .acceleration import LOOPS
 from .compiled_complex import EXACT, PARTS, by_parts
 from .costs import CALLS, ELEMENTARY, LARGE, PIECEWISE, STEPS
 from .elementary import COSTLY_OPERATIONS, FUNCTIONS, PIECEWISE_OPERATIONS
-from .expression import BOOL, CONSTANT, SCALAR, Choice, Expression, Node, Refusal, Tree, leaves, scalar_source
+from .expression import BOOL, CONSTANT, SCALAR, Expression, Node, Tree, choice_lines, leaves, scalar_source
 from .numpy_tiles import result_like, walked
 from .plans import Plan, Plans, memory_like
 from .schedule import lowered
@@ -171,7 +171,9 @@ class CompiledPointwise:
         found = self._dtypes.get(char)
         if found is None:
             variants: list[_Variant] = []
-            lines = _choice(self.tree, char, variants)
+            lines = choice_lines(
+                self.tree, lambda each: _variant_lines(each, char, variants), lambda _: ["return None"]
+            )
             source = "\n".join([f"def choose({', '.join(self.parameters)}):", *("    " + line for line in lines)])
             namespace: dict[str, Any] = {}
             exec(compile(source, f"<adjoint scalars of {self.name}>", "exec"), namespace)
@@ -346,18 +348,9 @@ def _scalars(expression: Expression) -> list[Node]:
     return list(found)
 
 
-def _choice(tree: Tree, char: str, variants: list[_Variant]) -> list[str]:
-    """Return Python code that computes the number of a variant and its scalars, or None if the parameters are invalid."""
-    if isinstance(tree, Choice):
-        return [
-            f"if {scalar_source(tree.condition)}:",
-            *("    " + line for line in _choice(tree.if_true, char, variants)),
-            "else:",
-            *("    " + line for line in _choice(tree.if_false, char, variants)),
-        ]
-    if isinstance(tree, Refusal):
-        return ["return None"]
-    variant = _Variant(lowered(tree, char, decomposed=False))
+def _variant_lines(expression: Expression, char: str, variants: list[_Variant]) -> list[str]:
+    """Return Python code that returns the number of a new variant and its scalars, or None if the parameters are invalid."""
+    variant = _Variant(lowered(expression, char, decomposed=False))
     variants.append(variant)
     scalars = [scalar_source(node) for node in variant.scalars]
     lines = [f"if {_out_of_range(scalar, char)}:\n    return None" for scalar in scalars] if char != "d" else []

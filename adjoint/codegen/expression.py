@@ -32,7 +32,7 @@ depend on the last reduction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -242,6 +242,20 @@ def leaves(tree: Tree) -> Iterator[Expression]:
         yield from leaves(tree.if_false)
     elif isinstance(tree, Expression):
         yield tree
+
+
+def choice_lines(
+    tree: Tree, leaf: Callable[[Expression], list[str]], refusal: Callable[[Refusal], list[str]]
+) -> list[str]:
+    """Return Python code that chooses a variant by the parameters and runs the code that `leaf` or `refusal` returns for it."""
+    if isinstance(tree, Expression):
+        return leaf(tree)
+    if isinstance(tree, Refusal):
+        return refusal(tree)
+    first, second = (
+        ["    " + line for line in choice_lines(branch, leaf, refusal)] for branch in (tree.if_true, tree.if_false)
+    )
+    return [f"if {scalar_source(tree.condition)}:", *first, "else:", *second]
 
 
 _SCALAR_SYMBOLS = {

@@ -6,6 +6,7 @@ large arrays. The source is registered with `linecache`, so that tracebacks and 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy
@@ -19,11 +20,11 @@ from .expression import (
     OPERATIONS,
     REAL,
     SCALAR,
-    Choice,
     Expression,
     Node,
     Refusal,
     Tree,
+    choice_lines,
     is_absent,
     leaves,
     scalar_source,
@@ -106,15 +107,9 @@ class Writer:
 
     def tree(self, tree: Tree) -> list[str]:
         """Return the code of a whole tree."""
-        if isinstance(tree, Choice):
-            lines = [f"if {scalar_source(tree.condition)}:"]
-            lines += ["    " + line for line in self.tree(tree.if_true)]
-            return lines + ["else:", *("    " + line for line in self.tree(tree.if_false))]
-        if isinstance(tree, Refusal):
-            name = f"error{len(self.namespace)}"
-            self.namespace[name] = tree.error
-            return [f"raise type({name})(*{name}.args)"]
-        return self.straight(lowered(tree, self.char))
+        return choice_lines(
+            tree, lambda expression: self.straight(lowered(expression, self.char)), partial(_raising, self.namespace)
+        )
 
     def operand_names(self, node: Node, places: dict[Node, str], lines: list[str], known: dict[Any, str]) -> list[str]:
         """Return the names of the operands of a step in the code."""
@@ -232,22 +227,20 @@ def choice_source(name: str, tree: Tree, parameters: list[str], arrays: list[str
     """Return the function that computes the number of the selected variant and the signatures of the arrays."""
     numbers = iter(range(len(list(leaves(tree)))))
 
-    def lines(tree: Tree) -> list[str]:
-        if isinstance(tree, Choice):
-            first, second = lines(tree.if_true), lines(tree.if_false)
-            indented = (["    " + line for line in part] for part in (first, second))
-            head, rest = indented
-            return [f"if {scalar_source(tree.condition)}:", *head, "else:", *rest]
-        if isinstance(tree, Refusal):
-            error = f"error{len(namespace)}"
-            namespace[error] = tree.error
-            return [f"raise type({error})(*{error}.args)"]
-        return [f"return {', '.join([str(next(numbers)), *signatures])}"]
-
     signature = "{0}.dtype, {0}.shape, {0}.strides"
     optional = f"None if {{0}} is None else ({signature})"
     signatures = [(optional if place else signature).format(array) for place, array in enumerate(arrays)]
-    return "\n".join([f"def {name}({', '.join(parameters)}):", *("    " + line for line in lines(tree))]) + "\n"
+    lines = choice_lines(
+        tree, lambda _: [f"return {', '.join([str(next(numbers)), *signatures])}"], partial(_raising, namespace)
+    )
+    return "\n".join([f"def {name}({', '.join(parameters)}):", *("    " + line for line in lines)]) + "\n"
+
+
+def _raising(namespace: dict[str, Any], refusal: Refusal) -> list[str]:
+    """Return the code that raises the error of a refusal."""
+    name = f"error{len(namespace)}"
+    namespace[name] = refusal.error
+    return [f"raise type({name})(*{name}.args)"]
 
 
 def row_source(

@@ -107,6 +107,23 @@ class Work(NamedTuple):
         block_bytes = SECOND_CACHE // 2 if self.groups == 1 else FIRST_CACHE
         return cut(self.axes, self.batch, self.groups, group_bytes, block_bytes, wanted, threads, single)
 
+    def fastest(
+        self, more: int, ways: Sequence[bool], time: Callable[[_Layout, bool, Sizes], float]
+    ) -> tuple[Work, list[Block], bool]:
+        """Return the layout, and the one of these `ways`, that take the least time for a position. Small work is not compared.
+
+        `time`: the time of blocks of some sizes. `more`: see `blocks`.
+        """
+        if self.products < _PLANNED_PRODUCTS:
+            return self, self.blocks(more, False), False
+        best: tuple[float, Work, list[Block], bool] = (math.inf, self, [], False)
+        for choice, blocks, cost in self.layouts(more):
+            layout = _Layout(choice, blocks)
+            for way in ways:
+                found = cost * choice.time(blocks, partial(time, layout, way))
+                best = min(best, (found, choice, blocks, way), key=lambda each: each[0])
+        return best[1:]
+
     def time(self, blocks: list[Block], times: Callable[[Sizes], float]) -> float:
         """Return the time that the thread with the most work takes for each position of the work.
 
@@ -219,7 +236,10 @@ class ProductPlan(_Layout):
         self.in_place = work.in_place and all(
             block.after[2] - block.first[2] >= work.width for block in work.blocks(0, True)
         )
-        super().__init__(*self._fastest(work))
+        more = math.prod(self.spread) * work.outs if self.phased else 0
+        found = (work, work.blocks(0, True), True) if self.in_place else work.fastest(more, (False, True), self._time)
+        self.whole = found[2]
+        super().__init__(*found[:2])
         work, geometry = self.work, self.geometry
         self.type, self.outs, self.ins, self.groups = type_of(dtype), work.outs, work.ins, work.groups
         self.channels = work.groups * work.outs
@@ -275,24 +295,7 @@ class ProductPlan(_Layout):
             INTERLEAVE=None if unspread else apart(interleave, T=T, W=W, SPREAD=_small(self.spread[2])),
         )
 
-    def _fastest(self, work: Work) -> tuple[Work, list[Block]]:
-        """Return the layout that takes the least time for a position."""
-        if self.in_place:
-            self.whole = True
-            return work, work.blocks(0, True)
-        if work.products < _PLANNED_PRODUCTS:
-            self.whole = False
-            return work, work.blocks(math.prod(self.spread) * work.outs if self.phased else 0, False)
-        best: tuple[float, Work, list[Block], bool] = (math.inf, work, [], False)
-        for choice, blocks, cost in work.layouts(math.prod(self.spread) * work.outs if self.phased else 0):
-            layout = _Layout(choice, blocks)
-            for whole in (False, True):
-                time = cost * choice.time(blocks, partial(self._block_time, layout, whole))
-                best = min(best, (time, choice, blocks, whole), key=lambda found: found[0])
-        _, work, blocks, self.whole = best
-        return work, blocks
-
-    def _block_time(self, layout: _Layout, whole: bool, sizes: Sizes) -> float:
+    def _time(self, layout: _Layout, whole: bool, sizes: Sizes) -> float:
         """Return the time that a block takes, in products of vectors."""
         work, (rows, columns) = layout.work, self.tile
         samples, groups, *places = sizes
@@ -346,7 +349,8 @@ class CorrelationPlan(_Layout):
         many = HOST.vector_bytes == 64
         self.tile = _tile(work.outs, [(4, 6), (1, 9)] if many else [(4, 3), (1, 5)])
         self.in_place = work.in_place and all(block.sizes[2:] == work.places for block in work.blocks(0, True))
-        super().__init__(*self._fastest(work))
+        found = (work, work.blocks(0, True)) if self.in_place else work.fastest(work.outs, [False], self._time)[:2]
+        super().__init__(*found)
         work, geometry, width = self.work, self.geometry, self.work.width
         self.type = type_of(dtype)
         self.pack = None if self.in_place else apart(pack, T=self.type, W=width, STEP=_small(work.axes[2].step))
@@ -403,20 +407,7 @@ class CorrelationPlan(_Layout):
             CORRELATE=apart(correlate, T=T, W=W, ROWS=rows, COLUMNS=columns, STRETCH=stretch),
         )
 
-    def _fastest(self, work: Work) -> tuple[Work, list[Block]]:
-        """Return the layout that takes the least time for a position."""
-        if self.in_place:
-            return work, work.blocks(0, True)
-        if work.products < _PLANNED_PRODUCTS:
-            return work, work.blocks(work.outs, False)
-        best: tuple[float, Work, list[Block]] = (math.inf, work, [])
-        for choice, blocks, cost in work.layouts(work.outs):
-            layout = _Layout(choice, blocks)
-            time = cost * choice.time(blocks, partial(self._block_time, layout))
-            best = min(best, (time, choice, blocks), key=lambda found: found[0])
-        return best[1:]
-
-    def _block_time(self, layout: _Layout, sizes: Sizes) -> float:
+    def _time(self, layout: _Layout, _whole: bool, sizes: Sizes) -> float:
         """Return the time that a block takes, in products of vectors.
 
         It is the time of the largest block with this number of groups.
