@@ -14,6 +14,7 @@ from numpy import ndarray
 from ..kernels.runtime.addresses import overlap
 from ..kernels.runtime.floating import FLOAT32
 from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
+from . import source
 from .acceleration import LOOPS
 from .compiled_complex import EXACT, PARTS, by_parts
 from .costs import CALLS, ELEMENTARY, LARGE, PIECEWISE, STEPS
@@ -156,6 +157,16 @@ class CompiledPointwise:
             f"return {otherwise}",
         ]
         return "\n".join([f"def {self.name}({signature}):", *("    " + line for line in lines), ""])
+
+    def direct_form(self, names: Sequence[str], general: Callable[..., Any], into: bool = False) -> Callable[..., Any]:
+        """Return the function of `direct_source` for parameters of these names, which calls `general` without a plan."""
+        given = ", ".join(names)
+        namespace: dict[str, Any] = {"general": general}
+        otherwise = f"general({given}{', out=out' if into else ''})"
+        text = self.direct_source(f"{given}, out" if into else given, otherwise, namespace, into)
+        source.compile_source(text, f"large {self.name}", namespace)
+        found: Callable[..., Any] = namespace[self.name]
+        return found
 
     def repays(self, size: int) -> bool:
         """Return whether compiled loops should compute `size` elements.

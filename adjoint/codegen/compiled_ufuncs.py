@@ -16,7 +16,6 @@ from numpy import ndarray
 
 from ..kernels.runtime.floating import HALVES, OFF, WARNINGS, refuse, restore, unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of
-from . import source
 from .acceleration import LOOPS
 from .compiled_complex import EXACT, FUNCTIONS, PARTS
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest, smallest_repeated
@@ -73,18 +72,10 @@ class LargeUfunc:
         self.compiled.of_complex = EXACT if name in EXACT else FUNCTIONS
         self.elements = smallest_repeated(tree) if is_costly(tree) else THREADED
         self._elements_of_complex = smallest(tree) if is_costly(tree) else LARGE
-        given = ", ".join(names)
-        self.direct = self._form(given, f"general({given})")
+        self.direct = self.compiled.direct_form(names, self)
         """The forms for calls with only operands, which find their loops in fewer steps."""
-        self.into = self._form(f"{given}, out", f"general({given}, out=out)", into=True)
+        self.into = self.compiled.direct_form(names, self, into=True)
         """The forms for calls with operands and an array to which the result is written."""
-
-    def _form(self, given: str, otherwise: str, into: bool = False) -> Callable[..., Any]:
-        namespace: dict[str, Any] = {"general": self}
-        text = self.compiled.direct_source(given, otherwise, namespace, into)
-        source.compile_source(text, f"large {self.ufunc.__name__}", namespace)
-        found: Callable[..., Any] = namespace[self.ufunc.__name__]
-        return found
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """Return the result of the ufunc."""

@@ -16,7 +16,6 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.lazy_conj import CONJ, lazy_bits_of, with_lazy_bits
-from . import source
 from .acceleration import LOOPS
 from .compiled_complex import EXACT
 from .compiled_pointwise import CompiledPointwise, computed_in
@@ -90,11 +89,7 @@ class LargeFormula:
         if only is not None:
             self.direct = only
         elif self.elements:
-            given = ", ".join(self.parameters.names)
-            namespace: dict[str, Any] = {"general": self._general}
-            text = self.compiled.direct_source(given, f"general({given})", namespace)
-            source.compile_source(text, f"large {self.name}", namespace)
-            self.direct = namespace[self.name]
+            self.direct = self.compiled.direct_form(self.parameters.names, self._general)
         else:
             self.direct = self._written
         return self.direct(*values)
