@@ -15,6 +15,9 @@ _DEVICE_TYPES = (
 )  # fmt: skip
 _DEVICE_STRING = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?", re.ASCII)
 
+_modes: Any = None
+"""The module `tape.modes`, after a device has been entered as a context."""
+
 
 class device:
     """A device: `device('cpu')`, `device('cuda:1')`, `device('cuda', 1)`.
@@ -66,16 +69,15 @@ class device:
         return self._index
 
     def __enter__(self) -> "device":
-        from .tape.modes import STATE, put
+        global _modes
+        from .tape import modes as _modes  # for `__exit__` too, because an interrupt may arrive during an import
 
-        put({"places": (*STATE.places, self)})
+        _modes.put({"places": (*_modes.STATE.places, self)})
         return self
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
-        from .tape.modes import STATE, put
-
-        put({"places": STATE.places[:-1]})
+        _modes.put({"places": _modes.STATE.places[:-1]})
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         if name in ("type", "index"):

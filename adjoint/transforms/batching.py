@@ -241,10 +241,10 @@ def samples(op: Operator, batch: Batch, *args: Any, ndim: int | None = None) -> 
     counts samples.
     """
     full = [batch.expanded(value) if isinstance(value, Tensor) else value for value in args]
-    if not all(value._array.size for value in full if isinstance(value, Tensor)):
-        return None
     ndim = full[0]._array.ndim - 2 if ndim is None else ndim
     lead = full[0].shape[: full[0]._array.ndim - ndim]
+    if len(lead) not in (1, 2) or not all(value._array.size for value in full if isinstance(value, Tensor)):
+        return None  # examples of other ranks are refused, and examples without elements are computed one by one
     merged = [
         value.reshape((-1, *value.shape[value._array.ndim - ndim :])) if isinstance(value, Tensor) else value
         for value in full
