@@ -24,6 +24,7 @@ from typing import Any
 
 from .element_types import PointerType, VectorType, boolean, i32, i64, u32, u64
 from .functions import Builtin, LoopRange
+from .host import HOST
 from .lowering import Lowering
 from .structs import Struct
 from .values import CompilationError, Value, alignment, constant, is_number, llvm_type
@@ -154,16 +155,33 @@ def load(lowering: Lowering, pointer: Any, width: int = 1, mask: Any = None) -> 
 
 @_builtin
 def store(lowering: Lowering, pointer: Any, value: Any, mask: Any = None) -> Any:
-    """Store consecutive numbers."""
+    """Store consecutive numbers.
+
+    Processors without masks of bits take long to store parts of vectors, so a mask that is whole is detected.
+    """
     pointer = _pointer(pointer)
     if not isinstance(value, Value):
         return lowering.store(pointer, value)
     if mask is None:
         return lowering.store(_at(pointer, value.type), value)
+    end = ""
+    if HOST.vector_bytes < 64:
+        whole, part, end = (lowering.fresh(name) for name in ("whole", "part", "end"))
+        every = lowering.value(f"call i1 @llvm.vector.reduce.and.v{value.type.width}i1({mask})", boolean)
+        lowering.declarations.add(
+            f"declare i1 @llvm.vector.reduce.and.v{value.type.width}i1(<{value.type.width} x i1>)"
+        )
+        lowering.branch_if(every, whole, part)
+        lowering.label(whole)
+        lowering.store(_at(pointer, value.type), value)
+        lowering.branch(end)
+        lowering.label(part)
     text = llvm_type(value.type)
     name = f"llvm.masked.store.{_suffix(value.type)}.p0"
     lowering.declarations.add(f"declare void @{name}({text}, ptr, <{value.type.width} x i1>)")
     lowering.emit(f"call void @{name}({value}, ptr align {alignment(value.type)} {pointer.name}, {mask})")
+    if end:
+        lowering.label(end)
     return None
 
 

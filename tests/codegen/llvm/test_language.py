@@ -280,3 +280,16 @@ def test_fields_of_a_table_have_names():
     ):
         with pytest.raises(TypeError):
             TABLE.pack(**wrong)
+
+
+@loops
+def store_head(out: Pointer[T], value: T, n: Int) -> None:
+    store(out, vector(T, 8)(value), lanes(i32, 8) < i32(n))
+
+
+@pytest.mark.parametrize("type_", [f32, f64, i32])
+@pytest.mark.parametrize("count", [0, 3, 8])
+def test_a_masked_store_writes_only_the_lanes_of_its_mask(type_, count):
+    out = numpy.zeros(8, {f32: "f", f64: "d", i32: "i"}[type_])
+    store_head.compiled(T=type_)(address(out), 2, count)
+    assert out.tolist() == [2] * count + [0] * (8 - count)

@@ -70,14 +70,12 @@ def pack_rows(target: Pointer[T], source: Pointer[T], row: Int, rows: Int, width
 
 @loops
 def copy_rows(target: Pointer[T], row: Int, source: Pointer[T], rows: Int, width: Int, W: Static) -> None:
-    """Copy rows of whole tiles to their destinations. Masked stores are slow on some processors."""
-    padded, whole = padded_width(width, W), width // W * W
+    """Copy rows of whole tiles to their destinations."""
+    padded = padded_width(width, W)
     for i in range(rows):
-        for start in range(0, whole, W):
-            store(target + (i * row + start), load(source + (i * padded + start), W))
-        if whole < width:
-            value = load(source + (i * padded + whole), W)
-            store(target + (i * row + whole), value, first_lanes(width - whole, W))
+        for start in range(0, width, W):
+            value = load(source + (i * padded + start), W)
+            store(target + (i * row + start), value, first_lanes(width - start, W))
 
 
 @loops
