@@ -130,7 +130,7 @@ def slices_of(shape: tuple[int, ...], dim: int, index: ndarray) -> tuple[tuple[i
     an error.
     """
     sizes = index.shape
-    if 0 not in index.strides or sizes[:dim] != shape[:dim] or sizes[dim + 1 :] != shape[dim + 1 :]:
+    if 0 in sizes or 0 not in index.strides or sizes[:dim] != shape[:dim] or sizes[dim + 1 :] != shape[dim + 1 :]:
         return None
     alike = [count == 1 or stride == 0 for count, stride in zip(sizes, index.strides, strict=True)]
     if not all(alike[dim + 1 :]):
