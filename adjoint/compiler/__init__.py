@@ -71,8 +71,8 @@ def compile(
     attributes, global variables, modes. Otherwise the call is captured again, up to eight times. If the size of a
     contiguous tensor among the arguments changes, the two captures become one program for any size of at least 2. This
     requires that both captures perform the same operations, and that comparisons of sizes have the same results. A
-    function whose effects cannot be captured (it prints, reads elements of tensors, or changes objects that it did not
-    create) runs in Python. One warning names the line. The modules and functions that it calls are compiled instead.
+    function whose effects cannot be captured (it prints, reads elements of tensors, or changes the elements of an outside
+    list) runs in Python. One warning names the line. The modules and functions that it calls are compiled instead.
 
     Args:
         model: a function or a module. For a module, the result is a module with the same parameters.

@@ -42,7 +42,7 @@ class CompiledFunctionBackward(Node):
         """Run the captured backward."""
         saved = self.checked()
         grads = grad if type(self._grad_shape) is list else [grad]
-        if not retain_graph:
+        if saved and not retain_graph:
             self.saved = None
         results: tuple[Any, ...] = self.function(saved, [None if each is None else as_array(each) for each in grads])
         return results

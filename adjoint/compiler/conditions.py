@@ -57,6 +57,7 @@ class Structure:
         self.source, self.numbers = source, numbers
         self.checks: list[Check] = []
         self.tensors: list[tuple[str, Tensor]] = []
+        self.edges: dict[int, Any] = {}
         self.containers: dict[int, str] = {}
         self.parts: list[tuple[Any, ...]] = []
 
@@ -68,6 +69,7 @@ class Structure:
             self.parts.append(("number_of_type", place, kind.__name__))
         elif isinstance(value, Tensor):
             self.tensors.append((place, value))
+            self.edges[id(value)] = value._edge
         elif kind in (list, tuple):
             self.check(f"{self.is_of(place, kind)}len({place}) == {len(value)}", place, value)
             self.parts.append(("sequence", place, kind.__name__, len(value)))

@@ -54,6 +54,7 @@ class CompiledFunction:
         self.compiled_function = function
         self.fullgraph, self.quiet, self.dynamic = fullgraph, quiet, dynamic
         self.lock = threading.Lock()
+        self.stored: set[tuple[int, Any]] = set()
         self.reset()
         ALL.add(self)
 
@@ -100,7 +101,9 @@ class CompiledFunction:
             numbers = self.numbers(args, kwargs)
             dims_of = None if self.dynamic is False else self.dims_of
             function, branches = self.compiled_function, not self.fullgraph
-            result, variant, reason = captured(function, args, kwargs, numbers, dims_of, self.variants, branches)
+            result, variant, reason = captured(
+                function, args, kwargs, numbers, dims_of, self.variants, branches, self.stored
+            )
         finally:
             self.lock.release()
         if variant is not None:

@@ -34,6 +34,7 @@ from .known import (
 )
 from .objects import identical
 from .program import Constant, Reference
+from .stores import Stores, Target
 from .symbols import Symbol, plain, symbols_in, unwrapped
 from .tracer import Tracer
 
@@ -58,12 +59,16 @@ class Guards:
     functions of the user had run unobserved, or None.
     """
 
+    stores: Stores
+    element: Any
+    attribute: Any
+
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self.inside: dict[int, Any] = {}
         self.guards: dict[Any, tuple[str, tuple[Any, ...]]] = {}
         self.digests: dict[int, int] = {}
-        self.stores: list[Any] = []
+        self.changes: list[Any] = []
         self.methods: dict[type, dict[str, Any]] = {}
         self.unobserved: int | None = None
 
@@ -90,6 +95,8 @@ class Guards:
         value may be used afterwards.
         """
         self.unobserved = len(self.tracer.program.instructions)
+        if self.stores:
+            self.stop("an attribute is set before a step that calls functions of the user")
 
     def check_after_others(self, result: Any) -> None:
         """End the capture if values from outside are used, or returned, after functions of the user have run unobserved."""
@@ -209,6 +216,7 @@ class Guards:
 
     def elements(self, value: Any) -> None:
         """Require that a list, dictionary or set has the same elements."""
+        self.stores.reading(value)
         key = "elements", id(value)
         if key in self.guards:
             return
@@ -348,13 +356,15 @@ class Guards:
             self.guard(("absent", id(value), name), "not hasattr({0}, {1})", value, name)
         return default
 
-    def changed(self, target: Any, name: str | None) -> Any:
-        """Record that an attribute or elements of `target` are set or deleted."""
+    def changed(self, target: Any, name: str | None, storing: bool = True) -> Any:
+        """Record that an attribute or elements of `target` are set or deleted. Return the object to set them on."""
         if type(target) in IMMUTABLE or type(target) is tuple or isinstance(target, Symbol):
             return target
         self.operated("setitem", target)
+        if storing and not isinstance(target, Tensor) and self.stores.accepts(target, name):
+            return Target(self.stores, target)
         if self.tracer.program.numbers or self.tracer.dims or self.tracer.elements:
-            self.stores.append(target)
+            self.changes.append(target)
         if self.stopped:
             return target
         if isinstance(target, Tensor):
@@ -369,7 +379,7 @@ class Guards:
 
     def without_symbols(self) -> None:
         """Replace the symbols in changed objects by numbers."""
-        for target in self.stores:
+        for target in self.changes:
             unwrapped(target if type(target) in (list, dict) else getattr(target, "__dict__", None))
 
     def augmenting(self, name: str, target: Any, value: Any) -> Any:
@@ -377,7 +387,7 @@ class Guards:
         self.operated(name, target, value)
         if not isinstance(target, (Tensor, int, float)):
             self.fix([target, value])
-        self.changed(target, None)
+        self.changed(target, None, False)
         return self.contents(value)
 
     def part(self, name: str, owner: Any, key: Any, is_item: bool) -> Part:
@@ -551,13 +561,17 @@ class Part:
         """The element or the attribute, which the operation may change in place."""
         if isinstance(self.owner, Tensor) and self.key == "grad":
             found = self.guards.grad_of(self.owner)
-        else:
+        elif isinstance(self.owner, Tensor) or self.guards.is_inside(self.owner):
             found = self.owner[self.key] if self.is_item else getattr(self.owner, self.key)
-        return self.guards.changed(self.guards.operated(self.name, found), None)
+        else:
+            read = self.guards.element if self.is_item else self.guards.attribute
+            found = read(self.owner, self.key)
+        return self.guards.changed(self.guards.operated(self.name, found), None, False)
 
     @value.setter
     def value(self, value: Any) -> None:
+        target = self.guards.changed(self.owner, None if self.is_item else self.key)
         if self.is_item:
-            self.owner[self.key] = value
+            target[self.key] = value
         else:
-            setattr(self.guards.changed(self.owner, self.key), self.key, value)
+            setattr(target, self.key, value)

@@ -161,6 +161,8 @@ WITHOUT_ERRORS = frozenset(
     add sub mul div neg addmm addmv baddbmm mm bmm mv dot convolution native_batch_norm move sum_all sum_dim mean_all mean_dim
     mse_loss cat stack clone copy drawn_mask max_pool2d_with_indices spread unsafe_view select_where convert round lay_out
     number constant size zeros ones full arange eye randn rand randn_like rand_like zeros_like ones_like recurrent_layer
+    eq ne lt le gt ge logical_and logical_or logical_not bitwise_and bitwise_or bitwise_not isnan isfinite isinf abs
+    clamp_to_numbers max_all min_all std_correction var_correction linalg_vector_norm
     sum_to_shape var_mean std_dim var_dim norm argmax argmin max_dim min_dim amax amin cumsum topk sort triu tril
     """.split()
 )

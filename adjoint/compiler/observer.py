@@ -24,6 +24,7 @@ from .._runtime.sequence import watchers
 from ..nn.modules.call import all_have_hooks, has_hooks
 from ..tape import modes
 from ..tensor import Tensor
+from .conditions import Structure
 from .followed import FOLLOWED, driven, host, is_driven
 from .guards import Guards, Part, member
 from .instrument import NotReadable, rewritten
@@ -70,6 +71,7 @@ from .known import (
     own_name,
 )
 from .steps import clears_as_usual
+from .stores import MISSING, Stores
 from .symbols import Symbol, SymbolicFloat, plain, symbols_in, without_symbols
 from .tracer import Tracer
 from .transforms import followed, inner, is_transform
@@ -78,8 +80,9 @@ from .transforms import followed, inner, is_transform
 class Observer(Guards):
     """Follows one run of a function. `guards` are the conditions, as source with the objects that the source names."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: Tracer, given: Structure, known: set[tuple[int, Any]]) -> None:
         super().__init__(tracer)
+        self.stores = Stores(self, given, known)
         self.functions: dict[Any, tuple[types.FunctionType, frozenset[str]]] = {}
         self.ours: set[types.CodeType] = set()
         self.harmless: dict[int, types.CodeType] = {}
@@ -109,6 +112,7 @@ class Observer(Guards):
             self.stop("a mode is left open")
         self.check_after_others(result)
         program = self.tracer.program
+        self.stores.check(program.instructions)
         for number, before in self.digests.items():
             if number not in program.changes and digest(program.inputs[number].tensor._array) != before:
                 self.stop("memory is changed outside of operators")
@@ -179,6 +183,8 @@ class Observer(Guards):
         ):
             return value[index]
         if type(value) in (list, dict) and type(index) in (int, str, bool):
+            if (known := self.stores.read(value, index, True)) is not MISSING:
+                return known
             try:
                 found = value[index]
             except LookupError:
@@ -203,6 +209,8 @@ class Observer(Guards):
         """Read an attribute that an object may have."""
         self.fix([value])
         kind = type(value)
+        if is_changeable(kind) and (known := self.stores.read(value, name, False)) is not MISSING:
+            return known
         if self.is_inside(value) and is_changeable(kind) and name not in getattr(value, "__dict__", ()):
             declared = inspect.getattr_static(kind, name, None)
             if declared is not None:
@@ -504,7 +512,9 @@ class Observer(Guards):
 
     def built_in(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function that is not written in Python."""
-        owner = getattr(function, "__self__", None)
+        owner: Any = getattr(function, "__self__", None)
+        if type(owner) is list and function.__name__ == "append" and self.stores.takes(owner):
+            return self.stores.append(owner, *args)
         for each in args:
             self.operated(function.__name__, each)
             self.operated("iter", each)

@@ -145,18 +145,19 @@ def captured(
     dims_of: Callable[[str, Tensor], frozenset[int]] | None = None,
     earlier: Iterable[Variant] = (),
     branches: bool = False,
+    stored: set[tuple[int, Any]] | None = None,
 ) -> tuple[Any, Variant | None, str | None]:
     """Call `function`. Return its result, and either the variant that replaces the function or the reason for its absence.
 
     `numbers`: the places of arguments that are inputs of the program. `dims_of`: for the tensor at a place, the
     dimensions whose sizes may change in later calls. `earlier`: the existing variants. `branches`: whether
-    conditions may depend on elements.
+    conditions may depend on elements. `stored`: the places to which earlier captures have stored. New places are added.
     """
     program = Program()
     tracer = Tracer(program, branches)
-    observer = Observer(tracer)
     source = Source(program.place_of)
     given = Structure(source, numbers)
+    observer = Observer(tracer, given, set() if stored is None else stored)
     given.read("args", args)
     given.read("kwargs", kwargs)
     if not all(is_plain(tensor) for _, tensor in given.tensors):
@@ -166,7 +167,6 @@ def captured(
         number = program.by_tensor.get(id(tensor))  # None if it shares the array of another argument
         if dims_of is not None and number is not None and (dims := dims_of(place, tensor)):
             tracer.dims[number] = dims
-    before = {id(tensor): tensor._edge for _, tensor in given.tensors}
 
     def symbolic(place: str, value: Any) -> Any:
         if place not in numbers:
@@ -180,7 +180,7 @@ def captured(
     with uncollected():
         result = observer.run(function, args, kwargs)
     tracer.fix_mixed()
-    for each in symbols_in((*args, *kwargs.values())):
+    for each in symbols_in((*args, *kwargs.values(), *observer.stores.symbols)):
         if each.is_fixed:
             (place,) = each.roots
             given.numbers.discard(place)
@@ -189,7 +189,7 @@ def captured(
     variant = None
     if tracer.reason is None:
         try:
-            if any(tensor._edge is not before[id(tensor)] for _, tensor in given.tensors):
+            if any(tensor._edge is not given.edges[id(tensor)] for _, tensor in given.tensors):
                 raise Stop("the history of an argument is changed")
             variant = finished(function, tracer, observer, source, given, result, earlier)
         except Stop as error:
@@ -210,7 +210,8 @@ def finished(
 ) -> Variant:
     """Return the variant that results from the capture."""
     program = tracer.program
-    outputs = tensors_of(result)
+    outputs = sorted(tensors_of([result, observer.stores.values]), key=lambda tensor: edge_of(tensor) is None)
+    detached: dict[int, tuple[Tensor, Tensor]] = {}
     program.boundary = len(program.instructions)
     recorded = {}
     results: dict[int, tuple[Tensor, int]] = {}
@@ -222,6 +223,10 @@ def finished(
         if id(tensor) in tracer.leaves:
             raise Stop("a result is a leaf that the function has made")
         viewed = [each.tensor for each in program.inputs.values()] + [each for each, _ in results.values()]
+        whole = next((each for each in viewed if each._array is tensor._array), None)
+        if whole is not None and edge_of(tensor) is None and (tensor._base is None or tensor._base is whole._base):
+            detached[id(tensor)] = tensor, whole
+            continue
         if tensor._base is not None and any(tensor._base is each or tensor._base is each._base for each in viewed):
             raise Stop("a result is a view of an argument or of another result")
         number = tracer.values[id(tensor._array)]
@@ -238,7 +243,7 @@ def finished(
             tracer, list(recorded.values()), {id(each): place for place, each in given.tensors}
         )
     return Written(
-        function, tracer, observer, source, given, result, results, list(recorded.values()), targets, freed
+        function, tracer, observer, source, given, result, results, list(recorded.values()), targets, freed, detached
     ).variant(earlier)
 
 
@@ -257,7 +262,9 @@ class Written:
         roots: list[Tensor],
         targets: list[tuple[str, Tensor]],
         freed: bool,
+        detached: dict[int, tuple[Tensor, Tensor]],
     ) -> None:
+        self.detached = detached
         self.function, self.tracer, self.observer, self.source, self.given = function, tracer, observer, source, given
         self.result, self.results, self.roots, self.targets, self.freed = result, results, roots, targets, freed
         self.program = tracer.program
@@ -273,7 +280,7 @@ class Written:
         source, program = self.source, self.program
         saved = program.saved() if program.seeds else []
         wanted = {number for _, number in self.results.values()} | set(saved)
-        wanted |= {each.value for each in symbols_in([self.result])}
+        wanted |= {each.value for each in symbols_in([self.result, self.observer.stores.values])}
         gradients = [each.number for each in program.gradients]
         example = program
         if self.tracer.dims:
@@ -312,7 +319,7 @@ class Written:
         variant = Variant(self.function, program, source.namespace, checks, write)
         variant.example, variant.sized, variant.replaced = example, sized, replaced
         variant.differences = self.tracer.differences
-        if not self.roots:
+        if not (self.roots or self.observer.stores):
             with suppress(Unsupported, Stop):
                 self.built_before = set()
                 variant.signature = self.signature_lines(), self.built(self.result, literal, "v")
@@ -321,8 +328,8 @@ class Written:
 
     def generalize(self, earlier: Variant) -> bool:
         """Make the program serve any size, if an earlier program was the same at other sizes."""
-        if any(each.name == EXPECT for each in self.program.instructions):
-            self.tracer.differences.append("a branch depends on elements")
+        if any(each.name == EXPECT for each in self.program.instructions) or self.observer.stores:
+            self.tracer.differences.append("a branch depends on elements, or an attribute is set")
             return False
         try:
             general = General(earlier.example, self.tracer)
@@ -354,6 +361,8 @@ class Written:
             if id(value) in self.results:
                 return Reference(self.results[id(value)][1])
             number = self.program.by_tensor.get(id(value))
+            if id(value) in self.detached:
+                number = self.tracer.values[id(value._array)]
             return Constant(value) if number is None else Reference(number)
         if isinstance(value, dict):
             return [Constant([*value]), *map(self.description, value.values())]
@@ -509,12 +518,13 @@ class Written:
                 if each.kind != "grad" and self.is_among(each.tensor._array, saved)
             ]
             watched += [f"r{number}" for tensor, number in self.results.values() if self.is_among(tensor._array, saved)]
-            pure = not self.program.changes and not any(
+            pure = not (self.program.changes or self.observer.stores) and not any(
                 each.keeps and (not each.changes or (each.kernel is not None and each.kernel.random))
                 for each in self.program.instructions[: self.program.boundary]
             )
             found, inputs = [*map(id, tensors_of(self.result))], self.program.inputs.values()
-            positions, precision = [found.index(id(root)) for root in self.roots], self.observer.modes[-1]
+            positions = [found.index(id(root)) for root in self.roots if pure]
+            precision = self.observer.modes[-1]
             given = inputs, watched, self.conditions, positions, precision
             again = again_source(self.function, self.source, *given) if pure else None
             values = ", ".join(f"v{number}" for number in saved)
@@ -522,8 +532,13 @@ class Written:
             node = edge_of(self.roots[0])[0]
             origin = constant((node._code, node._lasti))
             lines.append(f"attach([{', '.join(roots)}], {origin}{'' if self.freed else kept})")
-        lines.append(f"return {self.built(self.result, self.source.constant, 'r')}")
-        return lines
+        for position, (_, whole) in enumerate(self.detached.values()):
+            lines.append(f"d{position} = {self.built(whole, constant, 'r')}.detach()")
+        built = partial(self.built, constant=self.source.constant, prefix="r")
+        returned = built(self.result)
+        if stored := self.observer.stores.lines(built, constant):
+            return [*lines, f"result = {returned}", *stored, "return result"]
+        return [*lines, f"return {returned}"]
 
     def is_among(self, array: Any, numbers: list[int]) -> bool:
         """Return whether an array shares memory with one of the values with these numbers."""
@@ -536,6 +551,8 @@ class Written:
         if isinstance(value, Tensor):
             if id(value) in self.results:
                 return f"{prefix}{self.results[id(value)][1]}"
+            if id(value) in self.detached and prefix == "r":
+                return f"d{[*self.detached].index(id(value))}"
             given = next((place for place, tensor in self.given.tensors if tensor is value), None)
             if given is None and id(value) not in self.program.by_tensor:
                 raise Stop("no operator created a result")

@@ -29,7 +29,7 @@ class Counting(nn.Module):
         self.first, self.second, self.calls = Block(), Block(), 0
 
     def forward(self, x):
-        self.calls += 1
+        setattr(self, "calls", self.calls + 1)  # noqa: B010
         x = self.first(x)
         return self.second(x) if x.sum() > -1e9 else x
 
