@@ -67,7 +67,7 @@ class CompiledLoops:
     def form(self, path: str) -> Callable[..., Any] | None:
         """Return the compiled form with this path below `kernels.compiled`, or None if it failed or there is no compiler."""
         try:
-            return self._forms[path] if self.enabled else None
+            return self._forms[path] if (self._enabled and not SHAPES.only) or self.enabled else None
         except KeyError:
             pass
         module, _, name = path.rpartition(".")

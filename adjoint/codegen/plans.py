@@ -208,18 +208,12 @@ class compiled:
         self.least = least
         self.cost = cost
         self._waiting = iter(range(CALLS, 0, -cost)) if cost else itertools.repeat(1)
-        self._form: Callable[..., Any] | None = None
 
     def run(self, size: int, *args: Any, **options: Any) -> Any:
         """Return the result for an array of this size, or NotImplemented if NumPy must compute it."""
-        if self._form is not None and LOOPS._enabled:
-            return self._form(*args)
         if size < self.least and next(self._waiting, 0) and not (LOOPS.every_size and size):
             return NotImplemented
-        result = LOOPS.run(self.path, *args, **options)
-        if self.cost:
-            self._form = None if result is NotImplemented else LOOPS.form(self.path)
-        return result
+        return LOOPS.run(self.path, *args, **options)
 
     def __call__(self, form: Any) -> Any:
         """Return a kernel that uses the compiled form if it supports the arguments, and otherwise the NumPy `form`."""

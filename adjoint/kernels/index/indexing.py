@@ -23,7 +23,7 @@ from ..runtime.shapes import broadcast_shapes, normalize_dim
 from ..shape.joining import front_of_zeros
 from .flattened import wrap_positions
 from .masking import common_dtype
-from .places import few_places, out_of_bounds
+from .places import out_of_bounds
 from .scatter import add_rows, combine, copied, take_rows
 
 Array = numpy.ndarray[Any, Any]
@@ -162,7 +162,7 @@ def index_put_(x: ndarray, indices: Indices, values: ndarray, accumulate: bool =
     """Do the same as `index_put` in place in `x`."""
     if values.size == 1 and not accumulate and _put_masked(x, indices, values):
         return x
-    if len(indices) == 1 and (index := indices[0]) is not None and _put_rows(x, index, values, accumulate):
+    if _put_at(x, indices, values, accumulate):
         return x
     expanded = expand_indices(x.shape, indices)
     shape = _indexed_shape(x.shape, expanded)
@@ -202,17 +202,22 @@ def _put_masked(x: ndarray, indices: Indices, value: ndarray) -> bool:
     return True
 
 
-def _put_rows(x: ndarray, index: ndarray, values: ndarray, accumulate: bool) -> bool:
-    """Do the same as `index_put_` in a simple case: one array of valid integers, and values with the shape of `x[index]`."""
-    shape = x.shape
-    if index.dtype.char != "l" or not shape or values.shape != index.shape + shape[1:] or values.dtype != x.dtype:
+def _put_at(x: ndarray, indices: Indices, values: ndarray, accumulate: bool) -> bool:
+    """Do the same as `index_put_` in a simple case: valid integers of one shape, and values with the shape of `x[indices]`."""
+    shape, count = x.shape, len(indices)
+    if not 0 < count <= len(shape) or values.dtype != x.dtype or (index := indices[0]) is None:
         return False
-    if not few_places(x, 0, index) and out_of_bounds(index, shape[0], -shape[0]) is not None:
+    if values.shape != index.shape + shape[count:]:
         return False
+    for each, length in zip(indices, shape, strict=False):
+        if each is None or each.dtype.char != "l" or each.shape != index.shape:
+            return False
+        if out_of_bounds(each, length, -length) is not None:
+            return False
     if not accumulate:
-        x[index] = values
+        x[tuple(indices)] = values
         return True
-    if x.dtype.char not in "fdFDl" or not x.flags.c_contiguous:
+    if count > 1 or x.dtype.char not in "fdFDl" or not x.flags.c_contiguous:
         return False
     if values.size <= _FEW:
         numpy.add.at(x, index, values)

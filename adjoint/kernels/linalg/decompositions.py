@@ -13,7 +13,7 @@ from ...codegen.plans import compiled
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous, real_part
 from ..runtime.floating import is_inexact, refuse, unwarned
-from ..shape.joining import tril
+from ..shape.joining import tril, triu
 from . import LinAlgError
 from .elimination import SMALL, column_major, lu_factor, substituted
 from .stacks import SMALLEST, by_lapack, of_stack
@@ -249,7 +249,21 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
 def orthogonal(self: Array, mode: str) -> Any:
     """Compute `numpy.linalg.qr`, by LAPACK or by NumPy."""
     found = by_lapack("qr", self, mode)
-    return of_stack(lambda part: numpy.linalg.qr(part, mode), self) if found is NotImplemented else found  # type: ignore[call-overload]
+    return of_stack(lambda part: _qr(part, mode), self) if found is NotImplemented else found
+
+
+def _qr(a: Array, mode: str) -> Any:
+    """Compute `numpy.linalg.qr` without its slow triangles. It computes in double precision, too."""
+    rows, columns = a.shape[-2:]
+    kind = "D" if a.dtype.kind == "c" else "d"
+    reflections, scales = numpy.linalg.qr(a.astype(kind), "raw")
+    packed = reflections.mT
+    whole = mode == "complete" and rows > columns
+    r = triu(packed if whole else packed[..., : min(rows, columns), :], 0).astype(a.dtype, copy=False)
+    if mode == "r":
+        return r
+    product = _umath_linalg.qr_complete if whole else _umath_linalg.qr_reduced
+    return product(packed, scales, signature=f"{kind}{kind}->{kind}").astype(a.dtype, copy=False), r
 
 
 def solve_triangular(
@@ -363,8 +377,8 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
     found = by_lapack("cholesky_inverse", factor, upper)
     if found is not NotImplemented:
         return numpy.asarray(found)
-    unit = numpy.zeros(factor.shape, factor.dtype)
-    numpy.einsum("...ii->...i", unit)[...] = 1
+    unit, size = numpy.zeros(factor.shape, factor.dtype), factor.shape[-1]
+    unit.reshape(*factor.shape[:-2], size * size)[..., :: size + 1] = 1
     return cholesky_solve(unit, factor, upper)
 
 
@@ -557,15 +571,16 @@ def _of_full_rank(a: Array, b: Array, tolerance: float) -> Array | None:
     columns = a.shape[-1]
     if a.shape[-2] < columns:
         return None
-    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    sides = numpy.concatenate([numpy.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (a, b)], -1)
-    triangle = of_stack(lambda part: numpy.linalg.qr(part, "r"), sides)[..., :columns, :]
+    if a.shape[:-2] != b.shape[:-2]:
+        batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = (numpy.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (a, b))
+    triangle = of_stack(lambda part: _qr(part, "r"), numpy.concatenate([a, b], -1))[..., :columns, :]
     factor = triangle[..., :columns]
     inverse = substituted(factor, numpy.eye(columns, dtype=a.dtype), True, False)
-    with numpy.errstate(all="ignore"):
-        norms = numpy.linalg.norm(factor, axis=(-2, -1)) * numpy.linalg.norm(inverse, axis=(-2, -1))
-    # The product of these norms is an upper bound of the condition number.
-    if not (norms * tolerance < 0.5).all():
+    with unwarned():
+        squares = [numpy.square(numpy.abs(each)).sum((-2, -1)) for each in (factor, inverse)]
+    # The product of the norms is an upper bound of the condition number.
+    if not (numpy.sqrt(squares[0]) * numpy.sqrt(squares[1]) * tolerance < 0.5).all():
         return None
     return substituted(factor, triangle[..., columns:], True, False)
 

@@ -217,8 +217,11 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
     if self.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     dim = normalize_dim(dim, self.ndim)
-    norms = moments.norm(widen(self), p, tuple(d for d in range(self.ndim) if d != dim), True)
-    small = norms.dtype.type
-    with unwarned():
-        factors = numpy.where(norms > maxnorm, small(maxnorm) / (norms + small(1e-7)), small(1))
-    return row_major(_MULTIPLY(self, factors.astype(self.dtype, copy=False)))
+    norms = moments.norm(widen(self), p, tuple([d for d in range(self.ndim) if d != dim]), True)
+    return row_major(_MULTIPLY(self, _shrinking(norms, float(maxnorm)).astype(self.dtype, copy=False)))
+
+
+@pointwise("renorm")
+def _shrinking(norm: Array, maxnorm: float) -> Any:
+    """Return the factor that reduces a norm to `maxnorm` if it exceeds it."""
+    return xp.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1)

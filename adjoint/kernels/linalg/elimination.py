@@ -12,7 +12,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import FIRST_CACHE, SCANNED
-from ...codegen.plans import compiled
+from ...codegen.plans import NUMPY, Plan, compiled
 from ..runtime.floating import unwarned
 from ..shape.joining import tril, triu
 from .stacks import by_lapack
@@ -147,7 +147,10 @@ def diagonal(array: Array) -> Array:
 _WIDTH = 16  # the minimum number of elements of a row of a solution
 
 
-_SOLVE = compiled("linalg.elimination.solve_triangular", least=SCANNED)
+@compiled("linalg.elimination.solve_triangular")
+def _substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Plan:
+    """Return the solution of small triangular systems by compiled loops."""
+    return NUMPY
 
 
 def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
@@ -158,7 +161,7 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
     size = a.shape[-1]
     small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= FIRST_CACHE  # blocks would not help
     if LOOPS.takes(size * b.size, SCANNED):
-        found = _SOLVE.run(size * b.size, a, b, upper, unitriangular) if small else NotImplemented
+        found: Any = _substituted(a, b, upper, unitriangular) if small else NotImplemented
         if found is NotImplemented:
             found = by_lapack("substituted", a, b, upper, unitriangular)
         if found is not NotImplemented:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from ...codegen.acceleration import LOOPS
 from ...codegen.costs import PIECEWISE
-from ...codegen.plans import compiled
+from ...codegen.plans import Memory, Plan, compiled
 from ...dtypes import from_numpy
 from ..create.creation import linspace
 from ..math.fma import fma32
@@ -190,24 +191,24 @@ def scattered(grad: Array, grid: Array, sizes: tuple[int, ...], sampling: Sampli
     return total.reshape(count, channels, *sizes).astype(grad.dtype)
 
 
-_SAMPLED = compiled("nn.grid_sampling.sampled", least=PIECEWISE)
-
-
-def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
+@compiled("nn.grid_sampling.sampled")
+def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Plan:
     """Return the images `(N, C, *)` at the positions of a grid `(N, *, dimensions)`."""
     dims = input.ndim - 2
     if input.dtype.kind != "f" and input.dtype not in HALVES:
         kernel = f"grid_sampler_{dims}d_cpu{'_kernel_impl' if dims == 2 else ''}"
         raise refuse(f"{kernel}", input)
     sampling = Sampling(mode, padding, bool(align_corners))
-    by_loops = _SAMPLED.run(input.shape[1] * grid.size, input, grid, sampling)
-    if by_loops is not NotImplemented:
-        return numpy.asarray(by_loops)
-    wide = numpy.float32 if input.dtype in HALVES else input.dtype
-    found = pixels(input, grid, sampling).astype(wide, copy=False)
-    counted = weights(grid, input.shape[2:], sampling, (0,) * dims).astype(wide, copy=False)
-    result = (found * counted[:, None]).sum(2)
-    return result.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype, copy=False)
+    result = Memory((*input.shape[:2], *grid.shape[1:-1]), input.dtype)
+
+    def run(input: Array, grid: Array, *_: Any) -> Array:
+        wide = numpy.float32 if input.dtype in HALVES else input.dtype
+        found = pixels(input, grid, sampling).astype(wide, copy=False)
+        counted = weights(grid, input.shape[2:], sampling, (0,) * dims).astype(wide, copy=False)
+        return (found * counted[:, None]).sum(2).reshape(result.shape).astype(input.dtype, copy=False)
+
+    large = LOOPS.takes(input.shape[1] * grid.size, PIECEWISE)
+    return Plan((result,), run=run, compiled=(input, grid, sampling) if large else NotImplemented)
 
 
 @compiled("nn.grid_sampling.gradients", least=PIECEWISE)

@@ -14,7 +14,8 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import LARGE
 from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.pointwise import pointwise
-from ...codegen.tracing import xp
+from ...codegen.rows import row_program
+from ...codegen.tracing import PerRow, RowIndex, row, xp
 from ..index.masking import clamp
 from ..index.places import out_of_bounds
 from ..reduce.reduction import total as total_of
@@ -28,10 +29,10 @@ def reduced(loss: Array, reduction: str, kind: Any) -> Array:
     """Return the mean, the sum, or the losses themselves, in the dtype `kind`."""
     if reduction == "none":
         return loss.astype(kind, copy=False)
-    total = total_of(loss) if LOOPS.takes(loss.size, LARGE) else numpy.add.reduce(loss, axis=None)
+    total = total_of(loss) if LOOPS.takes(loss.size, LARGE) else numpy.add.reduce(loss, None)
     if reduction == "mean":
-        total = numpy.true_divide(total, loss.size) if loss.size else numpy.full((), numpy.nan)
-    return numpy.asarray(total, dtype=kind)
+        total = total / loss.size if loss.size else numpy.nan
+    return asarray(total, kind)
 
 
 @pointwise("mse_cpu")
@@ -420,47 +421,46 @@ def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight:
     _require("multi_margin_loss", self, target)
     if out_of_bounds(target, classes) is not None:
         raise RuntimeError("target out of range")
-    labels, loss = target.reshape(-1), numpy.empty(batch, rows.dtype)
-
-    def sum_up(start: int, stop: int) -> None:
-        hinges = _multi_margin_hinges(rows[start:stop], labels[start:stop], margin)
-        loss[start:stop] = numpy.add.reduce(hinges if p == 1 else hinges * hinges, 1)
-
-    parallel_rows(sum_up, batch, 2 * rows.itemsize * classes)
-    loss /= classes
+    labels = target.reshape(-1)
+    loss = hinge_rows.run((rows, labels), 1, (margin, p)).reshape(target.shape)
     if weight is not None:
-        loss *= weight[labels]
-    return reduced(loss.reshape(target.shape), reduction, self.dtype)
+        loss *= weight[labels].reshape(target.shape)
+    return reduced(loss, reduction, self.dtype)
 
 
-def _multi_margin_hinges(rows: Array, target: Array, margin: float) -> Array:
-    of_target = numpy.arange(len(rows)), target.reshape(-1)
-    hinges = rows - rows[of_target][:, None]
-    hinges += rows.dtype.type(margin)
-    numpy.maximum(hinges, 0, out=hinges)
-    hinges[of_target] = 0
-    return hinges
+def _hinges(x: Any, target: Any, margin: Any) -> Any:
+    """Return `max(0, margin - x[target] + x)`, but 0 at the target and in place of NaN."""
+    own = row.take(x, target)
+    hinge = x - own + margin
+    is_other = row.put(xp.where(own == own, 1, 1), target) == 0
+    return xp.where(hinge > 0, xp.where(is_other, hinge, 0), 0)
+
+
+@row_program()
+def hinge_rows(x: Array, target: RowIndex, margin: float, p: int) -> Any:
+    """Return the mean of the hinges of the row, or of their squares."""
+    hinge = _hinges(x, target, margin)
+    return row.mean(hinge if p == 1 else hinge * hinge)
+
+
+@row_program()
+def hinge_backward_rows(x: Array, target: RowIndex, share: PerRow, margin: float, p: int) -> Any:
+    """Return the gradient of the sum of the hinges of the row, or of their squares, times `share`."""
+    hinge = _hinges(x, target, margin)
+    slope = xp.where(hinge > 0, share, 0) if p == 1 else 2 * hinge * share
+    return slope - row.put(row.sum(slope), target)
 
 
 def multi_margin_loss_backward(
     grad: Array, self: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str
 ) -> Array:
     """Return the gradient of the scores."""
-    rows, column = _rows(self), target.reshape(-1, 1)
+    rows, labels = _rows(self), target.reshape(-1)
     batch, classes = rows.shape
     share = numpy.broadcast_to(_share(grad, reduction, batch) / classes, (batch, 1))
     if weight is not None:
-        share = share * weight[column]
-    result = numpy.empty(rows.shape, rows.dtype)
-
-    def fill(start: int, stop: int) -> None:
-        hinges = _multi_margin_hinges(rows[start:stop], column[start:stop], margin)
-        part = result[start:stop]
-        numpy.multiply(hinges > 0 if p == 1 else 2 * hinges, share[start:stop], part)
-        part[numpy.arange(stop - start), column[start:stop, 0]] = -numpy.add.reduce(part, 1)
-
-    parallel_rows(fill, batch, 2 * rows.itemsize * classes)
-    return result.reshape(self.shape)
+        share = share * weight[labels][:, None]
+    return hinge_backward_rows.run((rows, labels, share), 1, (margin, p)).reshape(self.shape)
 
 
 # --- several classes for each sample --------------------------------------------------------------------------

@@ -67,10 +67,10 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
     def forward(self: Array, padding: Sequence[int]) -> Array:
         if len(padding) != 2 * dims:
             raise RuntimeError(f"padding size is expected to be {2 * dims}")
-        require_planes(self.shape, dims)
+        result = padded(self, tuple(padding), mode)
         if self.dtype.kind == "b":
             raise refuse(f"{name}", self)
-        return padded(self, tuple(padding), mode)
+        return result
 
     def backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
         return padded_backward(grad, self, tuple(padding), mode)
@@ -85,6 +85,30 @@ def require_planes(shape: tuple[int, ...], dims: int) -> None:
             f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(shape)}"
         )
+
+
+def require_fit(shape: tuple[int, ...], pad: Sequence[int], mode: str) -> None:
+    """Raise an error if a shape has dimensions that cannot be padded in this mode."""
+    dims = len(pad) // 2
+    if mode != "circular":
+        require_planes(shape, dims)
+    for i in range(dims):
+        before, after = pad[2 * i], pad[2 * i + 1]
+        dim = len(shape) - 1 - i
+        size = shape[dim]
+        if mode == "reflect" and (before >= size or after >= size):
+            raise RuntimeError(
+                f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, "
+                f"but got: padding ({before}, {after}) at dimension {dim} of input {list(shape)}"
+            )
+        if mode == "circular" and size + before + after < 1 and max(before, after) <= size:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        if mode == "circular" and max(before, after, 0) > size + min(before, 0) + min(after, 0):
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + before + after < 1:
+            raise RuntimeError(
+                f"input ({'WHD'[i]}: {size}) is too small. Calculated output {'WHD'[i]}: {size + before + after}"
+            )
 
 
 def padded(self: Array, padding: tuple[int, ...], mode: str) -> Array:
@@ -113,6 +137,7 @@ def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: st
 @functools.lru_cache(64)
 def _planes(shape: tuple[int, ...], padding: tuple[int, ...], mode: str) -> Any:
     """Return the number of planes of the padded dimensions, the area of a plane, the padded shape, and the sources in a plane."""
+    require_fit(shape, padding, mode)
     dims = len(padding) // 2
     leading, lengths = shape[: len(shape) - dims], shape[len(shape) - dims :]
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in reversed(range(dims))]

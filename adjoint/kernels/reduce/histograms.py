@@ -46,7 +46,7 @@ def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:
         if range is not None:
             low, high = range[2 * dim], range[2 * dim + 1]
         elif points.shape[0]:
-            low, high = float(points[:, dim].min()), float(points[:, dim].max())
+            low, high = (float(each.reduce(points[:, dim])) for each in (numpy.minimum, numpy.maximum))
         if not (math.isfinite(low) and math.isfinite(high)):
             raise RuntimeError(f"{_FUNCTION}: dimension {dim}'s range [{low:g}, {high:g}] is not finite")
         if low > high:
@@ -64,10 +64,10 @@ def _linspace(low: Any, high: Any, count: int) -> ndarray:
 
     The first half is computed from the lowest edge, and the second half from the highest edge.
     """
-    step = (high - low) / low.dtype.type(count)
-    places = numpy.arange(count + 1).astype(low.dtype)
-    half = (count + 1) // 2
-    return numpy.where(numpy.arange(count + 1) < half, low + step * places, high - step * places[::-1])
+    steps = (high - low) / low.dtype.type(count) * numpy.arange(count + 1, dtype=low.dtype)
+    edges = low + steps
+    numpy.subtract(high, steps[count // 2 :: -1], edges[(count + 1) // 2 :])
+    return edges
 
 
 def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, density: bool, equal: bool) -> ndarray:
@@ -100,14 +100,14 @@ def _counted(
     points: ndarray, edges: list[ndarray], weight: ndarray | None, equal: bool, sizes: tuple[int, ...]
 ) -> ndarray:
     """Return the number of points, or the sum of their weights, in each box."""
-    inside: Any = True
-    for dim, edge in enumerate(edges):
-        inside &= (points[:, dim] >= edge[0]) & (points[:, dim] <= edge[-1])
-    points = points[inside]
+    within = [(points[:, dim] >= edge[0]) & (points[:, dim] <= edge[-1]) for dim, edge in enumerate(edges)]
+    inside = within[0] if len(within) == 1 else numpy.logical_and.reduce(within)
+    if numpy.count_nonzero(inside) < len(points):
+        points, weight = points[inside], None if weight is None else weight[inside]
     flat: Any = 0
     for dim, edge in enumerate(edges):
         flat = flat * sizes[dim] + _bins(points[:, dim], edge, equal)
-    return numpy.bincount(flat, None if weight is None else weight[inside], math.prod(sizes)).reshape(sizes)
+    return numpy.bincount(flat, weight, math.prod(sizes)).reshape(sizes)
 
 
 def _after(edge: ndarray, values: ndarray) -> ndarray:
@@ -126,5 +126,5 @@ def _bins(values: ndarray, edge: ndarray, equal: bool) -> ndarray:
         found = ((values - edge[0]) / (edge[-1] - edge[0]) * values.dtype.type(last + 1)).astype(numpy.int64)
         # Correct values that rounding has moved across an edge.
         near = numpy.clip(found, 1, max(last, 1))
-        found = numpy.where(abs(near - found) <= 1, near_edge, found)
-    return numpy.minimum(numpy.maximum(found, 0), last)
+        found = numpy.maximum(numpy.where(abs(near - found) <= 1, near_edge, found), 0)
+    return numpy.minimum(found, last)

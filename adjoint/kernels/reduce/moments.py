@@ -159,11 +159,12 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     dims: tuple[int, ...] = ()
     if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < SUMMED:
         dims = () if dim is None else normalize_dims(dim, x.ndim)
-        if dim is None and x.size <= DOT_PRODUCT and not keepdim and not LOOPS.every_size:
+        if (dim is None or len(dims) == x.ndim) and x.size <= DOT_PRODUCT and not LOOPS.every_size:
             flat = x.reshape(-1)
             total = flat.dot(flat)
             if _LEAST < total < math.inf:
-                return asarray(numpy.sqrt(total))
+                root = asarray(numpy.sqrt(total))
+                return root.reshape((1,) * x.ndim) if keepdim else root
         if len(dims) == 1 and x.shape[dims[0]] != 1:
             roots: ndarray = root_rows.run((x,), dims[0])
             if _is_in_range(roots, _LEAST_ROOT):

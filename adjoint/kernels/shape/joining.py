@@ -22,7 +22,7 @@ from ..memory.bounds import check_addressable
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
 from ..runtime.floating import refuse, widen
 from ..runtime.layout import has_channels_last, row_major
-from ..runtime.scalar import ZERO, scalar_array
+from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, normalize_dim
 
 Array = numpy.ndarray[Any, Any]
@@ -369,12 +369,22 @@ def tril(self: Array, diagonal: int) -> Array:
     return _triangle(self, diagonal, False)
 
 
+def tril_(self: Array, diagonal: int) -> None:
+    """Compute `tril` in place."""
+    _triangle(self, diagonal, False, inplace=True)
+
+
 def triu(self: Array, diagonal: int) -> Array:
     """Return the upper triangle of the last two dimensions."""
     return _triangle(self, diagonal, True)
 
 
-def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
+def triu_(self: Array, diagonal: int) -> None:
+    """Compute `triu` in place."""
+    _triangle(self, diagonal, True, inplace=True)
+
+
+def _triangle(x: Array, diagonal: int, upper: bool, inplace: bool = False) -> Array:
     if x.ndim < 2:
         raise RuntimeError(f"{'triu' if upper else 'tril'}: input tensor must have at least 2 dimensions")
     diagonal = operator.index(diagonal)
@@ -384,11 +394,19 @@ def _triangle(x: Array, diagonal: int, upper: bool) -> Array:
         if rows + columns <= numpy.iinfo(word).max:
             places = numpy.arange(rows, dtype=word)[:, None], numpy.arange(columns, dtype=word)
             edge = min(max(diagonal, -rows), columns)
-            return row_major(_zero_apart(row_major(x).view(word), *places, edge, upper).view(x.dtype))
-    apart = (_kept_apart if rows * columns < MOVED else _apart)(rows, columns, diagonal, upper)
-    result = x.copy()
-    numpy.copyto(result, ZERO[x.dtype], where=apart)
-    return result
+            found = row_major(_zero_apart(row_major(x).view(word), *places, edge, upper).view(x.dtype))
+            if inplace:
+                x[...] = found
+            return found
+    bits = (_remembered_bits if rows * columns < MOVED else _bits)(rows, columns, diagonal, upper, x.itemsize)
+    if x.itemsize > 8:
+        result = x if inplace else x.copy()
+        numpy.copyto(result, 0, where=bits == 0)
+        return result
+    words = x.view(bits.dtype)
+    if inplace:
+        return numpy.bitwise_and(words, bits, words)
+    return numpy.bitwise_and(words, bits, order="C").view(x.dtype)
 
 
 @pointwise("triangle", "i")
@@ -398,12 +416,13 @@ def _zero_apart(x: Array, row: Array, column: Array, diagonal: int, upper: bool)
     return xp.where(distance < diagonal if upper else distance > diagonal, 0, x)
 
 
-def _apart(rows: int, columns: int, diagonal: int, upper: bool) -> Array:
-    """Return which elements of a matrix are not in its upper, or lower, triangle."""
-    return numpy.tri(rows, columns, diagonal - 1, bool) if upper else ~numpy.tri(rows, columns, diagonal, bool)
+def _bits(rows: int, columns: int, diagonal: int, upper: bool, itemsize: int) -> Array:
+    """Return integers of `itemsize` bytes, at most 8. All bits are set in the upper, or lower, triangle, and none elsewhere."""
+    inside = ~numpy.tri(rows, columns, diagonal - 1, bool) if upper else numpy.tri(rows, columns, diagonal, bool)
+    return -inside.astype(f"i{min(itemsize, 8)}")
 
 
-_kept_apart = functools.lru_cache(32)(_apart)
+_remembered_bits = functools.lru_cache(32)(_bits)
 
 
 def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:

@@ -52,7 +52,8 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
     @classmethod
     def of(cls, parts: Any) -> Indices:
         """Return the arrays of tensors, with None for None."""
-        self = cls([None if part is None else materialize(part._array) for part in parts])
+        arrays = [None if part is None else part._array for part in parts]
+        self = cls([each if each is None or type(each) is ndarray else materialize(each) for each in arrays])
         self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
         return self
 
@@ -230,8 +231,9 @@ def index_put(input, indices, values, accumulate=False):
 def index_put_(input, indices, values, accumulate=False):
     """`index_put`, in place."""
     indices = _index_tensors(indices, "index_put_")
-    if any(each is input or each._counter is input._counter is not None for each, _ in indices.tensors):
-        check_partial_overlap(input._array, list(indices), disjoint=True)
+    for each, _ in indices.tensors:
+        if each is input or each._counter is input._counter is not None:
+            check_partial_overlap(input._array, list(indices), disjoint=True)
     if shares_elements(input):
         return written_repeatedly(
             input,

@@ -97,36 +97,13 @@ def pad(input, pad, mode="constant", value=None):
             "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
             "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
-    _require_padding_fits(input._array.shape, pad, mode)
     if mode == "circular":
+        kernels.require_fit(input._array.shape, pad, mode)
         return _circular(input, pad)
     name = {"reflect": "reflection", "replicate": "replication"}.get(mode)
     if name is None:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return getattr(tensors, f"{name}_pad{dims}d")(input, pad)
-
-
-def _require_padding_fits(shape, pad, mode):
-    dims = len(pad) // 2
-    if mode != "circular":
-        kernels.require_planes(shape, dims)
-    for i in range(dims):
-        before, after = pad[2 * i], pad[2 * i + 1]
-        dim = len(shape) - 1 - i
-        size = shape[dim]
-        if mode == "reflect" and (before >= size or after >= size):
-            raise RuntimeError(
-                f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, "
-                f"but got: padding ({before}, {after}) at dimension {dim} of input {list(shape)}"
-            )
-        if mode == "circular" and size + before + after < 1 and max(before, after) <= size:
-            raise RuntimeError("Negative padding value is resulting in an empty dimension")
-        if mode == "circular" and max(before, after, 0) > size + min(before, 0) + min(after, 0):
-            raise RuntimeError("Padding value causes wrapping around more than once.")
-        if size + before + after < 1:
-            raise RuntimeError(
-                f"input ({'WHD'[i]}: {size}) is too small. Calculated output {'WHD'[i]}: {size + before + after}"
-            )
 
 
 def _circular(input, pad):

@@ -68,8 +68,8 @@ def _found(input, bins, range, weight, density):
                 f"{list(weight._array.shape)}"
             )
     shape = input._array.shape
-    points = input.detach()._array.reshape(math.prod(shape[:-1]), shape[-1])
-    given = all(isinstance(each, Tensor) for each in bins) and len(bins) > 0
+    points = input._array.reshape(math.prod(shape[:-1]), shape[-1])
+    given = len(bins) > 0 and all(isinstance(each, Tensor) for each in bins)
     if given:
         if len(bins) != points.shape[1]:
             raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")

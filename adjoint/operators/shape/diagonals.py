@@ -16,7 +16,7 @@ from .view_copies import diagonal_copy
 
 
 @operator(
-    kernel=Kernel(kernels.tril, quiet=True),
+    kernel=Kernel(kernels.tril, inplace=kernels.tril_, quiet=True),
     inplace=True,
     same_out=STRICT,
     tangent="linear",
@@ -33,7 +33,7 @@ class tril:
 
 
 @operator(
-    kernel=Kernel(kernels.triu, quiet=True),
+    kernel=Kernel(kernels.triu, inplace=kernels.triu_, quiet=True),
     inplace=True,
     same_out=STRICT,
     tangent="linear",

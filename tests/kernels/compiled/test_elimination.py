@@ -73,7 +73,8 @@ def test_solutions_of_systems(dtype):
                     if unitriangular:
                         whole[..., range(size), range(size)] = 1
                     for turned in (triangle, numpy.ascontiguousarray(triangle.mT).mT):
-                        found = elimination.solve_triangular(turned, b, upper, unitriangular)
+                        plan = elimination.solve_triangular(turned, b, upper, unitriangular)
+                        found = plan.run(turned, b)
                         numpy.testing.assert_allclose(whole @ found, b + 0 * found, tolerance, tolerance)
         found = elimination.solve(a, None)
         assert found.flags.c_contiguous and found.dtype == dtype
@@ -90,7 +91,7 @@ def test_other_matrices_are_left_to_lapack(value):
             a[1, place, place] = value
             assert elimination.solve(a, None) is NotImplemented
             assert elimination.pivots_of(a) is NotImplemented
-            assert elimination.solve_triangular(a, a, True, False) is NotImplemented
+            assert elimination.solve_triangular(a, a, True, False).run(a, a) is NotImplemented
             assert elimination.solve(a.astype("c16"), None) is NotImplemented
 
 

@@ -6,6 +6,7 @@ The matrices are panels or small matrices.
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
+from ....codegen.plans import Memory, Plan
 from ...runtime.shapes import broadcast_shapes
 from .substitution import TYPES
 
@@ -261,28 +262,30 @@ def solve(a: Array, b: Array | None) -> Any:
 
 
 def solve_triangular(a: Array, b: Array, upper: bool, unitriangular: bool) -> Any:
-    """Return X with `a @ X = b` for stacks of small triangular matrices."""
+    """Plan `a @ X = b` for stacks of small triangular matrices. Run it unless a diagonal has zeros or is not finite."""
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or a.dtype is not b.dtype or not b.size:
         return NotImplemented
-    if not unitriangular:
-        magnitudes = numpy.abs(a.diagonal(0, -2, -1))
-        if not magnitudes.item(magnitudes.argmin()) > 0 or not magnitudes.item(magnitudes.argmax()) < math.inf:
-            return NotImplemented
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    wide = b.shape[-1]
-    width = _width(a)
+    wide, width, spread = b.shape[-1], _width(a), a.shape[:-2] != batch
     columns = -(-wide // width) * width
-    result = numpy.empty((*batch, size, columns), b.dtype)
-    if columns > wide:
-        result[..., wide:] = 0
-    result[..., :wide] = b
-    if a.shape[:-2] != batch:
-        a = numpy.broadcast_to(a, (*batch, size, size))
-    matrices = a.reshape(-1, size, size)
-    strides = [step // a.itemsize for step in (*matrices.strides[1:], matrices.strides[0])]
-    launch(
-        substitute_stack.compiled(T=kind, W=width), len(matrices), _work(size, columns), result, columns,
-        matrices, *strides, size, -1 if upper else 1, int(not unitriangular),
-    )  # fmt: skip
-    return result[..., :wide]
+    function = substitute_stack.compiled(T=kind, W=width)
+    work, step = _work(size, columns), -1 if upper else 1
+
+    def run(a: Array, b: Array, *_: Any) -> Any:
+        if not unitriangular:
+            magnitudes = numpy.abs(a.diagonal(0, -2, -1))
+            if not magnitudes.item(magnitudes.argmin()) > 0 or not magnitudes.item(magnitudes.argmax()) < math.inf:
+                return NotImplemented
+        result = numpy.empty((*batch, size, columns), b.dtype)
+        if columns > wide:
+            result[..., wide:] = 0
+        result[..., :wide] = b
+        matrices = (numpy.broadcast_to(a, (*batch, size, size)) if spread else a).reshape(-1, size, size)
+        outer, *inner = [stride // a.itemsize for stride in matrices.strides]
+        launch(
+            function, len(matrices), work, result, columns, matrices, *inner, outer, size, step, int(not unitriangular)
+        )
+        return result[..., :wide]
+
+    return Plan((Memory((*batch, size, wide), b.dtype),), run=run)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 
 from ....codegen.llvm.kernels import *
+from ....codegen.plans import Memory, Plan
 from ...nn.grid_sampling import BICUBIC, NEAREST, POLYNOMIALS, REFLECTION, ZEROS, Sampling, differentiated
 
 Array = numpy.ndarray[Any, Any]
@@ -264,10 +265,11 @@ def _pieces(images: tuple[int, ...], grid: tuple[int, ...], sampling: Sampling, 
     return count * -(-channels // planes), planes * places * place_bytes // channels, (*numbers, planes), static
 
 
-def _run(kernel: Any, images: Array, grid: Array, sampling: Sampling, by_planes: bool, *arrays: Array) -> Any:
+def _call(kernel: Any, images: Array, grid: Array, sampling: Sampling, by_planes: bool) -> Any:
+    """Return the function that runs a kernel on arrays."""
     step = None if by_planes else _VECTORS * (HOST.vector_bytes // images.itemsize)
     pieces, piece_bytes, numbers, static = _pieces(images.shape, grid.shape, sampling, step)
-    return kernel.run(pieces, piece_bytes, *arrays, *numbers, **static)
+    return lambda *arrays: kernel.run(pieces, piece_bytes, *arrays, *numbers, **static)
 
 
 def _fits(*arrays: Array) -> bool:
@@ -277,11 +279,15 @@ def _fits(*arrays: Array) -> bool:
 
 
 def sampled(images: Array, grid: Array, sampling: Sampling) -> Any:
-    """Compute `kernels.nn.grid_sampling.grid_sampler`."""
+    """Plan `kernels.nn.grid_sampling.grid_sampler`."""
     if not _fits(images, grid):
         return NotImplemented
-    out = numpy.empty((*images.shape[:2], *grid.shape[1:-1]), images.dtype)
-    return _run(sample, images, grid, sampling, False, out, images, grid)
+    run = _call(sample, images, grid, sampling, False)
+
+    def into(out: Any, images: Array, grid: Array, *_: Any) -> None:
+        run(*out, images, grid)
+
+    return Plan((Memory((*images.shape[:2], *grid.shape[1:-1]), images.dtype),), into=into)
 
 
 def gradients(grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Any) -> Any:
@@ -291,7 +297,7 @@ def gradients(grad: Array, input: Array, grid: Array, sampling: Sampling, needs:
     to_input = numpy.zeros(input.shape, input.dtype) if needs[0] else None
     to_grid = numpy.zeros(grid.shape, grid.dtype) if needs[1] else None
     if to_input is not None:
-        to_input = _run(spread, input, grid, sampling, True, to_input, grad, grid)
+        to_input = _call(spread, input, grid, sampling, True)(to_input, grad, grid)
     if to_grid is not None and sampling.mode != NEAREST:
-        to_grid = _run(steer, input, grid, sampling, False, to_grid, grad, input, grid)
+        to_grid = _call(steer, input, grid, sampling, False)(to_grid, grad, input, grid)
     return to_input, to_grid

@@ -39,11 +39,9 @@ def memory_order(array: ndarray) -> list[int]:
 
 def store(out: ndarray, values: ndarray) -> ndarray:
     """Write one-dimensional `values` into `out` in the order of its memory, rounded to its type, and return `out`."""
-    values = round_to(values, out.dtype)
-    if out.flags.c_contiguous:
-        out[...] = values.reshape(out.shape)
-        return out
-    target = out.transpose(memory_order(out))
+    if out.itemsize == 2 or values.dtype.kind not in "bui":  # otherwise the assignment rounds in the same way
+        values = round_to(values, out.dtype)
+    target = out if out.flags.c_contiguous else out.transpose(memory_order(out))
     target[...] = values.reshape(target.shape)
     return out
 
