@@ -15,7 +15,7 @@ from ...codegen.costs import LARGE
 from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.rows import row_program
-from ...codegen.tracing import PerRow, RowIndex, row, xp
+from ...codegen.tracing import PerColumn, PerRow, row, xp
 from ..index.masking import clamp
 from ..index.places import out_of_bounds
 from ..reduce.reduction import total as total_of
@@ -422,33 +422,41 @@ def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight:
     if out_of_bounds(target, classes) is not None:
         raise RuntimeError("target out of range")
     labels = target.reshape(-1)
-    loss = hinge_rows.run((rows, labels), 1, (margin, p)).reshape(target.shape)
+    loss = hinge_rows.run(_with_targets(rows, labels), 1, (margin, p)).reshape(target.shape)
     if weight is not None:
         loss *= weight[labels].reshape(target.shape)
     return reduced(loss, reduction, self.dtype)
 
 
-def _hinges(x: Any, target: Any, margin: Any) -> Any:
-    """Return `max(0, margin - x[target] + x)`, but 0 at the target and in place of NaN."""
-    own = row.take(x, target)
+def _with_targets(rows: Array, labels: Array) -> tuple[Array, ...]:
+    """Return the scores, the score of each target, the targets, and the classes, in a dtype that represents all classes."""
+    classes = rows.shape[1]
+    rows = rows if classes < 1 << 24 else rows.astype(numpy.float64)
+    own = rows.reshape(-1).take(labels + numpy.arange(0, rows.size, classes))
+    return rows, own, labels.astype(rows.dtype), numpy.arange(classes, dtype=rows.dtype)
+
+
+def _hinges(x: Any, own: Any, target: Any, place: Any, margin: Any) -> Any:
+    """Return `max(0, margin - own + x)`, but 0 at the target and in place of NaN."""
     hinge = x - own + margin
-    is_other = row.put(xp.where(own == own, 1, 1), target) == 0
-    return xp.where(hinge > 0, xp.where(is_other, hinge, 0), 0)
+    return xp.where(hinge > 0, xp.where(place == target, 0, hinge), 0)
 
 
 @row_program()
-def hinge_rows(x: Array, target: RowIndex, margin: float, p: int) -> Any:
+def hinge_rows(x: Array, own: PerRow, target: PerRow, place: PerColumn, margin: float, p: int) -> Any:
     """Return the mean of the hinges of the row, or of their squares."""
-    hinge = _hinges(x, target, margin)
+    hinge = _hinges(x, own, target, place, margin)
     return row.mean(hinge if p == 1 else hinge * hinge)
 
 
 @row_program()
-def hinge_backward_rows(x: Array, target: RowIndex, share: PerRow, margin: float, p: int) -> Any:
+def hinge_backward_rows(
+    x: Array, own: PerRow, target: PerRow, place: PerColumn, share: PerRow, margin: float, p: int
+) -> Any:
     """Return the gradient of the sum of the hinges of the row, or of their squares, times `share`."""
-    hinge = _hinges(x, target, margin)
+    hinge = _hinges(x, own, target, place, margin)
     slope = xp.where(hinge > 0, share, 0) if p == 1 else 2 * hinge * share
-    return slope - row.put(row.sum(slope), target)
+    return xp.where(place == target, -row.sum(slope), slope)
 
 
 def multi_margin_loss_backward(
@@ -460,7 +468,8 @@ def multi_margin_loss_backward(
     share = numpy.broadcast_to(_share(grad, reduction, batch) / classes, (batch, 1))
     if weight is not None:
         share = share * weight[labels][:, None]
-    return hinge_backward_rows.run((rows, labels, share), 1, (margin, p)).reshape(self.shape)
+    result = hinge_backward_rows.run((*_with_targets(rows, labels), share), 1, (margin, p))
+    return result.reshape(self.shape).astype(self.dtype, copy=False)
 
 
 # --- several classes for each sample --------------------------------------------------------------------------
