@@ -85,9 +85,6 @@ configure_tiles = _instruction("ldtilecfg", 0, "ptr")
 release_tiles = _instruction("tilerelease", 0)
 """Release all tiles."""
 
-zero_tile = _instruction("tilezero", 1)
-"""Fill a tile with zeros."""
-
 load_tile = _instruction("tileloadd64", 1, "ptr", "i64")
 """Load a tile from memory at an address, where rows are this many bytes apart."""
 

@@ -24,6 +24,7 @@ from numpy import ndarray
 
 from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, place_of_words, words_of
+from ...kernels.runtime.layout import row_major_copy
 from ..observed_kernels import KERNELS
 from ..plans import Memory, Plan, compiled
 from .atomics import call_address
@@ -288,7 +289,7 @@ _numbers = itertools.count()
 def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[..., Any]]]:
     namespace: dict[str, Any] = {
         "struct_error": struct.error, "launch": launch, "address": address,
-        "row_major": _row_major, "added": _added, "KERNELS": KERNELS, "words_of": words_of, "place_of_words": place_of_words,
+        "row_major": row_major_copy, "added": _added, "KERNELS": KERNELS, "words_of": words_of, "place_of_words": place_of_words,
     }  # fmt: skip
     exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
     return namespace["make"]
@@ -300,14 +301,6 @@ def not_row_major(**arrays: ndarray | None) -> list[str]:
 
 
 _COPY = compiled("memory.copying.copy_into")
-
-
-def _row_major(item: ndarray) -> ndarray:
-    """Return a row-major copy."""
-    copy = numpy.empty(item.shape, item.dtype)
-    if _COPY.run(item.size, copy, item) is NotImplemented:
-        numpy.copyto(copy, item)
-    return copy
 
 
 def _added(total: ndarray, order: int) -> ndarray:

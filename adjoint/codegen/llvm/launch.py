@@ -9,12 +9,10 @@ from struct import Struct
 from time import perf_counter
 from typing import Any
 
-import numpy
-
 from ..._runtime.forks import code_of
-from ..._runtime.late_bound import LATE
 from ...kernels.runtime import parallel
 from ...kernels.runtime.addresses import place_of_words, words_of
+from ...kernels.runtime.layout import row_major_copy
 from ..observed_kernels import KERNELS
 from .compilation import character, in_numbers
 from .element_types import TypeVariable, type_of
@@ -171,14 +169,7 @@ def runner(kernel: Loops) -> Callable[..., Any]:
         arguments=", ".join(arguments),
         first=arguments[0],
     )
-    namespace: dict[str, Any] = {"_functions": {}, "_bound": bound, "_launch": launch, "_copied": _copied}
+    namespace: dict[str, Any] = {"_functions": {}, "_bound": bound, "_launch": launch, "_copied": row_major_copy}
     exec(code_of(source, f"<adjoint run {kernel.name}>"), namespace)
     found: Callable[..., Any] = namespace[kernel.name]
     return found
-
-
-def _copied(array: numpy.ndarray) -> numpy.ndarray:
-    """Return a row-major copy."""
-    copy = numpy.empty(array.shape, array.dtype)
-    LATE.copy_elements(copy, array)
-    return copy

@@ -18,9 +18,9 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import JOINED, MOVED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...dtypes import from_numpy
-from ..memory.copying import clone, contiguous, copy_elements, zero_
+from ..memory.copying import clone, contiguous, zero_
 from ..runtime.floating import compute_dtype, refuse, type_name, widen
-from ..runtime.layout import row_major
+from ..runtime.layout import row_major, row_major_copy
 from ..runtime.positions import as_places
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import normalize_dim, require_dims
@@ -138,9 +138,7 @@ def copied(x: ndarray) -> ndarray:
     """Return a row-major copy."""
     if x.size < MOVED:
         return x.copy() if type(x) is ndarray else numpy.array(x, order="C")  # also for NumPy's scalars
-    result = numpy.empty(x.shape, x.dtype)
-    copy_elements(result, x)
-    return result
+    return row_major_copy(x)
 
 
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:

@@ -18,7 +18,7 @@ from ...device import channels_last, channels_last_3d, contiguous_format, preser
 from ...dtypes import bool as boolean
 from ...dtypes import from_numpy
 from ..runtime.floating import FLOAT32, HALVES, OFF, WARNINGS, quietly, restore, unwarned
-from ..runtime.layout import row_major
+from ..runtime.layout import row_major, row_major_copy
 from ..runtime.meta_array import Unread
 from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
 from ..runtime.scalar import scalar_array
@@ -172,11 +172,7 @@ LATE.copy_elements = copy_elements
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
     """Return `array` itself if its elements are in row-major order. Otherwise return a row-major copy."""
-    if array.flags.c_contiguous or array.size < MOVED:
-        return row_major(array)
-    result = numpy.empty(array.shape, array.dtype)
-    copy_elements(result, array)
-    return result
+    return row_major(array) if array.flags.c_contiguous or array.size < MOVED else row_major_copy(array)
 
 
 def filled_like(array: Array, value: Array) -> Array:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 
-from ..memory.copying import copy_elements
 from ..runtime.floating import refuse
+from ..runtime.layout import row_major_copy
 from .convolution import add_patches, output_sizes, patches
 
 Array = numpy.ndarray[Any, Any]
@@ -32,7 +32,7 @@ def im2col(self: Array, kernel_size: Pair, dilation: Pair, padding: Pair, stride
             f"Given input with spatial size {size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, "
             f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one."
         )
-    columns = _rearranged(patches(image, kernel_size, counts, stride, padding, dilation))
+    columns = row_major_copy(patches(image, kernel_size, counts, stride, padding, dilation))
     result = columns.reshape(image.shape[0], image.shape[1] * kernel_size[0] * kernel_size[1], counts[0] * counts[1])
     return result if self.ndim == 4 else result[0]
 
@@ -92,13 +92,6 @@ def _check_type(name: str, array: Array) -> None:
         raise refuse(f"{name}", array)
 
 
-def _rearranged(parts: Array) -> Array:
-    """Return a row-major copy."""
-    result = numpy.empty(parts.shape, parts.dtype)
-    copy_elements(result, parts)
-    return result
-
-
 def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
     """Return a copy of `(..., C r², H, W)` as `(..., C, H r, W r)` (Shi et al., 2016)."""
     r = upscale_factor
@@ -115,7 +108,7 @@ def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
             f"upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}"
         )
     split = self.reshape(math.prod(batch), channels // (r * r), r, r, height, width)
-    return _rearranged(split.transpose(0, 1, 4, 2, 5, 3)).reshape(*batch, channels // (r * r), height * r, width * r)
+    return row_major_copy(split.transpose(0, 1, 4, 2, 5, 3)).reshape(*batch, channels // (r * r), height * r, width * r)
 
 
 def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
@@ -135,7 +128,7 @@ def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
                 f"but input.size({at})={size} is not divisible by {r}"
             )
     split = self.reshape(math.prod(batch), channels, height // r, r, width // r, r)
-    return _rearranged(split.transpose(0, 1, 3, 5, 2, 4)).reshape(*batch, channels * r * r, height // r, width // r)
+    return row_major_copy(split.transpose(0, 1, 3, 5, 2, 4)).reshape(*batch, channels * r * r, height // r, width // r)
 
 
 def channel_shuffle(self: Array, groups: int) -> Array:
@@ -150,4 +143,4 @@ def channel_shuffle(self: Array, groups: int) -> Array:
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
     split = self.reshape(self.shape[0], groups, channels // groups, math.prod(self.shape[2:]))
-    return _rearranged(split.swapaxes(1, 2)).reshape(self.shape)
+    return row_major_copy(split.swapaxes(1, 2)).reshape(self.shape)

@@ -63,6 +63,11 @@ def row_major(array: Array) -> Array:
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
+def row_major_copy(array: Array) -> Array:
+    """Return a row-major copy, which compiled loops make if the array is large."""
+    return _copied(numpy.empty(array.shape, array.dtype), array)
+
+
 def are_turned(first: Array, second: Array) -> bool:
     """Return whether a ufunc must compute the transposes of two arrays to give the column-major order of the first."""
     return first.flags.f_contiguous and first.ndim == second.ndim and 1 not in first.shape
