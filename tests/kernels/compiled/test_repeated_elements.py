@@ -26,7 +26,7 @@ def test_plans_read_repeated_elements():
 def test_loops_read_repeated_elements():
     values = numpy.broadcast_to(numpy.float32(1), (16, WIDTH))
     places, target = numpy.tile(numpy.arange(WIDTH), (16, 1)), numpy.zeros((16, 2 * WIDTH), numpy.float32)
-    scatter.combine(target, 1, places, values, numpy.add)
+    scatter.combine(target, target.shape, 1, places, values, numpy.add)
     assert target[:, :WIDTH].all()
     assert not target[:, WIDTH:].any()
 
@@ -35,5 +35,5 @@ def test_kernels_write_to_repeated_elements_themselves():
     row = numpy.zeros(WIDTH, numpy.float32)
     repeated = numpy.lib.stride_tricks.as_strided(row, (16, WIDTH), (0, 4))
     places = numpy.tile(numpy.arange(WIDTH), (16, 1))
-    scatter.combine(repeated, 1, places, numpy.ones((16, WIDTH), numpy.float32), None)
+    scatter.combine(repeated, repeated.shape, 1, places, numpy.ones((16, WIDTH), numpy.float32), None)
     assert row.all()
