@@ -150,7 +150,8 @@ def tracked(tensor: Tensor, transform: Transform) -> Tensor:
     """Return a copy of `tensor` as a leaf in the graph of `transform`, connected to the history of `tensor` if there is one."""
     if tensor._array.dtype.kind != "f" and not can_require_grad(tensor._array):
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    batch = next((level for level in reversed(modes.STATE.interpreters) if isinstance(level, VmapInterpreter)), None)
+    levels = transform.recorded_batches if transform.serial else modes.STATE.interpreters
+    batch = next((level for level in reversed(levels) if isinstance(level, VmapInterpreter)), None)
     if batch is None or (type(tensor) is BatchedTensor and tensor.level is batch):
         edge = tensor._edge
         if edge is not NOWHERE or transform.begun_recording:  # otherwise the ambiguity of a view does not matter

@@ -102,6 +102,34 @@ print(*counts)
 """
 
 
+def test_a_gradient_of_each_example_passes_few_modules():
+    done = subprocess.run(
+        [sys.executable, "-c", CHANGES_OF_MODULE], capture_output=True, text=True, check=True, timeout=100
+    )
+    assert int(done.stdout) <= 120
+
+
+CHANGES_OF_MODULE = """
+import sys
+import adjoint as torch
+from adjoint.dispatch import slow_path
+
+changes = 0
+
+def note(frame, event, argument):
+    global changes
+    changes += event == "call" and frame.f_code.co_filename != frame.f_back.f_code.co_filename
+
+function, x = torch.vmap(torch.func.grad(lambda row: (row * row).sum())), torch.ones(3, 4)
+for _ in range(slow_path.OFTEN + 1):
+    function(x)
+sys.setprofile(note)
+function(x)
+sys.setprofile(None)
+print(changes)
+"""
+
+
 def test_code_is_printed_of_plans_that_are_taken_often():
     op = OPERATORS["add"]
     op.plans.clear()
