@@ -303,3 +303,12 @@ def test_native_dropout_gives_its_mask():
     y, mask = torch.native_dropout(torch.ones(50), 0.5, True)
     assert mask.dtype is torch.bool
     assert torch.equal(y, mask * 2.0)
+
+
+def test_bounds_of_ranges_outside_int64_are_refused():
+    for bounds in ((2**63,), (2**63 - 3, 2**63), (0, 3, 2**63)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            torch.arange(*bounds)
+    assert torch.arange(2**63 - 3, 2**63 - 1).tolist() == [2**63 - 3, 2**63 - 2]
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        torch.fft.fftfreq(-1)

@@ -52,6 +52,7 @@ _REAL = frozenset((int, float))
 
 # --- at equal distances ---------------------------------------------------------------------------------------
 
+_END = 1 << 63  # of int64
 _FEW = 1 << 15
 """Up to this many numbers, NumPy is as fast as a compiled kernel."""
 
@@ -86,6 +87,8 @@ def arange(
     kind = None if dtype is out is None else result_dtype("arange", dtype, out)
     if kind is None:
         kind = dtypes.get_default_dtype() if float in (type(start), type(end), type(step)) else dtypes.int64
+    if kind is dtypes.int64 and any(type(each) is int and not -_END <= each < _END for each in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
     if out is None and on_meta(device):
         length = kernels.range_length(start, end, step, kind)
         return leaf(in_order((length,), kind.numpy), requires_grad, device, pin_memory, layout)
