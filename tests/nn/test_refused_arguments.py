@@ -49,6 +49,14 @@ def test_weights_of_attention_refuse_masks_of_another_dtype(dtype, mask):
         attention(query, query, query, **{mask: given.to(dtype)})
 
 
+@pytest.mark.parametrize("keys", [1, 4])
+def test_padding_masks_of_attention_have_an_element_for_each_key(keys):
+    query, attention = torch.ones(2, 3, 4), torch.nn.MultiheadAttention(4, 2, batch_first=True)
+    for weights in (True, False):
+        with pytest.raises(AssertionError, match=rf"Expected key_padded_mask.shape\[1\] to be 3, but got {keys}"):
+            attention(query, query, query, key_padding_mask=torch.zeros(2, keys), need_weights=weights)
+
+
 def test_divergences_are_of_real_floating_point_numbers():
     real, whole = torch.ones(2, 3), torch.ones(2, 3, dtype=torch.int64)
     for pair in ((whole, real), (real, whole), (whole, whole), (real > 0, real)):

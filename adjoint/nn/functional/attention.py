@@ -184,7 +184,7 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = (torch.cat([part, part.new_zeros(heads[0], 1, heads[1])], dim=1) for part in (k, v))
         attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
-    mask = _merged_masks(attn_mask, key_padding_mask, batch, num_heads)
+    mask = _merged_masks(attn_mask, key_padding_mask, batch, num_heads, k.size(1))
     share = dropout_p if training else 0.0
     if need_weights:
         scaled, transposed = q * math.sqrt(1.0 / heads[1]), k.transpose(-2, -1)
@@ -291,9 +291,10 @@ def _wider(mask: Optional) -> Optional:
     return None if mask is None else torch.nn.functional.pad(mask, (0, 1))
 
 
-def _merged_masks(attn_mask: Optional, key_padding_mask: Optional, batch: int, num_heads: int) -> Optional:
+def _merged_masks(attn_mask: Optional, key_padding_mask: Optional, batch: int, num_heads: int, keys: int) -> Optional:
     if key_padding_mask is None:
         return attn_mask
-    keys = key_padding_mask.size(1)
+    if key_padding_mask.size(1) != keys:
+        raise AssertionError(f"Expected key_padded_mask.shape[1] to be {keys}, but got {key_padding_mask.size(1)}")
     spread = key_padding_mask.view(batch, 1, 1, keys).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, keys)
     return spread if attn_mask is None else attn_mask + spread
