@@ -6,6 +6,7 @@ The conditions are requirements on the arguments.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numpy import shares_memory
@@ -19,6 +20,7 @@ from ..tensor import LEAF, Tensor
 from .known import IMMUTABLE, MUTABLE, is_signed, is_undisturbed, is_usual, same_items, settings, shown
 from .objects import Fits, fitting, keeping
 from .program import Source
+from .symbols import is_record
 
 UNREADABLE = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
 """The errors that conditions raise for objects of a completely different kind."""
@@ -50,11 +52,19 @@ class Check(NamedTuple):
         return self.text
 
 
+def has_only_fields(value: Any) -> bool:
+    """Return whether a value is a named tuple without other attributes."""
+    kind = type(value)
+    is_named = isinstance(value, tuple) and hasattr(kind, "_fields") and not hasattr(value, "__dict__")
+    return is_named and kind.__getitem__ is tuple.__getitem__
+
+
 class Structure:
     """The tensors in nested arguments or results, and how the other parts are tested or built again."""
 
-    def __init__(self, source: Source, numbers: set[str]) -> None:
-        self.source, self.numbers = source, numbers
+    def __init__(self, source: Source, numbers: set[str], varies: Callable[[str, Any], bool]) -> None:
+        """`varies`: whether another object was at a place in an earlier call."""
+        self.source, self.numbers, self.varies = source, numbers, varies
         self.checks: list[Check] = []
         self.tensors: list[tuple[str, Tensor]] = []
         self.edges: dict[int, Any] = {}
@@ -63,7 +73,8 @@ class Structure:
 
     def read(self, place: str, value: Any) -> None:
         """Read the tensors of an argument at `place`, and the conditions on the other parts."""
-        constant, kind = self.source.constant, type(value)
+        constant = self.source.constant
+        kind: Any = type(value)
         if place in self.numbers:
             self.check(f"type({place}) is {constant(kind)}", place, kind)
             self.parts.append(("number_of_type", place, kind.__name__))
@@ -84,6 +95,20 @@ class Structure:
             self.parts.append(("keys", place, tuple(value)))
             for key, each in value.items():
                 self.read(f"{place}[{repr(key) if type(key) in (str, int) else constant(key)}]", each)
+        elif has_only_fields(value):
+            self.check(f"type({place}) is {constant(kind)}", place, kind)
+            self.containers[id(value)] = place
+            self.parts.append(("value", place, value))
+            for index, each in enumerate(value):
+                self.read(f"{place}[{index}]", each)
+        elif is_record(value) and kind.__hash__ is None and self.varies(place, value):
+            fields = tuple(vars(value))
+            self.check(
+                f"type({place}) is {constant(kind)} and tuple(vars({place})) == {constant(fields)}", place, value
+            )
+            self.containers[id(value)] = place
+            for name, each in vars(value).items():
+                self.read(f"{place}.{name}", each)
         elif is_signed(value):
             self.check(f"type({place}) is {kind.__name__} and repr({place}) == '{value}'", place, value)
         elif kind is frozenset:

@@ -102,7 +102,7 @@ class CompiledFunction:
             dims_of = None if self.dynamic is False else self.dims_of
             function, branches = self.compiled_function, not self.fullgraph
             result, variant, reason = captured(
-                function, args, kwargs, numbers, dims_of, self.variants, branches, self.stored
+                function, args, kwargs, numbers, dims_of, self.variants, branches, self.stored, self.varies
             )
         finally:
             self.lock.release()
@@ -131,6 +131,10 @@ class CompiledFunction:
         if self.dynamic is None:
             found = {place: each for place, each in found.items() if self.seen.setdefault(place, each) != each}
         return set() if self.dynamic is False else {*found}
+
+    def varies(self, place: str, value: Any) -> bool:
+        """Return whether another object was at a place among the arguments in an earlier call."""
+        return bool(self.seen.setdefault(f"{place} is", id(value)) != id(value))
 
     def dims_of(self, place: str, tensor: Tensor) -> frozenset[int]:
         """Return the dimensions of an argument that are inputs of programs: dimensions that have changed, or all on request."""

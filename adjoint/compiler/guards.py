@@ -35,7 +35,7 @@ from .known import (
 from .objects import identical
 from .program import Constant, Reference
 from .stores import Stores, Target
-from .symbols import Symbol, plain, symbols_in, unwrapped
+from .symbols import Symbol, is_record, plain, symbols_in, unwrapped
 from .tracer import Tracer
 
 AFTER_OTHERS = ("no own method", "method", "groups", "params")
@@ -506,6 +506,8 @@ class Guards:
         if any(each.kind == "grad" and each.tensor is value for each in self.tracer.program.inputs.values()):
             self.stop("the identity of a gradient is read")
         value = plain(value)
+        if is_record(value) and id(value) in self.stores.given.containers:
+            self.stop("the identity of an argument is read")
         of_value = type(value) in (float, complex, str, bytes, frozenset, tuple, *MUTABLE)
         if (of_value or (type(value) is int and not -5 <= value <= 256)) and not self.is_inside(value):
             self.stop(f"the identity of a {type(value).__name__} is read")  # guards compare its value

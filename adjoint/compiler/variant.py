@@ -146,6 +146,7 @@ def captured(
     earlier: Iterable[Variant] = (),
     branches: bool = False,
     stored: set[tuple[int, Any]] | None = None,
+    varies: Callable[[str, Any], bool] = lambda place, value: False,
 ) -> tuple[Any, Variant | None, str | None]:
     """Call `function`. Return its result, and either the variant that replaces the function or the reason for its absence.
 
@@ -156,7 +157,7 @@ def captured(
     program = Program()
     tracer = Tracer(program, branches)
     source = Source(program.place_of)
-    given = Structure(source, numbers)
+    given = Structure(source, numbers, varies)
     observer = Observer(tracer, given, set() if stored is None else stored)
     given.read("args", args)
     given.read("kwargs", kwargs)
