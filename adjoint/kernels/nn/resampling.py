@@ -58,11 +58,8 @@ def _resampled_bytes(
             continue
         weights = _weights(self.shape[axis], size[axis - 2], mode, align_corners, antialias, scales[axis - 2])
         digits, places, shares = weights.fixed_point()
-        moved = self.swapaxes(axis, -1).astype(numpy.int64)
-        total = moved.take(places[:, 0], -1) * shares[:, 0] + (1 << digits - 1)
-        for k in range(1, shares.shape[1]):
-            total += moved.take(places[:, k], -1) * shares[:, k]
-        self = numpy.clip(total >> digits, 0, 255).astype(numpy.uint8).swapaxes(axis, -1)
+        total = _sums(self.astype(numpy.int64), axis, places, shares) + (1 << digits - 1)
+        self = numpy.clip(total >> digits, 0, 255).astype(numpy.uint8)
     return self.copy()
 
 
@@ -179,7 +176,7 @@ class Weights:
         return self._n_old > 16 * self.shares.shape[1]
 
 
-_SUMS = compiled("nn.resampling.sums", least=PIECEWISE)
+_LOOPS = compiled("nn.resampling.sums", least=PIECEWISE)
 
 
 def _along(array: Array, axis: int, weights: Weights) -> Array:
@@ -188,17 +185,22 @@ def _along(array: Array, axis: int, weights: Weights) -> Array:
     if kind.char not in "fd":
         kind = numpy.result_type(kind, numpy.float32) if kind.kind != "V" else numpy.dtype(numpy.float32)
         array = array.astype(kind)
-    found = _SUMS.run(array.size, array, axis, *weights.by_tap(kind))
+    found = _LOOPS.run(array.size, array, axis, *weights.by_tap(kind))
     if found is not NotImplemented:
         return numpy.asarray(found)
     if not weights.sparse:
         product = array.swapaxes(axis, -1) @ weights.matrix(kind).T
         if numpy.isfinite(product).all():  # an infinity times a weight of 0 would make all sums NaN
             return product.swapaxes(axis, -1)
-    shares = weights.as_type(kind).T.reshape(-1, len(weights.places), *[1] * (array.ndim - axis - 1))
-    result = array.take(weights.places[:, 0], axis) * shares[0]
-    for k in range(1, len(shares)):
-        result += array.take(weights.places[:, k], axis) * shares[k]
+    return _sums(array, axis, weights.places, weights.as_type(kind))
+
+
+def _sums(array: Array, axis: int, places: Array, shares: Array) -> Array:
+    """Return the sums over `k` of `shares[i, k]` times element `places[i, k]` along `axis`."""
+    factors = shares.T.reshape(-1, len(places), *[1] * (array.ndim - axis - 1))
+    result = array.take(places[:, 0], axis) * factors[0]
+    for k in range(1, len(factors)):
+        result += array.take(places[:, k], axis) * factors[k]
     return result
 
 
