@@ -257,6 +257,8 @@ def _qr(a: Array, mode: str) -> Any:
     rows, columns = a.shape[-2:]
     kind = "D" if a.dtype.kind == "c" else "d"
     reflections, scales = numpy.linalg.qr(a.astype(kind), "raw")
+    if mode == "raw":
+        return reflections.astype(a.dtype, copy=False), scales.astype(a.dtype, copy=False)
     packed = reflections.mT
     whole = mode == "complete" and rows > columns
     r = triu(packed if whole else packed[..., : min(rows, columns), :], 0).astype(a.dtype, copy=False)
