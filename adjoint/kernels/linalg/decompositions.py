@@ -13,9 +13,10 @@ from ...codegen.plans import compiled
 from ...dtypes import from_numpy
 from ..memory.copying import contiguous, real_part
 from ..runtime.floating import is_inexact, refuse, unwarned
-from ..shape.joining import tril, triu
+from ..shape.joining import tril
 from . import LinAlgError
 from .elimination import SMALL, column_major, lu_factor, substituted
+from .householder import factor_orthogonal, orthogonal
 from .stacks import SMALLEST, by_lapack, of_stack
 
 Array = numpy.ndarray[Any, Any]
@@ -244,28 +245,6 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
     found = orthogonal(self, mode)
     q, r = (numpy.empty((0,), self.dtype), found) if mode == "r" else found
     return column_major(q), column_major(r)
-
-
-def orthogonal(self: Array, mode: str) -> Any:
-    """Compute `numpy.linalg.qr`, by LAPACK or by NumPy."""
-    found = by_lapack("qr", self, mode)
-    return of_stack(lambda part: _qr(part, mode), self) if found is NotImplemented else found
-
-
-def _qr(a: Array, mode: str) -> Any:
-    """Compute `numpy.linalg.qr` without its slow triangles. It computes in double precision, too."""
-    rows, columns = a.shape[-2:]
-    kind = "D" if a.dtype.kind == "c" else "d"
-    reflections, scales = numpy.linalg.qr(a.astype(kind), "raw")
-    if mode == "raw":
-        return reflections.astype(a.dtype, copy=False), scales.astype(a.dtype, copy=False)
-    packed = reflections.mT
-    whole = mode == "complete" and rows > columns
-    r = triu(packed if whole else packed[..., : min(rows, columns), :], 0).astype(a.dtype, copy=False)
-    if mode == "r":
-        return r
-    product = _umath_linalg.qr_complete if whole else _umath_linalg.qr_reduced
-    return product(packed, scales, signature=f"{kind}{kind}->{kind}").astype(a.dtype, copy=False), r
 
 
 def solve_triangular(
@@ -576,7 +555,7 @@ def _of_full_rank(a: Array, b: Array, tolerance: float) -> Array | None:
     if a.shape[:-2] != b.shape[:-2]:
         batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = (numpy.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (a, b))
-    triangle = of_stack(lambda part: _qr(part, "r"), numpy.concatenate([a, b], -1))[..., :columns, :]
+    triangle = of_stack(lambda part: factor_orthogonal(part, "r"), numpy.concatenate([a, b], -1))[..., :columns, :]
     factor = triangle[..., :columns]
     inverse = substituted(factor, numpy.eye(columns, dtype=a.dtype), True, False)
     with unwarned():

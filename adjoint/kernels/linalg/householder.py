@@ -5,14 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
+from numpy.linalg import _umath_linalg
 
 from ...dtypes import from_numpy
 from ..runtime.floating import is_inexact, refuse
 from ..shape.joining import tril, triu
-from .decompositions import orthogonal
 from .elimination import column_major, substituted
+from .stacks import by_lapack, of_stack
 
 Array = numpy.ndarray[Any, Any]
+
+
+def orthogonal(self: Array, mode: str) -> Any:
+    """Compute `numpy.linalg.qr`, by LAPACK or by NumPy."""
+    found = by_lapack("qr", self, mode)
+    return of_stack(lambda part: factor_orthogonal(part, mode), self) if found is NotImplemented else found
+
+
+def factor_orthogonal(a: Array, mode: str) -> Any:
+    """Compute `numpy.linalg.qr` without its slow triangles. It computes in double precision, too."""
+    rows, columns = a.shape[-2:]
+    kind = "D" if a.dtype.kind == "c" else "d"
+    reflections, scales = numpy.linalg.qr(a.astype(kind), "raw")
+    if mode == "raw":
+        return reflections.astype(a.dtype, copy=False), scales.astype(a.dtype, copy=False)
+    packed = reflections.mT
+    whole = mode == "complete" and rows > columns
+    r = triu(packed if whole else packed[..., : min(rows, columns), :], 0).astype(a.dtype, copy=False)
+    if mode == "r":
+        return r
+    product = _umath_linalg.qr_complete if whole else _umath_linalg.qr_reduced
+    return product(packed, scales, signature=f"{kind}{kind}->{kind}").astype(a.dtype, copy=False), r
 
 
 def geqrf(self: Array) -> tuple[Array, Array]:
