@@ -119,7 +119,8 @@ _NAMES = {
         "_log_softmax _logcumsumexp _lu_with_info _masked_softmax _native_multi_head_attention _neg_view_copy "
         "_nnpack_available _pack_padded_sequence _reshape_from_tensor _scaled_dot_product_attention_math _segment_reduce "
         "_softmax _sparse_csr_prod _sparse_csr_sum _stack _test_check_tensor _to_cpu _unique _unique2 _unsafe_index "
-        "_unsafe_index_put _validate_sparse_compressed_tensor_args _validate_sparse_coo_tensor_args _weight_norm_interface"
+        "_unsafe_index_put _validate_sparse_compressed_tensor_args _validate_sparse_coo_tensor_args "
+        "_weight_int8pack_mm _weight_norm_interface"
     ),
     "_utils": "_assert",
     "accelerator": "AcceleratorError OutOfMemoryError",

@@ -26,7 +26,8 @@ __all__ = [
     "_pack_padded_sequence", "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax",
     "_sparse_csr_prod", "_sparse_csr_sum", "_stack", "_test_check_tensor",
     "_to_cpu", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put",
-    "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_weight_norm_interface",
+    "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_weight_int8pack_mm",
+    "_weight_norm_interface",
 ]  # fmt: skip
 
 
@@ -34,6 +35,13 @@ def _test_check_tensor(input: Tensor) -> Tensor:
     """Return `input`. Raise RuntimeError unless all elements are true."""
     torch._check_tensor_all(input, lambda: "Test message for TORCH_CHECK_TENSOR_ALL")
     return input.clone()
+
+
+def _weight_int8pack_mm(input: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
+    """Return the product with transposed int8 weights. `scales` has one factor for each row of the weights."""
+    if mat2.dtype is not torch.int8:
+        raise RuntimeError("_weight_int8pack_mm_cpu : expect B to be int8 tensor.")
+    return (input.float() @ mat2.float().mT * scales.float()).to(input.dtype)
 
 
 # --- attention ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ import adjoint as torch
 
 from .._runtime.tracebacks import end_public_at_caller
 
-__all__ = ["from_dlpack", "to_dlpack"]
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
+
+DLDeviceType = type(torch.empty(0).__dlpack_device__()[0])
 
 from_dlpack = torch.from_dlpack
 

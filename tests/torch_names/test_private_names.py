@@ -469,3 +469,10 @@ def test_native_attention_equals_the_module():
     assert torch._native_multi_head_attention(x, x, x, 4, 2, *parts, need_weights=False)[1] is None
     heads = x.unflatten(-1, (2, 2)).transpose(1, 2)
     assert torch._fused_sdp_choice(heads, heads, heads) == 1 and torch._fused_sdp_choice(x, x, x) == 0
+
+
+def test_products_with_int8_weights_scale_each_row():
+    x, weights = torch.tensor([[1.0, -2.0]]), torch.tensor([[3, 1], [-4, 2]], dtype=torch.int8)
+    assert torch._weight_int8pack_mm(x, weights, torch.tensor([0.5, 2.0])).tolist() == [[0.5, -16.0]]
+    with pytest.raises(RuntimeError, match="expect B to be int8"):
+        torch._weight_int8pack_mm(x, weights.int(), torch.ones(2))
