@@ -11,16 +11,14 @@ from numpy import ndarray
 from .acceleration import LOOPS
 from .expression import BOOL, COLUMN, CONSTANT, ROW_LENGTH, SCALAR, Expression, Node, scalar_source
 from .plans import Memory
+from .row_tiles import BLOCKS
 from .schedule import lowered
 
 if TYPE_CHECKING:
     from .llvm.calls import NativeCall
 
-BLOCKS, SMALLEST = 16, 64
-"""The number of blocks of rows that are summed separately, and the minimum size of a block.
-
-Both are the same for all numbers of threads, so sums do not depend on the number of threads.
-"""
+SMALLEST = 64
+"""The minimum size of a block of rows that are summed separately. It is the same for all numbers of threads."""
 
 WEIGHT = 8
 """The number of bytes that can be moved in the time that one pass takes to compute one element."""

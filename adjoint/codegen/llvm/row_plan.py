@@ -68,25 +68,8 @@ class RowPlan:
         self.levels = _levels(expression)
         self.passes = 1 + max(self.levels[node] for node in expression.nodes())
         self.vector = VectorType(type_, self.width)
-        for name in (
-            "begin",
-            "sums",
-            "begin_row",
-            "begin_part",
-            "end_part",
-            "places",
-            "reset",
-            "step",
-            "merge",
-            "end_pass",
-            "end_row",
-        ):
+        for name in "begin sums begin_row begin_part end_part places reset step merge end_pass end_row".split():
             setattr(self, name, Builtin(getattr(self, f"_{name}")))
-
-    @property
-    def has_sums(self) -> bool:
-        """Return whether there are sums over rows."""
-        return self.sums_bytes > 0
 
     @property
     def sums_bytes(self) -> int:
@@ -151,13 +134,13 @@ class RowPlan:
 
     def _begin(self, lowering: Lowering, table: Value, length: Value, whole: Value) -> dict[Any, Any]:
         """Load the scalars and the addresses of arrays."""
-        arrays = len(self.inputs) + len(self.outputs) + self.has_sums
+        arrays = len(self.inputs) + len(self.outputs) + (self.sums_bytes > 0)
         known: dict[Any, Any] = {"place": {}, "length": length}
         for number in range(arrays):
             known["place"][number] = lowering.call(elements_at, [table, number], {})
         known["lies"] = dict(known["place"])
         for number, type_ in self._turned_arrays():
-            memory = Value(_pointer(type_), lowering.allocate(type_, SHORT * self.width))
+            memory = Value(PointerType(type_), lowering.allocate(type_, SHORT * self.width))
             known["place"][number] = as_integer.lower(lowering, memory)
         for number, node in enumerate(self.scalars):
             if node.operation == "parameter" and node.value == ROW_LENGTH:
@@ -191,6 +174,10 @@ class RowPlan:
         place: Value = lowering.binary(ast.Add, known["place"][number], distance)
         return place
 
+    def _at(self, lowering: Lowering, place: Value, type_: Any) -> Value:
+        """Return the pointer to an element whose address is known."""
+        return Value(PointerType(type_), lowering.value(f"inttoptr {place} to ptr", None).name)
+
     def _read(self, lowering: Lowering, known: Any, number: int, index: Value, left: Value, ahead: bool = False) -> Any:
         item = self.inputs[number]
         place = self._place(lowering, known, number, index)
@@ -201,11 +188,8 @@ class RowPlan:
         return lowering.convert(value, self.vector)
 
     def _read_one(self, lowering: Lowering, known: Any, number: int, index: Value) -> Any:
-        item = self.inputs[number]
         place = self._place(lowering, known, number, index)
-        pointer = lowering.value(f"inttoptr {place} to ptr", None)
-        value = lowering.load(Value(_pointer(item.type), pointer.name))
-        return lowering.convert(value, self.element)
+        return lowering.convert(lowering.load(self._at(lowering, place, self.inputs[number].type)), self.element)
 
     def _begin_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> Any:
         """Load the inputs that have one value for the row, or for each of several adjacent rows."""
@@ -364,7 +348,7 @@ class RowPlan:
     ) -> None:
         """Add to a sum over rows. Each block of rows has a separate sum."""
         order = [number for number, item in enumerate(self.outputs) if item.extent == COLUMN].index(output)
-        distance = lowering.binary(ast.Add, self._known_length(lowering, sums, order), position)
+        distance = lowering.binary(ast.Add, lowering.binary(ast.Mult, sums[1], constant(order, i64)), position)
         place = lowering.binary(ast.Add, sums[0], lowering.binary(ast.Mult, distance, self.element.bits // 8))
         operand = Operand(self.element, False, DENSE)
         if self.along:
@@ -374,13 +358,8 @@ class RowPlan:
             return
         if counted is not None:
             value = lowering.select(counted, value, constant(0, self.vector))
-        pointer = lowering.value(f"inttoptr {place} to ptr", None)
-        at = Value(_pointer(self.element), pointer.name)
+        at = self._at(lowering, place, self.element)
         lowering.store(at, lowering.binary(ast.Add, lowering.load(at), reduce_add.lower(lowering, value)))
-
-    def _known_length(self, lowering: Lowering, sums: Any, order: int) -> Value:
-        offset: Value = lowering.binary(ast.Mult, sums[1], constant(order, i64))
-        return offset
 
     def _end_pass(self, lowering: Lowering, number: int, known: Any, places: list[Places]) -> None:
         """Compute the results of a pass's reductions and the values per row that depend on them."""
@@ -405,14 +384,9 @@ class RowPlan:
         """Write an output with one value for a row or part."""
         item = self.outputs[output]
         place = self._place(lowering, known, len(self.inputs) + output, index)
-        pointer = lowering.value(f"inttoptr {place} to ptr", None)
         value = _operand(known, item.node)
         result = lowering.convert(value, item.type) if isinstance(value, Value) else value
-        lowering.store(Value(_pointer(item.type), pointer.name), result)
-
-
-def _pointer(type_: Any) -> Any:
-    return PointerType(type_)
+        lowering.store(self._at(lowering, place, item.type), result)
 
 
 def _is_number(value: Any) -> bool:
