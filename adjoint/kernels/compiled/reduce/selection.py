@@ -13,11 +13,10 @@ _RANKED = 64
 """The maximum number of selected elements that are sorted by comparing each with all others."""
 
 _LEAST = 64
-"""The minimum number of candidates that are collected before candidates that are not among the first elements are dropped."""
+"""The minimum number of candidates that are collected before candidates that are not among the first elements are dropped.
 
-
-_SHORT = 96
-"""The maximum length of rows in which all elements are compared with one another."""
+The elements of rows that are not longer are all compared with one another.
+"""
 
 
 @loops
@@ -178,7 +177,7 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31 or not 0 < k <= n:
         return NotImplemented
-    if n <= _SHORT:
+    if n <= _LEAST:
         return ranked(x, k, descending)
     shape = (*x.shape[:-1], k)
     width = width_of(kind, HOST.vector_bytes)
