@@ -86,8 +86,8 @@ def _moments(
     return _finished(spread, dims, keepdim, _real(x.dtype)), mean
 
 
-def _moment(name: str, *args: Any, **options: Any) -> ndarray:
-    return _moments(name, True, *args, **options)[0]
+def _moment(name: str, x: ndarray, dim: Dims = None, correction: float | None = 1, keepdim: bool = False) -> ndarray:
+    return _moments(name, True, x, dim, correction, keepdim)[0]
 
 
 var, std = partial(_moment, "var"), partial(_moment, "std")

@@ -21,7 +21,18 @@ from ...codegen.costs import MOVED, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.selection import zero_where
 from ..memory.copying import contiguous
-from ..runtime.floating import OFF, WARNINGS, compute_dtype, is_floating, is_inexact, refuse, restore, type_name, widen
+from ..runtime.floating import (
+    OFF,
+    WARNINGS,
+    compute_dtype,
+    is_floating,
+    is_inexact,
+    quietly,
+    refuse,
+    restore,
+    type_name,
+    widen,
+)
 from ..runtime.layout import row_major
 from ..runtime.positions import gives_positions
 from ..runtime.shapes import Dims, names_all, normalize_dim, normalize_dims
@@ -120,10 +131,10 @@ def total(x: ndarray) -> ndarray:
     """Return the sum of all elements. A few elements are summed by a product with ones."""
     dtype, size = x.dtype, x.size
     ones = _ONES.get(dtype.char)
+    if ones is None or size > DOT_PRODUCT or not x.flags.c_contiguous:
+        return quietly(sum, x)
     token = WARNINGS[OFF]
     try:
-        if ones is None or size > DOT_PRODUCT or not x.flags.c_contiguous:
-            return sum(x)
         result = empty((), dtype)
         x.ravel().dot(ones[size], result)  # returns a scalar
         return result
@@ -137,11 +148,7 @@ def total_mean(x: ndarray) -> ndarray:
         result = total(x)
         result /= x.size
         return result
-    token = WARNINGS[OFF]
-    try:
-        return mean(x)
-    finally:
-        restore(token)
+    return quietly(mean, x)
 
 
 def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
