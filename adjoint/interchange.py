@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 
 class DLDeviceType(enum.IntEnum):
-    """The device types of the DLPack protocol that tensors may have."""
+    """The device types of the DLPack protocol that tensors may have.
+
+    >>> import adjoint as torch
+    >>> torch.zeros(2).__dlpack_device__()[0].name
+    'kDLCPU'
+    """
 
     kDLCPU = 1
 

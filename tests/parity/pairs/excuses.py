@@ -285,7 +285,7 @@ EXCUSES = [
     ),
     Excuse(
         "PyTorch's meta functions write dtypes in another way",
-        "^meta of mixed dtypes",
+        "^(meta of mixed dtypes|mixed dtypes of meta)",
         "of type Double and B of type Float instead, expected .*of type torch.float64 and B of type torch.float32",
         "meta of mixed dtypes of solve",
     ),
