@@ -291,10 +291,13 @@ def _number(item: Any, unwrap: Unwrap, wanted: dtype | None) -> tuple[dtype | No
     raise _no_number(_python_name(item), wanted)
 
 
+_COMPLEX = {dtypes.complex32, dtypes.complex64, dtypes.complex128}
+
+
 def _array_of(values: list[Any], kind: dtype, kinds: set[dtype]) -> Array:
     if kind is dtypes.bool:
         return numpy.array([bool(value) for value in values], numpy.bool_)
-    if not kind.is_complex and any(found.is_complex for found in kinds):
+    if not (kind.is_complex or kinds.isdisjoint(_COMPLEX)):
         raise TypeError(
             "must be real number, not complex"
             if kind.is_floating_point

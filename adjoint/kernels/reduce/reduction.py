@@ -319,6 +319,11 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
         return found
     if dtype is not None and dtype.kind == "c" and x.dtype.kind not in "iub":
         raise refuse("nansum_cpu", dtype)
+    if x.dtype.char in "fd" and dtype is None and x.size:
+        total = sum(x, dim, keepdim)
+        largest = total.item(total.argmax())  # the first NaN, if there is one
+        if largest == largest:
+            return total
     return sum(_nan_to_zero(x), dim, keepdim, dtype)
 
 

@@ -85,6 +85,8 @@ def _sizes(
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         sizes = _each(size, dims)
         for length in sizes:
+            if type(length) is int:
+                continue
             integer = hasattr(length, "__index__") and not getattr(length, "is_floating_point", bool)()
             if isinstance(length, (bool, str)) or not integer:
                 raise TypeError(
@@ -100,11 +102,11 @@ def _sizes(
 
 
 def _each(value: Any, dims: int) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, Sequence) else (value,) * dims
+    return tuple(value) if isinstance(value, (tuple, list, Sequence)) else (value,) * dims
 
 
 def _check_count(name: str, form: str, input: torch.Tensor, given: tuple[Any, ...]) -> None:
-    if len(given) != len(input.shape[2:]):
+    if len(given) != input.dim() - 2:
         what = "output" if name.startswith("output") else "scale_factor"
         raise ValueError(
             f"Input and {what} must have the same number of spatial dimensions, but got input with spatial dimensions of "

@@ -373,10 +373,13 @@ def _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
             f"[{', '.join(map(str, shape))}]"
         )
-    for (name, wanted), values in zip(_WANTED_BY_MAX_POOL1D, (kernel, step or kernel, pad, gap), strict=True):
-        if len(values) != 1:
-            raise RuntimeError(f"max_pool1d() {name} must be {wanted} of size 1 but got size {len(values)}")
-    (width,), (by,), (around,), (apart,) = kernel, step or kernel, pad, gap
+    given = kernel, step or kernel, pad, gap
+    if [*map(len, given)] != [1, 1, 1, 1]:
+        (name, wanted), values = next(
+            pair for pair in zip(_WANTED_BY_MAX_POOL1D, given, strict=True) if len(pair[1]) != 1
+        )
+        raise RuntimeError(f"max_pool1d() {name} must be {wanted} of size 1 but got size {len(values)}")
+    (width,), (by,), (around,), (apart,) = given
     for name, value in (("kernel_size", width), ("stride", by)):
         if value <= 0:
             raise RuntimeError(f"max_pool1d() {name} must be greater than zero, but got {value}")

@@ -29,6 +29,10 @@ SAMPLERS = {
     "rand": lambda stream, dtype: random.rand(stream, (70, 51), dtype),
     "randint": lambda stream, dtype: random.randint(stream, -3, 900, (70, 51), numpy.dtype(numpy.int64)),
     "uniform_": lambda stream, dtype: random.uniform_(stream, numpy.empty((7, 51), dtype)),
+    "uniform_ in an interval": lambda stream, dtype: random.uniform_(stream, numpy.empty((7, 51), dtype), -0.3, 1.7),
+    "uniform_ in a short interval": lambda stream, dtype: random.uniform_(
+        stream, numpy.empty(701, dtype), 1.0, float(numpy.nextafter(dtype.type(1), dtype.type(2)))
+    ),
     "few normal_": lambda stream, dtype: random.normal_(stream, numpy.empty((5, 7), dtype), -0.2, 0.6),
     "few integers": lambda stream, dtype: random.randint(stream, -3, 900, (5, 7), numpy.dtype(numpy.int64)),
     "few in random order": lambda stream, dtype: random.randperm(stream, 37, numpy.dtype(numpy.int64)),

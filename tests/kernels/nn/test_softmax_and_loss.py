@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from adjoint.kernels.nn.loss import nll_loss_backward, nll_loss_forward
+from adjoint.kernels.nn.loss import multi_margin_loss, nll_loss_backward, nll_loss_forward
 from adjoint.kernels.nn.softmax import (
     log_softmax,
     log_softmax_backward,
@@ -162,3 +162,10 @@ def test_logsumexp_backward(shape):
             grad = numpy.random.default_rng(1).standard_normal(result.shape)
             expected = grad.reshape(logsumexp(x, dims, True).shape) * kept
             numpy.testing.assert_allclose(logsumexp_backward(grad, x, result, dims, keepdim), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_margins_of_nan_and_infinity_are_zero(p):
+    scores = numpy.array([[1.0, math.inf, 2.0], [math.nan, 0.0, 1.0], [math.nan] * 3, [0.0, 1.0, 0.5]], "f4")
+    losses = multi_margin_loss(scores, numpy.array([1, 1, 0, 1]), p, 1.0, None, "none")
+    numpy.testing.assert_allclose(losses, [0.0, 2**p / 3, 0.0, 0.5**p / 3])

@@ -131,6 +131,20 @@ def next_fractions(out: Pointer[T], state: Pointer[u32], start: Int, stop: Int) 
 
 
 @loops(explicit=True, plain=True)
+def next_between(out: Pointer[T], state: Pointer[u32], low: T, high: T, span: T, start: Int, stop: Int) -> None:
+    """Return the next numbers in [low, high). A number that rounding would change to `high` becomes `low`."""
+    next_fractions(out, state, start, stop)
+    n = stop - start
+    whole = n - n % WIDTH
+    for i in range(0, whole, WIDTH):
+        several = fma(load(out + i, WIDTH), broadcast(span, WIDTH), broadcast(low, WIDTH))
+        store(out + i, where(several == high, low, several))
+    for i in range(whole, n):
+        one = fma(out[i], span, low)
+        out[i] = low if one == high else one
+
+
+@loops(explicit=True, plain=True)
 def next_fraction(state: Pointer[u32]) -> f64:
     """Return the next number in [0, 1) with 53 random bits, which are the low bits of two words, the high half first."""
     high = u64(next_word(state))
@@ -167,6 +181,12 @@ FEW = 1 << 10
 @cache
 def _compiled(kernel: Any, itemsize: int) -> Any:
     return kernel.compiled() if kernel is draw else kernel.compiled(T=f64 if itemsize == 8 else f32)
+
+
+def between(out: ndarray, stream: Stream, *limits: float) -> Any:
+    """Fill a contiguous array of float32 or float64 with numbers in an interval; see `next_between`."""
+    run_for(next_between, out, stream.state_address, *limits)
+    return out
 
 
 def fractions(out: ndarray, stream: Stream) -> Any:

@@ -75,6 +75,7 @@ def fractions(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
 
 
 _FRACTIONS = compiled("create.twister.fractions", least=THREADED, cost=1)
+_BETWEEN = compiled("create.twister.between", least=THREADED, cost=20)
 
 
 def is_filled_at_once(out: ndarray) -> bool:
@@ -104,9 +105,15 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
         RuntimeError: if the limits are in the wrong order, or if they or their difference exceed the range of the type.
     """
     unit = from_ == 0.0 and to == 1.0
-    if unit and is_filled_at_once(out):
+    if is_filled_at_once(out):
+        if not unit:
+            _check_bounds(from_, to, out.dtype)
         with stream.lock:
-            if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
+            if unit:
+                found = _FRACTIONS.run(out.size, out, stream)
+            else:
+                found = _BETWEEN.run(out.size, out, stream, *_limits(from_, to, out.dtype))
+            if found is not NotImplemented:
                 return out
     if out.dtype.kind in "cW":
         if out.size:
@@ -144,19 +151,26 @@ def _check_bounds(from_: float, to: float, dtype: "numpy.dtype[Any]") -> None:
         )
 
 
+def _limits(from_: float, to: float, dtype: "numpy.dtype[Any]") -> tuple[Any, Any, float]:
+    """Return the limits and their difference, rounded to float32 unless `dtype` is float64."""
+    if dtype == FLOAT64:
+        return from_, to, to - from_
+    low, high = float(numpy.float32(from_)), float(numpy.float32(to))
+    return low, high, float(numpy.float32(high - low))
+
+
 def _interval(stream: Stream, n: int, from_: float, to: float, dtype: "numpy.dtype[Any]") -> ndarray:
     """Return `n` numbers in [from_, to) of type `dtype`. Numbers that rounding would change to `to` become `from_`."""
     unit = from_ == 0.0 and to == 1.0
     if unit and dtype in (FLOAT32, FLOAT64):
         return fractions(stream, n, dtype)
+    low, high, span = _limits(from_, to, dtype)
     if dtype == FLOAT64:
-        values = fma64(fractions53(stream, n), to - from_, from_)
-        low, high = from_, to
+        values = fma64(fractions53(stream, n), span, low)
     else:
-        low, high = float(numpy.float32(from_)), float(numpy.float32(to))
         values = fractions24(stream, n)
         if not unit:
-            values = fma32(values.astype(FLOAT64), float(numpy.float32(high - low)), low)
+            values = fma32(values.astype(FLOAT64), span, low)
     if dtype != FLOAT64 and dtype != FLOAT32:
         values = round_to(values, dtype)
         low, high = round_to(numpy.array((low, high)), dtype)
