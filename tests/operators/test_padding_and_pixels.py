@@ -150,3 +150,10 @@ def test_sizes_of_images_are_integers() -> None:
         with pytest.raises(TypeError, match="expected size to be one of int or"):
             F.interpolate(torch.ones(1, 1, 2), size=(size,), mode="nearest")
     assert F.interpolate(torch.ones(1, 1, 2), size=(torch.tensor(4),), mode="nearest").shape == (1, 1, 4)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_the_gradient_of_padding_no_images(mode: str) -> None:
+    x = torch.zeros(0, 1, 4, requires_grad=True)
+    torch.nn.functional.pad(x, (1, 1), mode=mode).sum().backward()
+    assert x.grad is not None and x.grad.shape == (0, 1, 4)

@@ -168,6 +168,8 @@ def combine(x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values
     The indices are in bounds. A vector of indices selects slices if there are more dimensions. There is one value for each
     position, or one for all. A `ufunc` combines each value with the element at its position, one after another.
     """
+    if not x.size:
+        return
     of_slices = index.ndim == 1 < len(shape)
     if ufunc is None and not of_slices and not x.flags.c_contiguous:
         x.flat[flat_positions(shape, dim, index).reshape(-1)] = values.reshape(-1)
