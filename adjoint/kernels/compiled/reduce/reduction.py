@@ -83,6 +83,18 @@ def times(a: T, b: T) -> T:
     return a * b
 
 
+@loops
+def either(a: T, b: T) -> T:
+    """Return the bitwise or."""
+    return a | b
+
+
+@loops
+def both(a: T, b: T) -> T:
+    """Return the bitwise and."""
+    return a & b
+
+
 class Reduction(NamedTuple):
     """A reduction: the conversion of each element, the combination of two results, and the neutral element."""
 
@@ -97,8 +109,8 @@ REDUCTIONS = {
     "prod": Reduction(itself, times, 1),
     "amax": Reduction(itself, maximum, -math.inf),
     "amin": Reduction(itself, minimum, math.inf),
-    "any": Reduction(nonzero, maximum, 0),
-    "all": Reduction(nonzero, minimum, 1),
+    "any": Reduction(nonzero, either, 0),
+    "all": Reduction(nonzero, both, 1),
     "count_nonzero": Reduction(nonzero, plus, 0),
     "sum_of_squares": Reduction(square, plus, 0),
     "sum_of_distances": Reduction(squared_distance, plus, 0),
