@@ -273,3 +273,13 @@ def test_the_grid_of_an_image_with_one_pixel_warns():
         F.affine_grid(torch.eye(2, 3)[None], (1, 1, 2, 1), align_corners=True)
     with pytest.raises(ValueError, match=r"positive output size\. Got \[1, 1, 0, 2\]"):
         F.affine_grid(torch.eye(2, 3)[None], [1, 1, 0, 2], align_corners=True)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_gumbel_noise_is_drawn_in_the_order_of_the_elements(hard):
+    logits = torch.rand(3, 4)
+    results = []
+    for given in (logits, logits.t().contiguous().t()):
+        torch.manual_seed(0)
+        results.append(torch.nn.functional.gumbel_softmax(given, hard=hard))
+    assert torch.equal(*results)

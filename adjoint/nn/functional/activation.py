@@ -163,10 +163,10 @@ def gumbel_softmax(
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
-    gumbels = -torch.empty_like(logits).exponential_().log()
+    gumbels = -torch.empty_like(logits, memory_format=torch.contiguous_format).exponential_().log()
     soft = operators.softmax((logits + gumbels) / tau, dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    one_hot = torch.zeros_like(logits).scatter_(dim, index, 1.0)
+    one_hot = torch.zeros_like(logits, memory_format=torch.contiguous_format).scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft
