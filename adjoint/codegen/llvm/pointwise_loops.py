@@ -125,9 +125,10 @@ def _find_row(distances: Pointer[i64], layout: Pointer[i64], row: Int, OPERANDS:
     for K in unrolled(OPERANDS):
         distances[K] = 0
     for d in rolled(layout[2]):
-        length = layout[d + 3]
-        following = row // length
-        index = row - following * length
+        index, following = row, i64(0)
+        if d + 2 < rank:  # a division takes longer than the rest of a short row
+            following = row // layout[d + 3]
+            index = row - following * layout[d + 3]
         for K in unrolled(OPERANDS):
             distances[K] = distances[K] + index * layout[rank + 3 + K * rank + d]
         row = following
@@ -225,9 +226,9 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     strides = [layout[rank + 2 + K * rank] for K in unrolled(len(PLAN.operands))]
     distances = local(i64, len(PLAN.operands))
     position = start
+    row = start // row_length
+    column = start - row * row_length
     while position < stop:
-        row = position // row_length
-        column = position - row * row_length
         count = minimum(row_length - column, stop - position)
         _find_row(distances, layout, row, len(PLAN.operands))
         places = [begins[K] + distances[K] + column * strides[K] for K in unrolled(len(PLAN.operands))]
@@ -258,6 +259,8 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
             done += step
             step = i64(W)
         position += count
+        row += 1
+        column = i64(0)
     if streamed:
         end_streams()
 

@@ -19,9 +19,9 @@ from ...codegen.selection import choose, chosen
 from ...codegen.tracing import xp
 from ...dtypes import C_NAMES, from_numpy
 from ..memory.bounds import check_addressable
-from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty
+from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty, zero_
 from ..runtime.floating import refuse, widen
-from ..runtime.layout import has_channels_last, row_major
+from ..runtime.layout import has_channels_last, row_major, row_major_copy
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, normalize_dim
 
@@ -389,6 +389,12 @@ def _triangle(x: Array, diagonal: int, upper: bool, inplace: bool = False) -> Ar
         raise RuntimeError(f"{'triu' if upper else 'tril'}: input tensor must have at least 2 dimensions")
     diagonal = operator.index(diagonal)
     rows, columns = x.shape[-2:]
+    if x.size >= LARGE and rows > 2 * columns:  # most rows are whole or zero
+        result = x if inplace else row_major_copy(x)
+        first, last = (min(max(row, 0), rows) for row in (-diagonal, columns - diagonal))
+        zero_(result[..., last:, :] if upper else result[..., :first, :])
+        _triangle(result[..., first:last, :], diagonal + first, upper, inplace=True)
+        return result
     if x.size >= LARGE and x.itemsize <= 8:
         word = numpy.dtype(f"i{x.itemsize}")
         if rows + columns <= numpy.iinfo(word).max:

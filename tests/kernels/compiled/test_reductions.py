@@ -222,6 +222,15 @@ def test_reductions_have_the_dtypes_of_small_ones(dtype):
         assert total.tolist() == adjoint.sum(x.double(), 1).tolist()
 
 
+@pytest.mark.parametrize("shape", [(2000, 3), (3, 2000, 5), (9000, 1), (3, 2000)])
+def test_any_and_all_of_bool_in_rows_of_any_length(shape):
+    x = numpy.random.default_rng(4).random(shape) < 0.4
+    for dim in (0, -1, tuple(range(len(shape)))):
+        for name in ("any", "all"):
+            found = getattr(adjoint.tensor(x), name)(dim).numpy()
+            numpy.testing.assert_array_equal(found, getattr(x, name)(dim), strict=True)
+
+
 def test_sums_in_a_wider_dtype_are_computed_in_it():
     x = adjoint.full((90, 100), 0.1)
     numpy.testing.assert_allclose(

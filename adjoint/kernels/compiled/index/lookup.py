@@ -79,15 +79,17 @@ def gather_elements(
     `step`: the distance from one index to the next. `ALONG`: whether a run extends along the indexed dimension instead
     of across it. If an index is out of bounds, `wrong` is set to 1. Nothing is read at that index.
     """
-    i = start
+    i = checked = start
+    line = start // run
+    column = start - line * run
     while i < stop:
-        line = i // run
-        column = i - line * run
-        part = minimum(minimum(stop - i, run - column), _LOOKED_OVER)
-        source = x + (line // group) * (length * step)
-        if outside(index + i, part, length, W) != 0:
-            wrong[0] = 1
-            return
+        if i == checked:
+            checked = minimum(stop, i + _LOOKED_OVER)
+            if outside(index + i, checked - i, length, W) != 0:
+                wrong[0] = 1
+                return
+        part = minimum(checked - i, run - column)
+        source = x + (line if ALONG else line // group) * (length * step)
         target, places = out + i, index + i
         k = i64(0)
         if ALONG:
@@ -100,6 +102,10 @@ def gather_elements(
             target[k] = source[place if ALONG else place * step + column + k]
             k += 1
         i += part
+        column += part
+        if column == run:
+            column = 0
+            line += 1
 
 
 def gathered(x: ndarray, dim: int, index: ndarray) -> Any:

@@ -79,13 +79,15 @@ def scatter_elements(
     """
     low = share_start(start, n, shares)
     high = share_start(stop, n, shares)
+    ready = low
     for o in range(low if SPLIT == "outer" else 0, high if SPLIT == "outer" else outer):
         first = target + o * length * inner
-        if COPY:
-            if outside(index + o * count * inner, count * inner, length, W) != 0:
+        if COPY and o == ready:  # several small matrices at once
+            ready = minimum(high, o + 1 + _FOUND // (maximum(count, length) * inner))
+            if outside(index + o * count * inner, (ready - o) * (count * inner), length, W) != 0:
                 wrong[0] = 1
                 return
-            copy_row(first, x + o * length * inner, length * inner, 1, 1, "rows", W)
+            copy_row(first, x + o * length * inner, (ready - o) * (length * inner), 1, 1, "rows", W)
         if ALONG:
             line = o * count
             for k in range(count):

@@ -107,13 +107,17 @@ def reduce_rows(
     center_step, n, chunk = layout[0], layout[1], layout[2]
     out, x, center = (array_at(table, 0, S), array_at(table, 1, T), array_at(table, 2, S))
     chunks = (n + chunk - 1) // chunk
+    row = start // chunks
+    begin = (start - row * chunks) * chunk
     for piece in range(start, stop):
-        row = piece // chunks
-        begin = (piece - row * chunks) * chunk
         middle = center[row * center_step]
         place = row_place(layout + 3, row) if APART else row * n
         source, count = x + (place + begin), minimum(chunk, n - begin)
         store(out + piece * PARTS, reduce_row(source, count, middle, W, MAP, COMBINE, IDENTITY, PARTS))
+        begin += chunk
+        if begin >= n:
+            begin = 0
+            row += 1
 
 
 @loops(noalias=False)

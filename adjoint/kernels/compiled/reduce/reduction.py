@@ -185,9 +185,9 @@ def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[
     `dtype`: the dtype of the sum or product.
     """
     result = _result_dtype(name, x.dtype, dtype)
-    if result is None:
-        return NotImplemented
     dims = normalize_dims(dim, x.ndim)
+    if result is None or (x.dtype.kind == "b" and result.kind == "b" and (len(dims) == x.ndim or x.shape[-1] > _FEW)):
+        return NotImplemented  # NumPy's search in long rows of bool ends at the first element that decides
     divisor = math.prod([x.shape[axis] for axis in dims]) if name == "mean" else 0
     reduction = "sum" if name == "mean" else name
     plan = _plan(reduction, x.dtype, x.shape, x.strides, dims, keepdim, False, HOST.vector_bytes)
@@ -211,7 +211,7 @@ def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | 
     if name in ("amax", "amin"):
         return dtype
     if name in ("any", "all"):
-        return None if dtype.kind == "b" else numpy.dtype(numpy.uint8 if dtype.char == "B" else bool)
+        return numpy.dtype(numpy.uint8 if dtype.char == "B" else bool)
     if name == "count_nonzero":
         return None if dtype.kind == "b" else _INT64
     if name == "nansum" and dtype.char not in "fd":
