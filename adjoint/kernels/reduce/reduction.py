@@ -22,6 +22,7 @@ from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.selection import zero_where
 from ..memory.copying import contiguous
 from ..runtime.floating import (
+    HALVES,
     OFF,
     WARNINGS,
     compute_dtype,
@@ -54,6 +55,9 @@ _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 _ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
 DOT_PRODUCT = 2048  # elements; a longer product loses digits to a sum
 _SHORT = 8  # rows up to this long are reduced column by column
+_NARROW = (
+    64  # of rows up to this long, an extremum is searched column by column, because NumPy takes long to start a row
+)
 _MANY = 512  # the number of rows that are combined one by one
 
 
@@ -448,6 +452,17 @@ def _places(name: str, x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 
 def _places_of_rows(name: str, x: ndarray, dim: int) -> ndarray:
+    if x.shape[dim] <= _NARROW and x.dtype not in HALVES:
+        lines = contiguous(numpy.moveaxis(x, dim, 0))
+        best = (numpy.maximum if name == "max" else numpy.minimum).reduce(lines)
+        if not is_inexact(x.dtype) or not numpy.isnan(best).any():
+            before, places = numpy.ones(best.shape, bool), numpy.zeros(best.shape, numpy.uint8)
+            for line in lines[
+                :-1
+            ]:  # the index is the number of elements before the first that is equal to the extremum
+                before &= line != best
+                places += before
+            return places.astype(_INT64)
     rows = contiguous(numpy.moveaxis(x, dim, -1))  # NumPy would copy all of it too, but element by element
     return asarray(rows.argmax(-1) if name == "max" else rows.argmin(-1))
 

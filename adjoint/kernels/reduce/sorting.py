@@ -64,22 +64,32 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
-    lines = x.swapaxes(dim, -1)
+    lines = _moved(x, dim, x.ndim - 1)
     step = max(PART * len(lines) // x.size, 1) if x.size else 1
     if dim == x.ndim - 1 or step >= len(lines):
         values, indices = _sort_last(lines, descending)
-        return laid_out(_swapped(values, dim), (x,)), laid_out(_swapped(indices, dim), (x,))
+        return laid_out(_moved_back(values, dim), (x,)), laid_out(_moved_back(indices, dim), (x,))
     values, indices = numpy.empty(x.shape, x.dtype), numpy.empty(x.shape, _INT64)
     for start in range(0, len(lines), step):
         some = slice(start, start + step)
         for target, found in zip((values, indices), _sort_last(lines[some], descending), strict=True):
-            copy_elements(target.swapaxes(dim, -1)[some], found)
+            copy_elements(_moved(target, dim, x.ndim - 1)[some], found)
     return laid_out(values, (x,)), laid_out(indices, (x,))
 
 
-def _swapped(x: ndarray, dim: int) -> ndarray:
-    """Return `x` with `dim` and its last dimension exchanged, in row-major order."""
-    return x if dim == x.ndim - 1 and x.flags.c_contiguous else contiguous(x.swapaxes(dim, -1))
+def _moved(x: ndarray, source: int, target: int) -> ndarray:
+    """Return `x` with one dimension moved, so that copies read whole lines of the others."""
+    return x.swapaxes(source, target) if abs(source - target) < 2 else numpy.moveaxis(x, source, target)
+
+
+def _moved_back(x: ndarray, dim: int) -> ndarray:
+    """Return `x` with its last dimension moved to `dim`, in row-major order."""
+    if dim == x.ndim - 1 and x.flags.c_contiguous:
+        return x
+    moved = _moved(x, x.ndim - 1, dim)
+    return (
+        contiguous(moved).reshape(-1).reshape(moved.shape)
+    )  # as a view, a dimension of length 1 would keep its stride
 
 
 @gives_positions()
@@ -135,8 +145,8 @@ def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool =
         raise RuntimeError(f"{space}topk does not support {kind} dtypes on CPU")
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
-    values, indices = _first(x.swapaxes(dim, -1), k, largest)
-    return _swapped(values, dim), _swapped(indices, dim)
+    values, indices = _first(_moved(x, dim, x.ndim - 1), k, largest)
+    return _moved_back(values, dim), _moved_back(indices, dim)
 
 
 def _first(x: ndarray, k: int, descending: bool) -> Pair:
@@ -179,7 +189,7 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     if x.ndim == 0:
         return x.copy(), asarray(0, _INT64)
     _refuse_unordered("kthvalue_cpu", x)
-    rows = x.swapaxes(dim, -1)
+    rows = _moved(x, dim, x.ndim - 1)
     values, found = _kth(rows, k - 1)
     if x.size <= _EXCHANGED and numpy.count_nonzero(rows == values) != found.size:
         found = numpy.apply_along_axis(_kth_by_exchanges, -1, widen(rows), k - 1)
@@ -245,7 +255,7 @@ def _kth(x: ndarray, k: int) -> Pair:
 
 def _kept(values: ndarray, indices: ndarray, dim: int, keepdim: bool) -> Pair:
     """Move the last dimension, which has length 1, to `dim`, or drop it unless `keepdim`."""
-    values, indices = _swapped(values, dim), _swapped(indices, dim)
+    values, indices = _moved_back(values, dim), _moved_back(indices, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
@@ -282,7 +292,7 @@ def _median(ignore_nan: bool, x: ndarray, dim: int | None = None, keepdim: bool 
         return x.copy(), asarray(0, _INT64)
     if x.shape[dim] == 0:
         raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
-    along_last = x.swapaxes(dim, -1)
+    along_last = _moved(x, dim, x.ndim - 1)
     numbers = "count" if not is_floating(x.dtype) else "only" if ignore_nan else "any"
     found: Pair = _placed_by_loops(contiguous(along_last), (x.shape[dim] - 1) // 2, numbers)
     if found is not NotImplemented:
@@ -323,7 +333,7 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
         return x.copy(), asarray(0, _INT64)
     if x.dtype.kind == "c" and x.size:
         raise refuse("mode_cpu", x)
-    along_last = x.swapaxes(dim, -1)
+    along_last = _moved(x, dim, x.ndim - 1)
     rows = along_last.reshape(math.prod(along_last.shape[:-1]), x.shape[dim])
     places = numpy.empty((len(rows), 1), _INT64)
     position = numpy.arange(x.shape[dim])

@@ -72,11 +72,12 @@ def nonzero(x: ndarray) -> Any:
     mask = x if x.dtype.kind == "b" else x != 0
     ends = _ends(mask.reshape(-1))
     total = int(ends[-1])
-    places = numpy.empty((2, total), numpy.int64)
-    find_chunks.run(len(ends) - 1, _CHUNK * 9, places, mask, ends, x.shape[-1], total)
-    if x.ndim == 2:
-        return places.T
-    return (numpy.stack([*numpy.unravel_index(places[0], x.shape[:-1]), places[1]]) if x.ndim > 2 else places[1:]).T
+    places = numpy.empty((max(x.ndim, 2), total), numpy.int64)
+    find_chunks.run(len(ends) - 1, _CHUNK * 9, places[-2:], mask, ends, x.shape[-1], total)
+    for dim in range(x.ndim - 2, 0, -1):  # the rows of all leading dimensions have been counted together
+        numpy.floor_divide(places[dim], x.shape[dim], places[dim - 1])
+        places[dim] -= places[dim - 1] * x.shape[dim]
+    return places[-x.ndim :].T
 
 
 def _ends(mask: ndarray) -> ndarray:

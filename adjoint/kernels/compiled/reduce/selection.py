@@ -18,6 +18,9 @@ _LEAST = 64
 The elements of rows that are not longer are all compared with one another.
 """
 
+_SHORT = 32
+"""The maximum length of rows in which the element at one position is found by comparing all elements with one another."""
+
 
 @loops
 def key_at(keys: Any, n: Int, place: Int, W: Static) -> Any:
@@ -157,14 +160,20 @@ def places_in_order(
                     place = maximum(numbers - 1, 0) >> 1
                 else:
                     place = numbers if numbers < n else (n - 1) >> 1
-            wanted = key_at(keys, n, place, W)
-            before = place + 0
-            for i in range(n):
-                before -= 1 if keys[i] < wanted else 0
             i = i64(0)
-            while before > 0 or keys[i] != wanted:
-                before -= 1 if keys[i] == wanted else 0
-                i += 1
+            if n <= _SHORT:
+                ranks = keys + (n + W - 1) // W * W
+                store_ranks(ranks, keys, n, W)
+                while i64(ranks[i]) != place:
+                    i += 1
+            else:
+                wanted = key_at(keys, n, place, W)
+                before = place + 0
+                for j in range(n):
+                    before -= 1 if keys[j] < wanted else 0
+                while before > 0 or keys[i] != wanted:
+                    before -= 1 if keys[i] == wanted else 0
+                    i += 1
             order[row] = i
             values[row] = x[row * n + i]
 
@@ -206,6 +215,6 @@ def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
         return NotImplemented
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8
-    memory = -(-n // width) * width * key_bytes
+    memory = (2 if n <= _SHORT else 1) * -(-n // width) * width * key_bytes
     function = places_in_order.compiled(T=kind, NUMBERS=numbers, W=width)
     return row_plan(function, x, (*x.shape[:-1], 1), 20 * n * key_bytes, memory, n, k)
