@@ -118,6 +118,8 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
             return numpy.asarray(found)
         del lies
     char = array.dtype.char
+    if array.size >= LARGE and char in "fd" and not onesided:
+        return _mirrored(_along(array, axis, forward, normalization, True), axis, n)
     if char not in "fdFD":
         transform = numpy.fft.rfft if onesided else numpy.fft.fft if forward else numpy.fft.ifft
         return transform(array, axis=axis, norm=(_FORWARD if forward else _INVERSE)[normalization])
@@ -131,6 +133,15 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
         factor = 1  # as in NumPy, which then computes in double precision
     result = numpy.empty_like(array, complex_, shape=(*array.shape[:axis], kept, *array.shape[axis + 1 :]))
     return loop(array, factor, result, axes=[(axis,), (), (axis,)])
+
+
+def _mirrored(half: Array, axis: int, n: int) -> Array:
+    """Return the whole transform of `n` real numbers along `axis`. Its other half is the conjugate of the first, reversed."""
+    result = numpy.empty((*half.shape[:axis], n, *half.shape[axis + 1 :]), half.dtype)
+    lines, whole = numpy.moveaxis(half, axis, -1), numpy.moveaxis(result, axis, -1)
+    whole[..., : n // 2 + 1] = lines
+    numpy.conjugate(lines[..., (n - 1) // 2 : 0 : -1], out=whole[..., n // 2 + 1 :])
+    return result
 
 
 def _split(array: Array, forward: bool, scale: float) -> Any:
