@@ -3,6 +3,7 @@
 import math
 import operator
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +111,9 @@ def test_large_masks_agree_with_small_ones():
     mask = x > 0
     chosen = torch.where(mask, x, -x)
     assert torch.equal(chosen, x.abs())
+    for shape in [(20_000,), (200, 100), (10, 20, 100), (5, 4, 10, 100)]:
+        places = mask.reshape(shape).nonzero()
+        assert places.tolist() == numpy.argwhere(mask.reshape(shape).numpy()).tolist()
     y = x.clone().requires_grad_()
     torch.relu(y).backward(torch.full((20_000,), INF))
     assert torch.equal(y.grad, torch.where(mask, INF, 0.0))

@@ -33,6 +33,14 @@ def test_sizes_cut_and_extend():
     assert torch.fft.irfft(Z, 5).shape == (3, 5)
 
 
+@pytest.mark.parametrize("shape", [(20_000, 17), (3, 100_000), (200_000, 2)])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_the_halves_of_large_real_transforms(shape, dim):
+    x = numpy.random.default_rng(0).standard_normal(shape)
+    exact = numpy.fft.fft(x.astype(complex), axis=dim)
+    numpy.testing.assert_allclose(torch.fft.fft(torch.from_numpy(x), dim=dim).numpy(), exact, atol=1e-10)
+
+
 def test_single_precision_stays_single():
     assert torch.fft.fft(X.float()).dtype is torch.complex64
     assert torch.fft.irfft(Z.to(torch.complex64)).dtype is torch.float32

@@ -13,7 +13,7 @@ from adjoint.kernels.compiled.reduce import selection, sorting
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
 DTYPES = ["?", "u1", "i1", "i2", "i4", "u4", "i8", "u8", "f2", BFLOAT16, "f4", "f8"]
-SHAPES = [(5, 7), (3, 64), (3, 65), (2, 97), (2, 224), (20, 225), (2, 3, 600), (1, 20_000), (300, 1)]
+SHAPES = [(5, 7), (4, 32), (3, 64), (3, 65), (2, 97), (2, 224), (20, 225), (2, 3, 600), (1, 20_000), (300, 1)]
 
 
 def sample(shape, dtype, seed=0):

@@ -121,9 +121,10 @@ def test_extrema_propagate_nan():
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (300, 400), (3, 200, 300), (40000, 2)])
-def test_first_extremum(shape):
+@pytest.mark.parametrize("special", [math.nan, -0.0])
+def test_first_extremum(shape, special):
     x = numpy.random.default_rng(0).integers(0, 9, shape).astype("f4")
-    x.reshape(-1)[7] = math.nan
+    x.reshape(-1)[7] = special
     for dim in range(-x.ndim, x.ndim):
         for name, reference in (("max", numpy.argmax), ("min", numpy.argmin)):
             expected = reference(x, dim)
