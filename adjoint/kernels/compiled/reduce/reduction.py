@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ....codegen.llvm.calls import CallTables
 from ....codegen.llvm.kernels import *
+from ...memory.copying import convert
 from ...runtime.floating import compute_dtype, is_inexact
 from ...runtime.shapes import Dims, normalize_dims
 from ..memory.copying import collapsed, row_steps
@@ -201,7 +202,7 @@ def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[
             numpy.true_divide(found, divisor, found)
         if in_parts:
             return found.view(result).reshape(found.shape[:-1])
-        return found if plan.dtype is result else found.astype(result, copy=False)
+        return found if plan.dtype is result else convert(found, result)
 
     return Plan([Memory(plan.shape[:-1] if in_parts else plan.shape, result)], run=run)
 

@@ -120,20 +120,20 @@ def scan_columns(
     totals = local(CARRIED, _TILE)
     for piece in range(start, stop):
         outer, first, width = column_tile(piece, inner)
-        for j in range(0, width, W):
+        for j in range(0, width - W + 1, W):
             store(totals + j, vector(CARRIED, W)(FIRST))
+        last = vector(CARRIED, W)(FIRST)
+        rest = width % W
+        inside = first_lanes(rest, W)
         for i in range(n):
             here = (outer * n + (n - 1 - i if REVERSED else i)) * inner + first
             for j in range(0, width - W + 1, W):
                 total = COMBINE(load(totals + j, W), vector(CARRIED, W)(vector(NUMBER, W)(load(x + (here + j), W))))
                 store(totals + j, total)
                 store(out + (here + j), vector(S, W)(vector(NUMBER, W)(total)))
-            if width % W > 0:
-                j = width - width % W
-                inside = first_lanes(width - j, W)
-                last = vector(CARRIED, W)(vector(NUMBER, W)(load(x + (here + j), W, inside)))
-                last = COMBINE(load(totals + j, W), last)
-                store(totals + j, last)
+            if rest > 0:
+                j = width - rest
+                last = COMBINE(last, vector(CARRIED, W)(vector(NUMBER, W)(load(x + (here + j), W, inside))))
                 store(out + (here + j), vector(S, W)(vector(NUMBER, W)(last)), inside)
 
 
