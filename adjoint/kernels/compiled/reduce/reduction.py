@@ -187,8 +187,9 @@ def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[
     """
     result = _result_dtype(name, x.dtype, dtype)
     dims = normalize_dims(dim, x.ndim)
-    if result is None or (x.dtype.kind == "b" and result.kind == "b" and (len(dims) == x.ndim or x.shape[-1] > _FEW)):
-        return NotImplemented  # NumPy's search in long rows of bool ends at the first element that decides
+    is_truth = x.dtype.kind == "b" and result is not None and result.kind == "b"
+    if result is None or (is_truth and (len(dims) == x.ndim or x.size < _MANY * x.shape[-1] ** 2)):
+        return NotImplemented  # NumPy's search in a long row of bool ends at the first element that decides
     divisor = math.prod([x.shape[axis] for axis in dims]) if name == "mean" else 0
     reduction = "sum" if name == "mean" else name
     plan = _plan(reduction, x.dtype, x.shape, x.strides, dims, keepdim, False, HOST.vector_bytes)
