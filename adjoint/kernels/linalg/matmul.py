@@ -13,7 +13,7 @@ from numpy import asarray
 from ... import dtypes
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
-from ...codegen.costs import LARGE, ON_ONE_THREAD, PART
+from ...codegen.costs import LARGE, MOVED, ON_ONE_THREAD, PART
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
@@ -147,6 +147,13 @@ def mm(self: Array, mat2: Array) -> Array:
 _BY_A_VECTOR = 9216
 """The number of multiplications up to which OpenBLAS multiplies a matrix and a vector on one thread."""
 
+SMALL = 256
+"""The number of multiplications of two matrices that take less time than a call of BLAS."""
+
+_SHORT = 32
+"""The number of elements of two vectors up to which their product takes less time than a call of BLAS."""
+
+_SMALL_PRODUCT = compiled("linalg.small_products.product", least=MOVED)
 _PRODUCT = compiled("linalg.products.product", least=ON_ONE_THREAD + 1)
 _PRODUCT_WITH_VECTOR = compiled("linalg.products.product", least=_BY_A_VECTOR + 1)
 
@@ -154,11 +161,11 @@ _PRODUCT_WITH_VECTOR = compiled("linalg.products.product", least=_BY_A_VECTOR + 
 def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
     """Return `a @ b` plus a vector in each row, on the threads of compiled kernels.
 
-    Return NotImplemented if one thread is enough. After each product, BLAS's own threads keep their processors from
-    other kernels for a while.
+    Return NotImplemented if one thread is enough, as for the product of two vectors. After each product, BLAS's own
+    threads keep their processors from other kernels for a while.
     """
     (rows, depth), (same, columns) = a.shape, b.shape
-    if depth != same:
+    if depth != same or rows == columns == 1:
         return NotImplemented
     product = _PRODUCT if rows > 1 and columns > 1 else _PRODUCT_WITH_VECTOR
     return product.run(rows * depth * columns, a, b, added)
@@ -182,8 +189,16 @@ def bmm(self: Array, mat2: Array) -> Array:
 
 
 def product_of_stacks(a: Array, b: Array) -> Array:
-    """Return `a @ b`. If BLAS would use one thread for each product of two matrices, several threads share the products."""
-    found = _PRODUCT.run(a.size * b.shape[2], a, b)
+    """Return `a @ b`.
+
+    Compiled loops multiply small matrices. Larger products on several threads use BLAS or register tiles, except that
+    NumPy computes sums of the products of two long vectors, which are as fast as memory on one thread.
+    """
+    (_, rows, depth), columns = a.shape, b.shape[2]
+    found: Any = NotImplemented
+    if rows * columns > 1 or depth <= _SHORT:
+        kernel = _SMALL_PRODUCT if rows * depth * columns <= SMALL else _PRODUCT
+        found = kernel.run(a.size * columns, a, b)
     return numpy.matmul(a, b) if found is NotImplemented else asarray(found)
 
 
