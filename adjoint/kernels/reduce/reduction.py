@@ -20,6 +20,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import MOVED, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.selection import zero_where
+from ..index.scatter import gather
 from ..memory.copying import contiguous
 from ..runtime.floating import (
     HALVES,
@@ -436,7 +437,8 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool = Fals
         reduce: Any = (numpy.maximum if name == "max" else numpy.minimum).reduce
         return row_major(asarray(reduce(x, dim, None, None, keepdim))), _places(name, x, dim, keepdim)
     places = _places(name, x, dim, True)
-    values = numpy.take_along_axis(x, places, dim)
+    # `gather` would copy the whole array if it is not in row-major order.
+    values = gather(x, dim, places) if x.flags.c_contiguous else numpy.take_along_axis(x, places, dim)
     return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
 
 
