@@ -28,7 +28,7 @@ def _pivots(a: Array) -> Any:
 
 def _sign_and_logarithm(pivots: Array, sign: Array) -> tuple[Array, Array]:
     sizes = numpy.abs(pivots)
-    return (pivots / sizes).prod(1) * sign, numpy.log(sizes.astype(numpy.float64)).sum(1)
+    return (pivots / sizes).prod(1) * sign, numpy.log(sizes.astype(numpy.float64), order="C").sum(1)
 
 
 def det(self: Array) -> Array:

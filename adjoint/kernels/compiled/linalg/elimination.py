@@ -235,10 +235,11 @@ def pivots_of(a: Array) -> Any:
     work = numpy.array(a, numpy.float64, order="C").reshape(-1, size, size)
     exchanged = numpy.empty((len(work), size), numpy.int32)
     factor_panel(work, exchanged)
-    diagonal = numpy.ascontiguousarray(work.diagonal(0, 1, 2))
+    diagonal = numpy.ascontiguousarray(work.diagonal(0, 1, 2).T).T  # reductions of few long columns are fast
     if not diagonal.all() or not numpy.isfinite(diagonal).all():
         return NotImplemented
-    odd = numpy.count_nonzero(exchanged != numpy.arange(size, dtype=numpy.int32), 1) & 1
+    exchanges = numpy.not_equal(exchanged, numpy.arange(size, dtype=numpy.int32), order="F")
+    odd = numpy.logical_xor.reduce(exchanges, 1)
     return diagonal, 1.0 - 2.0 * odd
 
 
