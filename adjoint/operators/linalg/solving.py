@@ -322,8 +322,10 @@ def cond(input, p=None, *, out=None):
     inverse, failed = tensors.linalg_inv_ex(input)
     singular = failed != 0
     inverse = tensors.masked_fill(inverse, singular.unsqueeze(-1).unsqueeze(-1), 0)
-    result = tensors.linalg_matrix_norm(input, p) * tensors.linalg_matrix_norm(inverse, p)
-    result = tensors.nan_to_num(tensors.masked_fill(result, singular, math.inf), math.inf, math.inf, -math.inf)
+    result = tensors.masked_fill(tensors.linalg_matrix_norm(inverse, p), singular, math.inf)
+    result = tensors.linalg_matrix_norm(input, p) * result
+    if p != "nuc":
+        result = tensors.nan_to_num(result, math.inf, math.inf, -math.inf)
     return stored("linalg_cond", result, out, f"linalg.cond: {CASTABLE}", recorded=True)
 
 
