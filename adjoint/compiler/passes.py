@@ -176,7 +176,7 @@ def method_for(program: Program, given: Instruction) -> str | None:
 # --- memory ---------------------------------------------------------------------------------------------------------------
 
 
-ENOUGH = 0.8
+ENOUGH = 0.77
 """Values are computed again until the peak of memory has fallen to this fraction. A lower peak would cost time."""
 
 WORTHWHILE = 1 << 24

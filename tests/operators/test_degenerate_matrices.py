@@ -38,7 +38,7 @@ FUNCTIONS = {
     "svd": torch.linalg.svd,
     "svdvals": torch.linalg.svdvals,
     "eigh": torch.linalg.eigh,
-    "eig": torch.linalg.eig,
+    "eig": lambda a: (torch.linalg.eig(a).eigenvalues, torch.linalg.eig(a).eigenvectors.abs()),  # phases are arbitrary
     "eigvals": torch.linalg.eigvals,
     "solve_triangular": lambda a: torch.linalg.solve_triangular(a, RIGHT, upper=True),
     "cholesky_solve": lambda a: torch.cholesky_solve(RIGHT, a),

@@ -194,7 +194,7 @@ def _svd_gradient(grads, U, S, Vh, xp):
     along_u = 0 if to_u is None else conjugate_transpose(u) @ to_u[..., :, :k]
     along_v = 0 if to_vh is None else vh @ conjugate_transpose(to_vh[..., :k, :])
     if is_complex(U):
-        check_phases("svd_backward: The singular vectors", "this phase term, making it", along_u + along_v, xp)
+        check_phases("svd_backward: The singular vectors", "this phase term, making it", along_u + along_v, grads, xp)
     if to_s is not None:
         inner = inner + xp.diag_embed(to_s, 0, -2, -1)
     if to_u is not None:
@@ -211,13 +211,13 @@ def _svd_gradient(grads, U, S, Vh, xp):
     return result
 
 
-def check_phases(begin, end, along, xp):
+def check_phases(begin, end, along, grads, xp):
     """Raise an error if a loss depends on the phases of complex vectors, which are arbitrary.
 
-    The imaginary part of the diagonal of `along` is the derivative with respect to the phases. Recorded gradients are not
-    checked, because a transposed product has arbitrary gradients.
+    The imaginary part of the diagonal of `along` is the derivative with respect to the phases. Nothing is checked if `grads`
+    require grad, because a product that is transposed has arbitrary gradients.
     """
-    if getattr(along, "requires_grad", False):
+    if any(getattr(grad, "requires_grad", False) for grad in grads):
         return
     turning = xp.diagonal(along, 0, -2, -1).imag
     turning = getattr(turning, "_array", turning)
@@ -299,7 +299,7 @@ class linalg_eigh:
         gaps = _differences(eigenvalues) + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
         along = adjoint @ to_vectors
         if is_complex(along):
-            check_phases("linalg_eigh_backward: The eigenvectors", "this quantity, so it is", along, xp)
+            check_phases("linalg_eigh_backward: The eigenvectors", "this quantity, so it is", along, grads, xp)
         inner = _skew(along) * 0.5 / gaps
         inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)  # the phase of a vector is arbitrary
         if to_values is not None:

@@ -322,7 +322,7 @@ class linalg_eig:
         gaps = (eigenvalues[..., None, :] - eigenvalues[..., :, None]).conj()
         gaps = gaps + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
         product = turned @ to_vectors
-        check_phases("linalg_eig_backward: The eigenvectors", "this quantity, so it is", product, xp)
+        check_phases("linalg_eig_backward: The eigenvectors", "this quantity, so it is", product, grads, xp)
         along = xp.diagonal(product, 0, -2, -1).real
         inner = (product - (turned @ eigenvectors) * along[..., None, :]) / gaps
         inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
