@@ -93,13 +93,11 @@ class Tracer(Handler):
     def __enter__(self) -> Tracer:
         if self.reason is not None:
             return self
-        modes.put({"capture": self})
-        modes.put({"before_change": self.before_change})
+        modes.put({"capture": self, "before_change": self.before_change})
         return self
 
     def __exit__(self, *exception: object) -> None:
-        modes.put({"before_change": None})
-        modes.put({"capture": None})
+        modes.put({"capture": None, "before_change": None})
 
     def stop(self, reason: str) -> None:
         """Stop appending. The function continues, and the program is not used."""

@@ -31,10 +31,20 @@ FOUND = "Found dtype {given} but expected {wanted}"
 AMAX = "Expected the dtype for input and out to match, but got {wanted} for input's dtype and {given} for out's dtype."
 TRUTH = "{name} only supports bool tensor for result, got: {given}"
 SCALAR_TYPE = "expected scalar_type {wanted} but found {given}"
-CASTABLE = "Expected {result} to be safely castable from {wanted} dtype, but got {result} with dtype {given}"
-"""The end of the errors of functions of matrices about a dtype of `out=` to which their result cannot be cast."""
-
 SAME_TYPE = "{name}(): self and result must have the same scalar type"
+
+
+class Castable(str):
+    """The error of a function of matrices whose result is cast to the dtype of `out=`, if that is possible."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str, result: str = "{result}") -> Castable:
+        """`name`, `result`: the names of the function and of its result, for the error."""
+        return super().__new__(
+            cls,
+            f"{name}: Expected {result} to be safely castable from {{wanted}} dtype, but got {result} with dtype {{given}}",
+        )
 
 
 def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], several: bool) -> Any:
@@ -44,8 +54,8 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
     )
     wording: Any = FOUND if op.same_out is True else op.same_out
     arrays = [tensor._array for tensor in inputs]
-    names = op.outputs or ("result",)
-    for result, target, name in zip(results, targets, names, strict=False):
+    names = op.outputs or ("result",) * len(results)
+    for result, target, name in zip(results, targets, names, strict=True):
         if callable(wording):
             wording(result, target.dtype, inputs)
         if result.dtype is not target._array.dtype:
@@ -200,7 +210,7 @@ def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None, result:
     `result`: the name of the result, for the error.
     """
     wanted, given = dtypes.from_numpy(dtype), target.dtype
-    if same and "safely castable" in same and dtypes.category(wanted) <= dtypes.category(given):
+    if isinstance(same, Castable) and dtypes.category(wanted) <= dtypes.category(given):
         return
     if same and wanted is not given and not (same is TRUTH and given is dtypes.uint8):
         words = {

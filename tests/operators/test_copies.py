@@ -53,6 +53,20 @@ def test_out_of_several_returns_nothing():
     assert [part.tolist() for part in out] == [[1.0] * 3] * 2
 
 
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (torch.zeros(3, dtype=torch.int64), "to have dtype float, but got long int"),
+        (torch.zeros(1).expand(3), "single memory location"),
+    ],
+)
+def test_every_tensor_of_out_is_checked(last, message):
+    out = [torch.zeros(3), last]
+    with pytest.raises(RuntimeError, match=message):
+        torch.unbind_copy(torch.ones(2, 3), out=out)
+    assert [part.tolist() for part in out] == [[0.0] * 3] * 2
+
+
 def test_detached_copies_have_no_derivative():
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="derivative for aten::detach_copy is not implemented"):

@@ -7,7 +7,7 @@ from math import prod
 
 from ..._runtime.tracebacks import warn
 from ...dispatch.decorators import public, tensors
-from ...dispatch.out import CASTABLE, stored
+from ...dispatch.out import Castable, stored
 from ...kernels.linalg import LinAlgError
 from ...kernels.runtime.floating import is_inexact
 from ...tensor import Tensor, wrap_dim
@@ -44,7 +44,7 @@ def tensorinv(input, ind=2, *, out=None):
     except LinAlgError as error:
         raise LinAlgError(str(error).replace("linalg.inv_ex", "inv", 1)) from None
     return stored(
-        "linalg_tensorinv", inverse.reshape((*shape[ind:], *shape[:ind])), out, f"tensorinv: {CASTABLE}", recorded=True
+        "linalg_tensorinv", inverse.reshape((*shape[ind:], *shape[:ind])), out, Castable("tensorinv"), recorded=True
     )
 
 
@@ -74,7 +74,7 @@ def tensorsolve(input, other, dims=None, *, out=None):
             f"{columns} != {rows}"
         )
     result = tensors.linalg_solve(moved.reshape((columns, columns)), other.flatten())
-    return stored("linalg_tensorsolve", result.reshape(shape), out, f"tensorsolve: {CASTABLE}", recorded=True)
+    return stored("linalg_tensorsolve", result.reshape(shape), out, Castable("tensorsolve"), recorded=True)
 
 
 @public(namespace="linalg")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import internal, operator, public
-from ...dispatch.out import CASTABLE
+from ...dispatch.out import Castable
 from ...kernels.linalg import householder as kernels
 from ..declaring.underived import unwritten
 from .decompositions import conjugate_transpose
@@ -59,7 +59,7 @@ def _gradients(grad, matrix, tau, xp):
     return to_matrix, xp.diagonal(to_tau, 0, -2, -1)
 
 
-@internal(kernels.householder_product, same_out=f"torch.linalg.householder_product: {CASTABLE}", batch="expanded")
+@internal(kernels.householder_product, same_out=Castable("torch.linalg.householder_product"), batch="expanded")
 class linalg_householder_product:
     """The first columns of a product of Householder reflections."""
 

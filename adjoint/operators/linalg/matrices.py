@@ -7,7 +7,7 @@ import functools
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import is_of_type
 from ...dispatch.decorators import internal, public, tensors
-from ...dispatch.out import CASTABLE, STRICT, stored
+from ...dispatch.out import STRICT, Castable, stored
 from ...kernels.linalg import decompositions as kernels
 from ...kernels.linalg.matmul import c_name
 from ...kernels.runtime.floating import is_inexact
@@ -18,7 +18,7 @@ from .matmul import check_tensors, mm, vdot
 from .matmul import matmul as general_product
 
 MULTI_DOT = "multi_dot(): expected out tensor to have dtype {wanted_c} but got {given_c}"
-EIGVALS = f"torch.linalg.eigvals: {CASTABLE}".replace("{result}", "eigenvalues")
+EIGVALS = Castable("torch.linalg.eigvals", "eigenvalues")
 VECDOT = "linalg.vecdot: Expected out of dtype{wanted} but found {given}"
 
 
@@ -300,7 +300,7 @@ def matrix_exp_function(input):
 
 @internal(
     kernels.eig,
-    same_out=f"torch.linalg.eig: {CASTABLE}",
+    same_out=Castable("torch.linalg.eig"),
     outputs=("eigenvalues", "eigenvectors"),
     returns="linalg_eig",
     batch="leading",

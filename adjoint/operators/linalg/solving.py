@@ -8,7 +8,7 @@ import math
 from ..._runtime.tracebacks import warn
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import internal, operator, public, tensors
-from ...dispatch.out import CASTABLE, STRICT, stored
+from ...dispatch.out import STRICT, Castable, stored
 from ...kernels.linalg import decompositions as kernels
 from ...tape.saved import unpack
 from ...tensor import Tensor
@@ -104,7 +104,7 @@ def triangular_solve(input, A, upper: bool = True, transpose: bool = False, unit
     return tensors.solve_with_triangular(input, A, upper, transpose, unitriangular, out=out)
 
 
-@operator(kernel=kernels.cholesky_solve, same_out=f"cholesky_solve: {CASTABLE}", batch="broadcast")
+@operator(kernel=kernels.cholesky_solve, same_out=Castable("cholesky_solve"), batch="broadcast")
 class cholesky_solve:
     """The solution X of `L @ L.mH @ X = self` or, if `upper` is true, of `L.mH @ L @ X = self`.
 
@@ -129,7 +129,7 @@ class cholesky_solve:
         return to_self if needs[0] else None, -_triangle(to_factor, upper, False, xp)
 
 
-@operator(kernel=kernels.cholesky_inverse, same_out=f"cholesky_inverse: {CASTABLE}", batch="leading")
+@operator(kernel=kernels.cholesky_inverse, same_out=Castable("cholesky_inverse"), batch="leading")
 class cholesky_inverse:
     """The inverse of matrices from their Cholesky factors."""
 
@@ -171,7 +171,7 @@ def cholesky_ex(input, *, upper=False, check_errors=False, out=None):
     return tensors.linalg_cholesky_ex(input, upper, check_errors, out=out)
 
 
-@internal(kernels.pinv, same_out=f"linalg.pinv: {CASTABLE}", batch="leading")
+@internal(kernels.pinv, same_out=Castable("linalg.pinv"), batch="leading")
 class linalg_pinv:
     """The pseudo-inverse of matrices."""
 
@@ -278,7 +278,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
 @internal(
     kernels.matrix_rank,
     function_name="linalg.matrix_rank",
-    same_out=f"torch.linalg.matrix_rank: {CASTABLE}",
+    same_out=Castable("torch.linalg.matrix_rank"),
     aten_name="linalg_matrix_rank",
     batch="leading",
 )
@@ -307,7 +307,7 @@ def cond(input, p=None, *, out=None):
             return stored("linalg_cond", values.sum(-1), out, recorded=True)
         largest, smallest = values[..., :1], values[..., -1:]
         quotient = smallest / largest if p == -2 else largest / smallest
-        return stored("linalg_cond", quotient.squeeze(-1), out, f"linalg.cond: {CASTABLE}", recorded=True)
+        return stored("linalg_cond", quotient.squeeze(-1), out, Castable("linalg.cond"), recorded=True)
     if not isinstance(p, str) and abs(p) not in (1, math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     if p not in ("fro", "nuc") and 0 in input._array.shape[-2:]:
@@ -326,7 +326,7 @@ def cond(input, p=None, *, out=None):
     result = tensors.linalg_matrix_norm(input, p) * result
     if p != "nuc":
         result = tensors.nan_to_num(result, math.inf, math.inf, -math.inf)
-    return stored("linalg_cond", result, out, f"linalg.cond: {CASTABLE}", recorded=True)
+    return stored("linalg_cond", result, out, Castable("linalg.cond"), recorded=True)
 
 
 @public(namespace="linalg")
