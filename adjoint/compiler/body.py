@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ..dispatch.source import compile_source, indented
 from .backward import Gradients, zeros_source
+from .expectations import with_effects
 from .native import Empty, fused
 from .program import Instruction, Program, Source
-from .tracer import EXPECT
 
 
 class Body(NamedTuple):
@@ -39,16 +39,13 @@ class Body(NamedTuple):
         kept = program.used(wanted | {each.number for each in program.gradients})
         forward = fused(program, program.instructions[: program.boundary], kept[: program.boundary], wanted)
         source.run(forward, wanted | {*program.inputs, *program.numbers}, program.shapes)
-        # the run may be left before the effects
-        last = max([position for position, each in enumerate(forward, 1) if each.name == EXPECT], default=0)
-        lines = [*source.lines[:last], *effects, *source.lines[last:], *tail]
-        first = len(first_lines)
-        numbers = [first + position + (position > last) * len(effects) for position in range(1, len(forward) + 1)]
+        lines, positions = with_effects(forward, source.lines, effects, source.namespace)
+        numbers = [len(first_lines) + 1 + position for position in positions]
         origins = {numbers[position]: line for position, line in source.origins.items()}
         if program.seeds:
             ways = partial(lay_out, program), partial(zeros_source, program)
             source.namespace["gradients"] = Gradients(program, saved, source, fused, *ways)
-        written = cls.compiled([*first_lines, *indented(lines)], source.namespace)
+        written = cls.compiled([*first_lines, *indented([*lines, *tail])], source.namespace)
         return written._replace(steps=dict(zip(numbers, forward, strict=True)), origins=origins)
 
     @classmethod

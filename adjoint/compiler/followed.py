@@ -21,7 +21,7 @@ from adjoint.utils.checkpoint import checkpoint, checkpoint_sequential
 from ..autograd.function import Function, FunctionCtx
 from ..func.modules import _merged, replaced
 from ..tensor import Tensor
-from .known import Made, Method, is_constant, is_plain
+from .known import Changing, Method, is_constant, is_plain
 from .program import Constant
 from .steps import Step, keep_step, params_of, require_usual_clearing
 from .transforms import inner
@@ -148,7 +148,7 @@ def clipped(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[
         tracer.__enter__()
     results = [tracer.name(result._array)] if isinstance(result, Tensor) and not observer.stopped else []
     operands = [Constant(each) for each in (params, *numbers)]
-    tracer.program.append(given.__name__, Made(given, kwargs), operands, results, keeps=True)
+    tracer.program.append(given.__name__, Changing(given, kwargs), operands, results, keeps=True)
     return result
 
 

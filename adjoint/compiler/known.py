@@ -234,8 +234,16 @@ class Made:
         return None if result is None else result._array
 
 
+class Changing(Made):
+    """A function that changes outside objects."""
+
+    of_host = True
+
+
 class Method:
     """A call of a method of the object that is present when the program runs."""
+
+    of_host = True
 
     def __init__(self, owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.owner, self.name, self.args, self.kwargs = owner, name, args, kwargs
@@ -418,6 +426,11 @@ def never_raises(instruction: Any) -> bool:
     op = instruction.kernel
     simple = op is not None and (op.view or op.kernel.expression is not None or op.kernel.rows is not None)
     return bool(simple or instruction.name.removesuffix("_") in WITHOUT_ERRORS)
+
+
+def is_of_host(instruction: Any) -> bool:
+    """Return whether an instruction changes outside objects, which a run on copies must not change."""
+    return instruction.name in ("set_grad", "zero_grad") or hasattr(instruction.function, "of_host")
 
 
 def is_data(value: Any) -> bool:

@@ -18,17 +18,15 @@ from ..kernels.runtime.addresses import address
 from ..tensor import Tensor
 from .backward import Gradients, tensors_of, zeros_source
 from .blocks import order_of
+from .expectations import MISSED, Expectation, Left, States, draws, missed, with_effects
 from .extents import Differs, Extent, Folded, General, is_contiguous
-from .known import Made, Method
+from .known import Changing, Method, is_of_host
 from .native import fused
 from .objects import compile_deferred
 from .program import Constant, Instruction, Program, Reference, Source
-from .steps import Step
 
 MOST_PLANS = 256
 """The maximum number of plans of one program. At more sizes, it runs instruction by instruction."""
-
-CLIPPING = (torch.nn.utils.clip_grad_norm_, torch.nn.utils.clip_grad_value_)
 
 
 class SizedFits:
@@ -87,7 +85,7 @@ class Sized:
         self.origins: dict[Any, dict[int, tuple[str, int]]] = {}
         self.natives: list[Any] = []
         self.loops: list[Instruction] = []
-        self.draws = any(each.keeps and not is_of_host(each) for each in program.instructions)
+        self.states = States(program.instructions) if any(map(draws, program.instructions)) else None
         self.unplanned = self.body(program, False)
         self.differs = False
 
@@ -104,7 +102,10 @@ class Sized:
         """Run the program for sizes without a plan. The first call also runs the function, and compares both."""
         folded = self.tried.get(key)
         if folded is None:
-            found = None if self.differs else self.at(dict(zip(self.inputs, values, strict=True)))
+            try:
+                found = None if self.differs else self.at(dict(zip(self.inputs, values, strict=True)))
+            except Left:
+                return MISSED
             if found is None:
                 self.plans[key] = missed
                 return missed()
@@ -126,13 +127,16 @@ class Sized:
         """Return the forms of values for these inputs, and the run that has determined the forms.
 
         Return None if the program does not fit the sizes.
+
+        Raises:
+            Left: if the run does not meet a condition on elements.
         """
         program = self.program
         values = {number: value.copy("K") if number in program.changes else value for number, value in given.items()}
         shapes, memory = [None] * len(program.shapes), [None] * len(program.shapes)
         sizes: dict[int, int] = {}
         run = Trial(self.general, values, shapes, memory, sizes)
-        state = torch.get_rng_state() if self.draws else None
+        before: Any = None if self.states is None else self.states()
         try:
             for number in given:
                 run.see(number, values[number])
@@ -146,11 +150,13 @@ class Sized:
             for function, operands, result in self.general.conditions:
                 if not self.general.holds(function, operands, result, folded.known | run.numbers):
                     return None
+        except Left:
+            raise
         except Exception:  # noqa: BLE001  (whatever a kernel raises)
             return None  # eager code raises the error again
         finally:
-            if state is not None:
-                torch.set_rng_state(state)
+            if self.states is not None:
+                self.states.restored(before)
         return folded, run
 
     def now(self, tensor: Any, given: dict[str, Any]) -> Any:
@@ -169,7 +175,7 @@ class Sized:
             if count and program.inputs[number].kind != "grad":
                 pairs.append((trial.values[number], self.now(program.inputs[number].tensor, given)._array))
         instructions = program.instructions
-        if not any(isinstance(each.function, (Method, Made)) and is_of_host(each) for each in instructions):
+        if not any(isinstance(each.function, (Method, Changing)) for each in instructions):
             stored = [each.operands for each in instructions if each.name == "set_grad"]
             leaves = [(self.now(leaf.value, given), value) for leaf, value in stored]
             pairs += [
@@ -210,15 +216,12 @@ class Sized:
                 "sizes, saved, grads",
             )
         source.lines, source.origins = [], {}
-        source.run(
-            choose(program, program.instructions[:boundary], kept[:boundary], self.wanted),
-            self.wanted | outside,
-            program.shapes,
-        )
+        forward = choose(program, program.instructions[:boundary], kept[:boundary], self.wanted)
+        source.run(forward, self.wanted | outside, program.shapes)
+        lines, positions = with_effects(forward, source.lines, self.head, source.namespace)
         values = "".join(f", v{number}" for number in self.inputs)
         body = [
-            *self.head,
-            *source.lines,
+            *lines,
             *(["gradients = partial(backward, sizes)"] if program.seeds else []),
             *self.tail,
         ]
@@ -228,22 +231,13 @@ class Sized:
         if not compile_deferred(namespace):
             return self.body(program, planned)
         made: Any = namespace["body"]
-        self.origins[made.__code__] = {position + 2 + len(self.head): line for position, line in source.origins.items()}
+        self.origins[made.__code__] = {positions[position] + 2: line for position, line in source.origins.items()}
         self.natives, self.loops = program.natives or self.natives, program.loops or self.loops
         return made
 
     def zeros(self, source: Source, number: int) -> str:
         """Return the source of an array of zeros with the form of a value."""
         return f"{source.constant(functools.partial(zeros_at, self.general.forms[number]))}(sizes)"
-
-
-MISSED: Any = object()
-"""The value that a variant returns if it does not fit the call."""
-
-
-def missed(*given: Any) -> Any:
-    """Report that the program does not fit the call."""
-    return MISSED
 
 
 def unfused(
@@ -266,16 +260,6 @@ def is_close(one: Any, other: Any) -> bool:
     tolerance = torch.finfo(kind).eps ** 0.5
     scale = numpy.abs(other[numpy.isfinite(other)]).max(initial=0)
     return bool(numpy.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
-
-
-def is_of_host(instruction: Instruction) -> bool:
-    """Return whether an instruction changes outside objects, which a run on copies must not change."""
-    function = instruction.function
-    return (
-        instruction.name in ("set_grad", "zero_grad")
-        or isinstance(function, (Step, Method))
-        or (isinstance(function, Made) and function.function in CLIPPING)
-    )
 
 
 class Trial:
@@ -324,6 +308,13 @@ class Trial:
                 form = self.general.forms.get(number)  # type: ignore[arg-type]
                 value = None if form is None else numpy.zeros(form.dims, getattr(torch, form.dtype).numpy)
                 self.see(number, value)  # type: ignore[arg-type]
+            return
+        if isinstance(instruction.function, Expectation):
+            if (
+                bool(instruction.function.condition(*map(self.operand, instruction.operands)))
+                is not instruction.function.result
+            ):
+                raise Left
             return
         result = instruction.function(*map(self.operand, instruction.operands))
         results = list(result) if instruction.several else [result] * bool(instruction.results)

@@ -49,6 +49,8 @@ class Step:
     None. `origin`: the instruction of the user's code that makes the call.
     """
 
+    of_host = True
+
     def __init__(self, owner: Any) -> None:
         frame, kind = origin.user_frame(1), type(owner)
         self.owner, self.origin = owner, (frame.f_code, frame.f_lasti)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import adjoint as torch
 
 from ..tensor import Tensor
+from .expectations import EXPECT
 from .known import is_changeable, is_ours, is_plain, never_raises
 from .program import Constant, Instruction
 from .symbols import KINDS, Symbol, plain, symbol, symbols_in, without_symbols
-from .tracer import EXPECT
 
 
 class Store(NamedTuple):
@@ -156,6 +156,8 @@ class Stores:
     def read(self, target: Any, key: Any, is_item: bool) -> Any:
         """Return the value of a place that this capture or an earlier one has set. Return MISSING for other places."""
         place = id(target), key
+        if self.observer.stopped:
+            return MISSING
         for each in self.made.values():
             if each.key == key and (each.target is target or getattr(each.target, "__dict__", None) is target):
                 return each.value
@@ -165,7 +167,7 @@ class Stores:
             value = target[key] if is_item else getattr(target, key)
         except (LookupError, AttributeError):
             return MISSING
-        if place not in self.known or self.observer.stopped or not self.accepts(target, None if is_item else key):
+        if place not in self.known or not self.accepts(target, None if is_item else key):
             return MISSING
         tensors = tensors_in(value)
         if not (tensors or type(value) in KINDS) or not all(map(is_plain, tensors)):

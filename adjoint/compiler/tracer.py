@@ -32,29 +32,13 @@ from ..tape import modes, origin
 from ..tape.interpreters import Handler, tensors_in
 from ..tensor import Tensor
 from ..transforms.vmap_interpreter import BatchedTensor
-from .program import Constant, Instruction, Program, Reference
+from .expectations import EXPECT, Expectation, draws, has_effect
+from .program import Constant, Program, Reference
 from .symbols import KINDS, Number, Symbol, plain, symbol, symbols_in
 
 
 class Stop(Exception):
     """The error with the reason why the program does not represent the whole function."""
-
-
-EXPECT = "expect"
-"""The name of instructions that leave the program if a condition on elements has another result than at the capture."""
-
-CONDITIONS = {
-    bool: "bool({0})", operator.eq: "{0} == {1}", operator.ne: "{0} != {1}", operator.lt: "{0} < {1}",
-    operator.le: "{0} <= {1}", operator.gt: "{0} > {1}", operator.ge: "{0} >= {1}",
-}  # fmt: skip
-"""The source of the conditions."""
-
-
-def has_effect(given: Instruction) -> bool:
-    """Return whether an instruction does more than compute and change the program's own arrays, if the inputs stay unchanged."""
-    random = given.kernel is not None and given.kernel.random
-    repeatable = given.name in (EXPECT, "zero_grad")  # whatever runs next begins with them too
-    return random or (given.keeps and given.kernel is None and not given.changes and not repeatable)
 
 
 class Tracer(Handler):
@@ -133,8 +117,8 @@ class Tracer(Handler):
             return False
         if self.program.changes or any(map(has_effect, self.program.instructions)):
             return False
-        text = f"if ({CONDITIONS[function]}) is not {result}: return MISSED"
-        self.program.append(EXPECT, text, operands, [], keeps=True)
+        drawn = any(map(draws, self.program.instructions))
+        self.program.append(EXPECT, Expectation.of(function, result, drawn), operands, [], keeps=True)
         return True
 
     # --- arrays -------------------------------------------------------------------------------------------------------
@@ -429,7 +413,7 @@ class Tracer(Handler):
         if self.reason is None:
             numbers = [self.name(each._array) if isinstance(each, Tensor) else None for each in listed]
             self.program.append(name, Quiet(function), operands, numbers, several=type(result) is tuple, keeps=keeps)
-            for each in operands if keeps else ():
+            for each in operands if keeps and not name.startswith("drawn_") else ():
                 if isinstance(each, Reference) and each.number in self.program.inputs:
                     self.program.changes.setdefault(each.number, 0)
         return result

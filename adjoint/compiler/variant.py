@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -35,15 +36,16 @@ from .conditions import (
     overlap,
 )
 from .errors import Unsupported
+from .expectations import EXPECT, MISSED, missed
 from .extents import Differs, Folded, General
 from .known import MUTABLE, is_constant, is_plain, shown, uncollected
 from .objects import Fits, compile_deferred, identical, way_of
 from .observer import Observer
 from .program import Constant, Instruction, Program, Reference, Source, made
 from .program_text import literal
-from .sized import MISSED, Sized, SizedFits, missed
+from .sized import Sized, SizedFits
 from .symbols import Symbol, called, is_record, new_record, symbol, symbols_in, unwrapped
-from .tracer import EXPECT, Stop, Tracer
+from .tracer import Stop, Tracer
 
 
 class Variant:
@@ -65,11 +67,10 @@ class Variant:
         self, function: Any, program: Program, namespace: dict[str, Any], checks: list[Check], write: Callable[[], Body]
     ) -> None:
         self.function, self.program, self.checks, self.write = function, program, checks, write
-        self.namespace = namespace
+        self.namespace, self.calls = namespace, 0
         self.because: list[str] = []
         self.signature: tuple[list[str], str] | None = None
         self.returned: list[int] = []
-        self.calls = 0
         self.example = program
 
     @property
@@ -154,8 +155,7 @@ def captured(
     dimensions whose sizes may change in later calls. `earlier`: the existing variants. `branches`: whether
     conditions may depend on elements. `stored`: the places to which earlier captures have stored. New places are added.
     """
-    program = Program()
-    tracer = Tracer(program, branches)
+    tracer = Tracer(program := Program(), branches)
     source = Source(program.place_of)
     given = Structure(source, numbers, varies)
     observer = Observer(tracer, given, set() if stored is None else stored)
@@ -178,8 +178,12 @@ def captured(
 
     args = tuple([symbolic(f"args[{index}]", each) for index, each in enumerate(args)])
     kwargs = {name: symbolic(f"kwargs[{name!r}]", each) for name, each in kwargs.items()}
-    with uncollected():
-        result = observer.run(function, args, kwargs)
+    try:
+        with uncollected():
+            result = observer.run(function, args, kwargs)
+    except BaseException:
+        observer.without_symbols()
+        raise
     tracer.fix_mixed()
     for each in symbols_in((*args, *kwargs.values(), *observer.stores.symbols)):
         if each.is_fixed:
@@ -248,28 +252,24 @@ def finished(
     ).variant(earlier)
 
 
+@dataclass(eq=False)
 class Written:
     """Writes the source of a variant."""
 
-    def __init__(
-        self,
-        function: Any,
-        tracer: Tracer,
-        observer: Observer,
-        source: Source,
-        given: Structure,
-        result: Any,
-        results: dict[int, tuple[Tensor, int]],
-        roots: list[Tensor],
-        targets: list[tuple[str, Tensor]],
-        freed: bool,
-        detached: dict[int, tuple[Tensor, Tensor]],
-    ) -> None:
-        self.detached = detached
-        self.function, self.tracer, self.observer, self.source, self.given = function, tracer, observer, source, given
-        self.result, self.results, self.roots, self.targets, self.freed = result, results, roots, targets, freed
-        self.program = tracer.program
-        self.arrays = tracer.arrays
+    function: Any
+    tracer: Tracer
+    observer: Observer
+    source: Source
+    given: Structure
+    result: Any
+    results: dict[int, tuple[Tensor, int]]
+    roots: list[Tensor]
+    targets: list[tuple[str, Tensor]]
+    freed: bool
+    detached: dict[int, tuple[Tensor, Tensor]]
+
+    def __post_init__(self) -> None:
+        self.program, self.arrays = self.tracer.program, self.tracer.arrays
         self.built_before: set[int] = set()
         self.conditions: list[str] = []
         self.general: General | None = None
@@ -329,8 +329,8 @@ class Written:
 
     def generalize(self, earlier: Variant) -> bool:
         """Make the program serve any size, if an earlier program was the same at other sizes."""
-        if any(each.name == EXPECT for each in self.program.instructions) or self.observer.stores:
-            self.tracer.differences.append("a branch depends on elements, or an attribute is set")
+        if self.observer.stores:
+            self.tracer.differences.append("an attribute is set")
             return False
         try:
             general = General(earlier.example, self.tracer)

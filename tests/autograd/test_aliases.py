@@ -272,6 +272,17 @@ def test_elements_cannot_be_scattered_over_themselves(write, recorded):
     assert x._version == 0
 
 
+@pytest.mark.parametrize("calls", [1, 60])
+def test_detached_tensors_cannot_be_written_to_and_read_at_one_place(calls):
+    x = torch.arange(4.0)
+    for _ in range(calls):
+        with pytest.raises(RuntimeError, match=ONE_PLACE):
+            x.index_add_(0, torch.tensor([0]), x[:1].detach())
+        with pytest.raises(RuntimeError, match=ONE_PLACE):
+            x[1:].detach().add_(x[:-1].detach())
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_an_index_cannot_be_what_is_written_to():
     index = torch.zeros(2, dtype=torch.int64)
     with pytest.raises(RuntimeError, match=ONE_PLACE):

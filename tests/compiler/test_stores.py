@@ -207,6 +207,34 @@ def test_errors_leave_the_same_state():
             assert model.n == count
 
 
+def test_a_store_before_the_end_of_a_capture_is_read_after_it():
+    def forward(self, x):
+        self.n += 1
+        self.list.pop()
+        self.n += 1
+        return x * self.n
+
+    model = Model(forward, n=0, list=[1, 2, 3, 4])
+    with pytest.warns(UserWarning, match="pop"):
+        assert_alike(torch.compile(model)(torch.ones(2)), torch.full((2,), 2.0))
+    assert model.n == 2
+
+
+def test_a_size_stored_before_an_error_is_a_number():
+    shapes = {}
+
+    def function(x):
+        shapes["x"] = x.shape
+        return x @ x
+
+    compiled = torch.compile(function, dynamic=True)
+    for size in (3, 4, 5):
+        with pytest.raises(RuntimeError):
+            compiled(torch.ones(size, 2))
+        assert shapes["x"] == (size, 2)
+        assert {*map(type, shapes["x"])} == {int}
+
+
 @pytest.mark.parametrize("changed", ["result", "detached"])
 def test_a_tensor_and_its_detached_form(changed):
     weight = torch.ones(3, requires_grad=True)

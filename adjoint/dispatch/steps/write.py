@@ -295,8 +295,9 @@ def has_history(op: Operator) -> str:
     for name in op.tensors:
         public = public_name(name)
         history = f"{public}._edge is not None or {public}._base is not None"
-        if public != target:
-            history += f" and ({public}._base._edge is not None or {public}._counter is {target}._counter)"
+        if public != target:  # a detached tensor shares the counter, but has no base
+            shared = f"{public}._counter is not None and {public}._counter is {target}._counter"
+            history += f" and {public}._base._edge is not None or {shared}"
         conditions.append(f"({public} is not None and ({history}))" if op.kinds[name] == OPTIONAL_ARRAY else history)
     return " or ".join(conditions)
 
