@@ -181,7 +181,7 @@ def _attributes(tensor: Printable, options: _Options) -> list[str]:
     if type(array) is Meta:
         parts.append("device='meta'")
     if type(array) is SparseArray:
-        parts += [f"size={tuple(array.shape)}", f"nnz={len(array.parts.values)}"]
+        parts += [f"size={tuple(array.shape)}", f"nnz={array.parts.count}"]
         if not _is_implied(dtype, False):
             parts.append(f"dtype={dtype!r}")
         parts.append(f"layout=torch.{array.parts.layout}")

@@ -422,3 +422,20 @@ def test_each_of_several_elements_at_one_coordinate_has_the_gradient_of_their_su
     function(torch.sparse_coo_tensor(REPEATED, elements, (3, 3)), dense).pow(2).sum().backward()
     function(torch.sparse_coo_tensor(REPEATED, same, (3, 3)).coalesce(), dense).pow(2).sum().backward()
     assert torch.allclose(elements.grad, same.grad)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr", "bsc"])
+def test_batches_of_matrices_are_compressed(layout):
+    dense = torch.arange(1.0, 49.0).reshape(2, 4, 6) * (torch.arange(6) % 2)
+    options = {"blocksize": (2, 2)} if layout[0] == "b" else {}
+    x = getattr(dense, f"to_sparse_{layout}")(**options)
+    assert x._nnz() == (6 if options else 12) and x.dense_dim() == 0
+    assert torch.equal(x.to_dense(), dense) and torch.equal(x[1].to_dense(), dense[1])
+    assert torch.equal(x.mT.to_dense(), dense.mT)
+    assert torch.equal((dense + 1).sparse_mask(x).to_sparse().to_dense(), (dense + 1).sparse_mask(x).to_dense())
+    assert torch.equal(pickle.loads(pickle.dumps(x)).to_dense(), dense)
+
+
+def test_matrices_of_a_batch_store_equally_many_elements():
+    with pytest.raises(RuntimeError, match="same number of specified elements per batch"):
+        torch.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]).to_sparse_csr()

@@ -11,6 +11,7 @@ from typing import Any
 import adjoint as torch
 from adjoint._runtime.tracebacks import end_at_caller
 from adjoint.dtypes import C_NAMES
+from adjoint.kernels.sparse import layouts as kernels
 
 Tensor = torch.Tensor
 
@@ -478,6 +479,8 @@ def _amp_update_scale_(
 
 def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
     """Return the starts of `size` rows in sorted row numbers, followed by the end of the last row."""
+    if input.dim() > 1:
+        raise RuntimeError(f"Input is supposed to be a vector, but got {input.dim()} dimensional tensor.")
     starts = torch.zeros(size + 1, dtype=torch.int64)
     starts[1:] = torch.bincount(input.long(), minlength=size).cumsum(0)
     return starts.int() if out_int32 else starts
@@ -486,10 +489,13 @@ def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: boo
 def _convert_indices_from_csr_to_coo(
     crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:
-    """Return the row number and the column number of each element."""
-    rows = torch.repeat_interleave(torch.arange(len(crow_indices) - 1), crow_indices.long().diff())
-    found = torch.stack([col_indices.long(), rows] if transpose else [rows, col_indices.long()])
-    return found.int() if out_int32 else found
+    """Return the row number and the column number of each element, after the indices of its batch."""
+    matrix = torch.sparse_csr_tensor(crow_indices, col_indices, torch.ones_like(col_indices))
+    array: Any = matrix._array
+    found = torch.as_tensor(kernels.places_of(array))
+    if transpose:
+        found = torch.cat((found[:-2], found[-2:].flip(0)))
+    return found.to(torch.int32) if out_int32 else found
 
 
 def _sparse_csr_sum(input: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any = None) -> Tensor:

@@ -162,7 +162,7 @@ def angle(self: Array) -> Array:
 
 def conj(self: Array) -> Array:
     """Return the complex conjugates. A real array is returned unchanged."""
-    return numpy.conjugate(self) if self.dtype.kind == "c" else self
+    return numpy.conjugate(self) if self.dtype.kind in "cW" else self  # W: complex32
 
 
 # --- rounding -------------------------------------------------------------------------------------------------

@@ -27,6 +27,11 @@ class Coordinates:
 
     layout = "sparse_coo"
 
+    @property
+    def count(self) -> int:
+        """The number of stored elements."""
+        return len(self.values)
+
     def with_values(self, values: Any) -> Coordinates:
         """Return other values at the same coordinates."""
         return Coordinates(self.indices, values, self.coalesced)
@@ -40,7 +45,8 @@ class Compressed:
     """The parts of a tensor of layout `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
 
     `starts`: the position in `places` and `values` at which the elements (or blocks) of each row begin, or of each
-    column in column layouts. `places`: their columns (or rows). `values`: the elements, or blocks.
+    column in column layouts. `places`: their columns (or rows). `values`: the elements, or blocks. The last dimension of
+    `starts` and `places` may follow batch dimensions, which `values` has too.
     """
 
     __slots__ = ("layout", "places", "starts", "values")
@@ -57,6 +63,23 @@ class Compressed:
     def in_blocks(self) -> bool:
         """Whether the array stores blocks."""
         return self.layout in ("sparse_bsr", "sparse_bsc")
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The lengths of the batch dimensions."""
+        shape: tuple[int, ...] = self.starts.shape[:-1]
+        return shape
+
+    @property
+    def count(self) -> int:
+        """The number of stored elements (or blocks) of each matrix."""
+        number: int = self.places.shape[-1]
+        return number
+
+    @property
+    def block(self) -> tuple[int, ...] | None:
+        """The height and width of the blocks, or None if the layout stores elements."""
+        return self.values.shape[self.places.ndim :][:2] if self.in_blocks else None
 
     def with_values(self, values: Any) -> Compressed:
         """Return other values at the same coordinates."""

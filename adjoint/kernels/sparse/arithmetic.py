@@ -8,7 +8,7 @@ import numpy
 
 from ..math import arithmetic as pointwise
 from ..runtime.shapes import broadcast_shapes
-from ..runtime.sparse_array import Coordinates, SparseArray, sparse
+from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
 from .layouts import Array, coalesce, coo, coordinates, elements_at, keys, like, to_dense
 
 
@@ -23,9 +23,19 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     if not isinstance(other, SparseArray):
         if isinstance(self.parts, Coordinates):
             raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+        if other.shape != self.shape:
+            raise RuntimeError(
+                f"add: expected 'self' and 'other' to have same size, but self has size {list(other.shape)} while other has size "
+                f"{list(self.shape)} (FYI: op2-sparse addition does not currently support broadcasting)"
+            )
         return to_dense(self) + (other if alpha == 1 else _scaled(other, alpha))
     if self.shape != other.shape:
         if isinstance(self, SparseArray):
+            if isinstance(self.parts, Compressed):
+                raise RuntimeError(
+                    "torch.add: Expected input tensors to have the same shape, but got tensor `self` with shape "
+                    f"{list(self.shape)} and tensor `other` with shape {list(other.shape)}"
+                )
             raise RuntimeError(
                 f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}"
             )

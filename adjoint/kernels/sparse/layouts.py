@@ -63,19 +63,22 @@ def coordinates(array: Any) -> SparseArray:
     parts = array.parts
     if isinstance(parts, Coordinates):
         return array
-    outer = numpy.repeat(numpy.arange(len(parts.starts) - 1, dtype=numpy.int64), as_places(numpy.diff(parts.starts)))
-    inner = parts.places.astype(numpy.int64)
-    rows, columns = (outer, inner) if parts.by_rows else (inner, outer)
-    values = parts.values
+    indices, values = _expanded(parts, places_of(array))
+    order = numpy.argsort(keys(indices, array.shape[: len(indices)]), kind="stable")
+    return coo(indices[:, order], values[order], array.shape, True)
+
+
+def _expanded(parts: Compressed, indices: Array) -> tuple[Array, Array]:
+    """Return the coordinates and values of the elements of a compressed array, which stores them at `indices`."""
+    count = indices.shape[1]
+    values = parts.values.reshape(count, *parts.values.shape[parts.places.ndim :])
     if parts.in_blocks:
         height, width = values.shape[1:3]
         down, across = numpy.divmod(numpy.arange(height * width), width)
-        rows = (rows[:, None] * height + down).reshape(-1)
-        columns = (columns[:, None] * width + across).reshape(-1)
-        values = values.reshape(-1, *values.shape[3:])
-    indices = numpy.stack((rows, columns))
-    order = numpy.argsort(keys(indices, array.shape[:2]), kind="stable")
-    return coo(indices[:, order], values[order], array.shape, True)
+        rows, columns = (indices[-2:, :, None] * [[[height]], [[width]]] + [[down], [across]]).reshape(2, -1)
+        indices = numpy.stack((*numpy.repeat(indices[:-2], height * width, axis=1), rows, columns))
+        values = values.reshape(count * height * width, *values.shape[3:])
+    return indices, values
 
 
 def from_dense(array: Array, sparse_dim: int | None = None) -> SparseArray:
@@ -114,7 +117,9 @@ def to_coo(array: Any, sparse_dim: int | None = None) -> SparseArray:
     """Return an array of any layout as `sparse_coo`."""
     if not isinstance(array, SparseArray):
         return from_dense(array, sparse_dim)
-    return coordinates(array)
+    if array.parts.layout in ("sparse_coo", "sparse_csr"):
+        return coordinates(array)
+    return coo(*_expanded(array.parts, places_of(array)), array.shape)  # in the order of storage, as in PyTorch
 
 
 def compress(
@@ -122,52 +127,83 @@ def compress(
 ) -> SparseArray:
     """Convert an array of any layout to one of the four compressed layouts."""
     if isinstance(array, SparseArray):
-        if array.parts.layout == layout and (blocksize is None or array.parts.values.shape[1:3] == tuple(blocksize)):
+        parts = array.parts
+        if parts.layout == layout and blocksize in (None, parts.block):
             return array
-        whole = coalesce(coordinates(array))
+        count = len(parts.indices) if isinstance(parts, Coordinates) else 2
+        whole, wrong = coalesce(coordinates(array)), count != 2
     else:
-        if array.ndim - (dense_dim or 0) != 2:
-            raise RuntimeError(
-                f"Only tensors with two sparse dimensions can be converted to the {layout_name(layout)} layout, got self with "
-                f"{array.ndim - (dense_dim or 0)} dimensions"
-            )
-        whole = from_dense(array, 2)
-    if len(whole.parts.indices) != 2:
+        count = array.ndim - (dense_dim or 0)
+        wrong = count < 2
+        whole = array if wrong else from_dense(array, count)
+    if wrong:
         raise RuntimeError(
             f"Only tensors with two sparse dimensions can be converted to the {layout_name(layout)} layout, got self with "
-            f"{len(whole.parts.indices)} sparse dimensions"
+            f"{count} {'sparse ' * isinstance(array, SparseArray)}dimensions"
         )
-    (rows, columns), values = whole.parts.indices, whole.parts.values
-    height, width = whole.shape[:2]
+    if not math.prod(whole.shape[: len(whole.parts.indices) - 2]):
+        raise RuntimeError(f"to_{layout}: Expected product of batch dimensions to be non-zero.")
     if blocksize is not None:
-        name = f"{'' if isinstance(array, SparseArray) else 'dense_to_'}{layout}"
-        rows, columns, values = _blocks(name, rows, columns, values, whole.shape, blocksize)
-        height, width = height // blocksize[0], width // blocksize[1]
+        tall, wide = blocksize
+        height, width = whole.shape[len(whole.parts.indices) - 2 :][:2]
+        if tall <= 0 or wide <= 0 or height % tall or width % wide:
+            parts = getattr(array, "parts", None)
+            source = "dense_to_" if parts is None else "sparse_compressed_to_" if isinstance(parts, Compressed) else ""
+            raise RuntimeError(
+                f"{source}{layout}: tensor sparse size ({height},{width}) must be divisible by given blocksize ({tall},{wide})"
+            )
+    return _compressed(whole, layout, blocksize, getattr(getattr(array, "parts", None), "starts", _NO_STARTS).dtype)
+
+
+_NO_STARTS = numpy.empty(0, numpy.int64)
+
+
+def _check_conversion(parts: Compressed, layout: str, blocksize: tuple[int, int] | None) -> None:
+    """Raise an error for pairs of compressed layouts that PyTorch does not convert."""
+    names = layout_name(parts.layout), layout_name(layout)
+    if blocksize is None and parts.in_blocks and layout != parts.layout:
+        raise RuntimeError(f"sparse_compressed_to_{layout}: expected SparseCsr or SparseCsc layout but got {names[0]}")
+    reason = ""
+    if blocksize is not None and not parts.in_blocks and parts.batch:
+        reason = "for batched inputs"
+    elif blocksize is not None and parts.in_blocks and parts.block != blocksize:
+        reason = f"with blocksize changed from {list(parts.block or ())} to {list(blocksize)}"
+    if reason:
+        function = "to_sparse" if parts.layout == layout else "sparse_compressed_to_sparse"
+        raise RuntimeError(f"{function}: conversion from {names[0]} to {names[1]} {reason} is not supported")
+
+
+def _compressed(whole: SparseArray, layout: str, blocksize: tuple[int, ...] | None, kind: Any) -> SparseArray:
+    """Convert coalesced coordinates to a compressed layout with indices of the dtype `kind`.
+
+    Raises:
+        RuntimeError: if the matrices of a batch do not store equally many elements, or if blocks do not fit.
+    """
+    indices, values = whole.parts.indices, whole.parts.values
+    batch = whole.shape[: len(indices) - 2]
+    numbers, (rows, columns) = keys(indices[:-2], batch), indices[-2:]
+    height, width = whole.shape[len(batch) :][:2]
+    if blocksize is not None:
+        tall, wide = blocksize
+        height, width = height // tall, width // wide
+        found, which = numpy.unique((numbers * height + rows // tall) * width + columns // wide, return_inverse=True)
+        blocks = numpy.zeros((len(found), tall, wide, *values.shape[1:]), values.dtype)
+        blocks[which.reshape(-1), rows % tall, columns % wide] = values
+        (numbers, rows, columns), values = numpy.unravel_index(found, (max(math.prod(batch), 1), height, width)), blocks
     by_rows = layout in ("sparse_csr", "sparse_bsr")
-    outer, inner = (rows, columns) if by_rows else (columns, rows)
+    outer, inner, length = (rows, columns, height) if by_rows else (columns, rows, width)
+    lines = numbers * length + outer
     if not by_rows:
-        order = numpy.argsort(outer, kind="stable")
-        outer, inner, values = outer[order], inner[order], values[order]
-    starts = numpy.zeros((height if by_rows else width) + 1, numpy.int64)
-    numpy.cumsum(numpy.bincount(outer, minlength=len(starts) - 1), out=starts[1:])
-    return sparse(Compressed(layout, starts, numpy.ascontiguousarray(inner), values), whole.shape)
-
-
-def _blocks(
-    name: str, rows: Array, columns: Array, values: Array, shape: tuple[int, ...], blocksize: tuple[int, int]
-) -> tuple[Array, Array, Array]:
-    """Return the rows and columns of the blocks that have elements, and the blocks."""
-    tall, wide = blocksize
-    if tall <= 0 or wide <= 0 or shape[0] % tall or shape[1] % wide:
-        raise RuntimeError(
-            f"{name}: tensor sparse size ({shape[0]},{shape[1]}) must be divisible by given blocksize ({tall},{wide})"
-        )
-    numbers = (rows // tall) * (shape[1] // wide) + columns // wide
-    found, which = numpy.unique(numbers, return_inverse=True)
-    blocks = numpy.zeros((len(found), tall, wide, *values.shape[1:]), values.dtype)
-    blocks[which, rows % tall, columns % wide] = values
-    down, across = numpy.divmod(found, max(shape[1] // wide, 1))
-    return down, across, blocks
+        order = numpy.argsort(lines, kind="stable")
+        lines, inner, values = lines[order], inner[order], values[order]
+    starts = numpy.zeros((*batch, length + 1), kind)
+    counts = numpy.bincount(lines, minlength=math.prod(batch) * length).reshape(*batch, length)
+    numpy.cumsum(counts, -1, out=starts[..., 1:])
+    count = int(starts.reshape(-1)[length]) if starts.size else 0
+    if (starts[..., -1] != count).any():
+        raise RuntimeError("Expect the same number of specified elements per batch.")
+    places = numpy.ascontiguousarray(inner, kind).reshape(*batch, count)
+    return sparse(Compressed(layout, starts, places, values.reshape(*batch, count, *values.shape[1:])), whole.shape)
 
 
 def layout_name(layout: str) -> str:
@@ -180,7 +216,7 @@ def like(array: Any, model: SparseArray) -> Any:
     parts = model.parts
     if isinstance(parts, Coordinates):
         return array
-    return compress(coalesce(array), parts.layout, parts.values.shape[1:3] if parts.in_blocks else None)
+    return _compressed(coalesce(array), parts.layout, parts.block, parts.starts.dtype)
 
 
 def all_stored(array: SparseArray) -> SparseArray:
@@ -248,26 +284,32 @@ def sparse_mask(array: Any, mask: SparseArray) -> SparseArray:
 
 def mask_compressed(array: Any, mask: SparseArray) -> SparseArray:
     """Return the result of `sparse_mask` for a mask with a compressed layout."""
-    if mask.parts.in_blocks:
-        return sparse(mask.parts.with_values(_blocks_at(to_dense(array), mask)), mask.shape)
-    places = places_of(mask)
-    return sparse(mask.parts.with_values(elements_at(array, places, mask.parts.values.shape[1:])), mask.shape)
+    parts, places = mask.parts, places_of(mask)
+    if parts.block:
+        (tall, wide), count = parts.block, len(parts.batch)
+        height, width = mask.shape[count : count + 2]
+        grid = to_dense(array).reshape(
+            *parts.batch, height // tall, tall, width // wide, wide, *mask.shape[count + 2 :]
+        )
+        values = grid[(*places[:-1], slice(None), places[-1])]
+    else:
+        values = elements_at(array, places, parts.values.shape[parts.places.ndim :])
+    if not isinstance(array, SparseArray):
+        starts, inner = (part.astype(numpy.int64, copy=False) for part in (parts.starts, parts.places))
+        parts = Compressed(parts.layout, starts, inner, values)
+    return sparse(parts.with_values(values.reshape(mask.parts.values.shape)), mask.shape)
 
 
 def places_of(mask: SparseArray) -> Array:
-    """Return the coordinates of the elements of a compressed array in the order in which they are stored."""
+    """Return the coordinates of the elements (or blocks) of a compressed array in the order in which they are stored."""
     parts = mask.parts
-    outer = numpy.repeat(numpy.arange(len(parts.starts) - 1, dtype=numpy.int64), as_places(numpy.diff(parts.starts)))
-    inner = parts.places.astype(numpy.int64)
-    return numpy.stack((outer, inner) if parts.by_rows else (inner, outer))
-
-
-def _blocks_at(array: Array, mask: SparseArray) -> Array:
-    """Return the blocks of a dense array at the positions of the blocks of `mask`."""
-    tall, wide = mask.parts.values.shape[1:3]
-    down, across = places_of(mask)
-    grid = array.reshape(array.shape[0] // tall, tall, array.shape[1] // wide, wide, *array.shape[2:])
-    return grid[down, :, across]
+    lengths, count = numpy.diff(parts.starts), parts.places.size
+    outer = numpy.repeat(
+        numpy.arange(lengths.size, dtype=numpy.int64) % max(lengths.shape[-1], 1), as_places(lengths.reshape(-1))
+    )
+    inner = parts.places.reshape(-1).astype(numpy.int64)
+    batches = numpy.indices(parts.places.shape)[:-1].reshape(len(parts.batch), count)
+    return numpy.stack((*batches, *((outer, inner) if parts.by_rows else (inner, outer))))
 
 
 def elements_at(array: Any, indices: Array, dense_shape: tuple[int, ...]) -> Array:
@@ -331,6 +373,11 @@ def made_in_layout(array: Any, layout: str) -> Any:
             "zeros_sparse_compressed expected sparse compressed (non-block) tensor layout but got "
             f"{layout.title().replace('_', '')}"
         )
+    if array.ndim < 2 and layout != "sparse_coo":
+        raise RuntimeError(
+            "torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size "
+            f"{list(array.shape)}"
+        )
     if array.any():
         raise RuntimeError("full(...) is not implemented for sparse layout")
     return in_layout(array, layout)
@@ -341,24 +388,30 @@ def to_coo_from(array: Any, *options: Any) -> SparseArray:
     return to_coo(array)
 
 
+def _converted(array: SparseArray, layout: str, blocksize: Any) -> SparseArray:
+    if isinstance(array.parts, Compressed):
+        _check_conversion(array.parts, layout, blocksize)
+    return compress(array, layout, blocksize)
+
+
 def to_sparse_csr(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
     """Return a sparse array as `sparse_csr`."""
-    return compress(array, "sparse_csr", blocksize, dense_dim)
+    return _converted(array, "sparse_csr", blocksize)
 
 
 def to_sparse_csc(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
     """Return a sparse array as `sparse_csc`."""
-    return compress(array, "sparse_csc", blocksize, dense_dim)
+    return _converted(array, "sparse_csc", blocksize)
 
 
 def to_sparse_bsr(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
     """Return a sparse array as `sparse_bsr`."""
-    return compress(array, "sparse_bsr", blocksize, dense_dim)
+    return _converted(array, "sparse_bsr", blocksize)
 
 
 def to_sparse_bsc(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
     """Return a sparse array as `sparse_bsc`."""
-    return compress(array, "sparse_bsc", blocksize, dense_dim)
+    return _converted(array, "sparse_bsc", blocksize)
 
 
 def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> SparseArray:

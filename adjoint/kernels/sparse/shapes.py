@@ -12,7 +12,7 @@ from ..runtime.floating import type_name
 from ..runtime.shapes import normalize_dim, require_dims
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
 from ..shape import view
-from .layouts import coo, coordinates, like, to_dense
+from .layouts import coo, coordinates, layout_name, like, to_dense
 
 _OTHER_ORDER = {
     "sparse_csr": "sparse_csc", "sparse_csc": "sparse_csr", "sparse_bsr": "sparse_bsc", "sparse_bsc": "sparse_bsr",
@@ -28,8 +28,8 @@ def permute(array: SparseArray, dims: Any) -> Any:
         return array
     shape = tuple([array.shape[dim] for dim in dims])
     if isinstance(parts, Compressed):
-        values = parts.values.swapaxes(1, 2) if parts.in_blocks else parts.values
-        return sparse(Compressed(_OTHER_ORDER[parts.layout], parts.starts, parts.places, values), shape)
+        moved = [place for place, dim in enumerate(dims) if dim != place]
+        return _exchanged(array, *moved) if len(moved) == 2 else NotImplemented
     count = len(parts.indices)
     if any((dim < count) != (place < count) for place, dim in enumerate(dims)):
         raise RuntimeError(
@@ -42,8 +42,32 @@ def permute(array: SparseArray, dims: Any) -> Any:
 def transpose(array: SparseArray, dim0: int, dim1: int) -> Any:
     """Return the array with two dimensions exchanged."""
     dim0, dim1 = normalize_dim(dim0, array.ndim), normalize_dim(dim1, array.ndim)
+    if isinstance(array.parts, Compressed):
+        return _exchanged(array, dim0, dim1)
     exchanged = {dim0: dim1, dim1: dim0}
     return permute(array, [exchanged.get(dim, dim) for dim in range(array.ndim)])
+
+
+def _exchanged(array: SparseArray, dim0: int, dim1: int) -> SparseArray:
+    """Return a compressed array with two batch dimensions or its two sparse dimensions exchanged."""
+    parts, count = array.parts, len(array.parts.batch)
+    if array.ndim > count + 2:
+        raise RuntimeError("transpose(): hybrid sparse compressed tensors with dense dimensions are not supported")
+    kinds = ["Batch" if dim < count else "Sparse" for dim in (dim0, dim1)]
+    if kinds[0] != kinds[1]:
+        raise RuntimeError(
+            "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
+            f"{dim0}({kinds[0]}) and {dim1}({kinds[1]})"
+        )
+    shape = list(array.shape)
+    shape[dim0], shape[dim1] = shape[dim1], shape[dim0]
+    if dim1 < count:
+        fields = [field.swapaxes(dim0, dim1) for field in (parts.starts, parts.places, parts.values)]
+        return sparse(Compressed(parts.layout, *fields), tuple(shape))
+    if dim0 == dim1:
+        return array
+    values = parts.values.swapaxes(count + 1, count + 2) if parts.in_blocks else parts.values
+    return sparse(Compressed(_OTHER_ORDER[parts.layout], parts.starts, parts.places, values), tuple(shape))
 
 
 def t(array: SparseArray) -> Any:
@@ -78,9 +102,20 @@ def select(array: SparseArray, dim: int, index: int) -> Any:
             f"select(): index {index} out of range for tensor of size {list(array.shape)} at dimension {dim}"
         )
     index %= length
-    whole = coordinates(array)
-    parts = whole.parts
     shape = array.shape[:dim] + array.shape[dim + 1 :]
+    parts = array.parts
+    if isinstance(parts, Compressed):
+        count = len(parts.batch)
+        if dim < count:
+            fields = [numpy.take(field, index, dim) for field in (parts.starts, parts.places, parts.values)]
+            return sparse(Compressed(parts.layout, *fields), shape)
+        if dim >= count + 2:
+            return sparse(parts.with_values(numpy.take(parts.values, index, dim - array.ndim)), shape)
+        if count:
+            raise RuntimeError(
+                "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors."
+            )
+    parts = coordinates(array).parts
     count = len(parts.indices)
     if dim >= count:
         return coo(parts.indices, numpy.take(parts.values, index, dim - count + 1), shape, parts.coalesced)
@@ -203,10 +238,11 @@ def unsqueeze(array: SparseArray, dim: int) -> Any:
 def zeros(array: SparseArray) -> SparseArray:
     """Return an array of the same shape that stores no elements."""
     parts = array.parts
-    values = numpy.zeros((0, *parts.values.shape[1:]), array.dtype)
     if isinstance(parts, Coordinates):
+        values = numpy.zeros((0, *parts.values.shape[1:]), array.dtype)
         return coo(numpy.zeros((len(parts.indices), 0), numpy.int64), values, array.shape, True)
-    starts, places = numpy.zeros_like(parts.starts), numpy.zeros(0, parts.places.dtype)
+    starts, places = numpy.zeros_like(parts.starts), numpy.zeros((*parts.batch, 0), parts.places.dtype)
+    values = numpy.zeros((*places.shape, *parts.values.shape[places.ndim :]), array.dtype)
     return sparse(Compressed(parts.layout, starts, places, values), array.shape)
 
 
@@ -218,16 +254,20 @@ def resize_rows(array: SparseArray, shape: tuple[int, ...]) -> SparseArray:
     """
     if len(shape) < 2:
         raise RuntimeError(f"torch.resize_: Only batched sparse CSR matrices are supported, but got size {list(shape)}")
-    if shape[1] < array.shape[1]:
+    if shape[-1] < array.shape[-1]:
         raise RuntimeError(
             "torch.resize_: Resizing columns of sparse CSR tensors to a smaller value is not supported. The original number of "
-            f"columns is {array.shape[1]} while the requested new number of columns is {shape[1]}."
+            f"columns is {array.shape[-1]} while the requested new number of columns is {shape[-1]}."
         )
     parts = array.parts
-    starts = numpy.full(shape[0] + 1, len(parts.places) if shape[0] else 0, parts.starts.dtype)
-    kept = min(len(parts.starts), len(starts)) - (len(starts) < len(parts.starts))
-    starts[:kept] = parts.starts[:kept]
-    return sparse(Compressed(parts.layout, starts, parts.places[: starts[-1]], parts.values[: starts[-1]]), shape)
+    first = (0,) * (len(parts.batch) - len(shape) + 2)
+    rows, count = shape[-2], min(parts.places.shape[-1], shape[-2] * shape[-1])
+    starts = numpy.full((*shape[:-2], rows + 1), count, parts.starts.dtype)
+    kept = min(parts.starts.shape[-1], rows + 1) - (rows + 1 < parts.starts.shape[-1])
+    starts[..., :kept] = parts.starts[first][..., :kept]
+    stored = (*[slice(None)] * (len(shape) - 2), slice(count))
+    places, values = (field[first][stored] for field in (parts.places, parts.values))
+    return sparse(Compressed(parts.layout, starts, places, values), shape)
 
 
 def fill(array: Any, value: Any) -> Any:
@@ -253,12 +293,42 @@ def itself(array: SparseArray) -> SparseArray:
 
 def copy(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Return the elements of `other`, in the dtype of `self`, to replace the elements of `self`."""
-    if not (isinstance(self, SparseArray) and isinstance(other, SparseArray)):
+    parts = [getattr(array, "parts", None) for array in (self, other)]
+    if any(isinstance(part, Compressed) for part in parts):
+        _check_copied(self, other)
+    elif None in parts:
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! "
             f"Found self type = {_type_name(self)} and src type = {_type_name(other)}"
         )
     return other.astype(self.dtype)
+
+
+def _check_copied(self: Any, other: Any) -> None:
+    """Raise an error unless `self` and `other` have one compressed layout and equally many stored elements."""
+    names = [
+        layout_name(array.parts.layout) if isinstance(array, SparseArray) else "Strided" for array in (self, other)
+    ]
+    if names[0] == "Strided":
+        raise RuntimeError("copy_sparse_compressed_ expected sparse compressed tensor layout but got Strided")
+    what = "torch.copy_: copy of sparse compressed tensors having different"
+    if names[0] != names[1]:
+        raise RuntimeError(f"{what} layouts is not supported. self layout is {names[0]} and src layout is {names[1]}")
+    if self.parts.count != other.parts.count:
+        raise RuntimeError(
+            "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported."
+        )
+    dim = len(self.parts.batch) + (not self.parts.by_rows)
+    if self.shape != other.shape:
+        raise RuntimeError(
+            f"torch.copy_: expected shapes of self and src to match along dimension {dim} for {names[0]} layout but the "
+            f"corresponding dimensions of self and src are {self.shape[dim]} and {other.shape[dim]}, respectively."
+        )
+    if self.parts.block != other.parts.block:
+        raise RuntimeError(
+            f"{what} block sizes is not supported. self and src block sizes are {list(self.parts.block)} and "
+            f"{list(other.parts.block)}, respectively."
+        )
 
 
 def _type_name(array: Any) -> str:

@@ -49,7 +49,7 @@ def sparse_like(input: Any, dtype: Any, layout: Any, requires_grad: Any, device:
             return None
         raise RuntimeError(
             f"empty_like with different sparse layout is not supported (self is {input._array.words} but you requested "
-            f"{str(layout)[6:].title().replace('_', '')})"
+            f"{str(layout)[6:].title().replace('_Coo', '').replace('_', '')})"
         )
     copy = input.detach().to(input.dtype if dtype is None else dtype, copy=True)
     return leaf(fill(copy)._array, requires_grad, device)

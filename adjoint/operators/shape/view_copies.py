@@ -97,7 +97,7 @@ class permute_copy:
     def forward(self: Array, dims: Ints): ...
 
 
-@copying("select", "SelectBackward0_copy")
+@copying("select", "SelectBackward0_copy", sparse="shapes.select")
 class select_copy:
     """A copy of one slice of dimension `dim`."""
 

@@ -162,86 +162,118 @@ def _compressed(
         for data in (compressed, plain)
     )
     elements = _as_values(values, checked_dtype(dtype, name))
-    by_rows = kind in ("sparse_csr", "sparse_bsr")
-    outer, inner = ("crow", "col") if by_rows else ("ccol", "row")
-    if starts.dtype is not places.dtype:
-        raise RuntimeError(
-            f"{outer}_indices and {inner}_indices must have the same dtype, bot got {starts.dtype.scalar_type} and "
-            f"{places.dtype.scalar_type}, respectively"
-        )
-    if starts._array.dtype.name not in ("int32", "int64"):
-        raise RuntimeError(
-            f"{outer}_indices and {inner}_indices dtype must be Int or Long, but got {starts.dtype.scalar_type}"
-        )
-    for what, array in ((f"{outer}_indices", starts._array), (f"{inner}_indices", places._array)):
-        if array.ndim != 1:
-            raise RuntimeError(f"{what} must have dimensionality 1 (no batches of matrices), but got {array.ndim}")
-    if not elements._array.ndim:
-        raise RuntimeError(
-            "values must have dimensionality > sum of batch and block dimensionalities (=0 + 0) but got 0"
-        )
-    block = elements._array.shape[1:3] if kind in ("sparse_bsr", "sparse_bsc") else (1, 1)
-    if len(block) < 2:
-        raise RuntimeError("values must have dimensionality > 2, since they are blocks")
-    dense = elements._array.shape[3 if kind in ("sparse_bsr", "sparse_bsc") else 1 :]
-    if not starts._array.size:
-        raise RuntimeError(f"expected {outer}_indices to have at least one element")
-    count = starts._array.size - 1
-    if size is None:
-        other = int(read_array(places).max()) + 1 if places._array.size else 0
-        sizes = (count * block[0], other * block[1]) if by_rows else (other * block[0], count * block[1])
-        shape = (*sizes, *dense)
-    else:
-        shape = checked_shape(size, name)
-    _check_compressed(starts._array, places._array, elements._array, shape, by_rows, block, (outer, inner), len(dense))
+    check = _CompressedParts(kind, starts._array, places._array, elements._array)
+    check.dimensions()
+    shape = check.smallest_shape() if size is None else checked_shape(size, name)
+    check.sizes(shape)
     if check_invariants:
-        _check_sorted(starts._array, places._array, by_rows, outer, inner)
+        check.order()
     return _finished(compressed_of_parts(starts, places, elements, shape, kind), requires_grad, values)
 
 
-def _check_compressed(
-    starts: Any, places: Any, values: Any, shape: Any, by_rows: bool, block: Any, names: Any, dense: int
-) -> None:
-    """Raise an error unless the parts satisfy the invariants in PyTorch's documentation."""
-    outer, inner = names
-    if len(shape) != 2 + dense:
-        raise RuntimeError(
-            f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (=0 + 2 + {dense}) but got "
-            f"{len(shape)}"
-        )
-    lengths = [shape[0] // block[0], shape[1] // block[1]]
-    count, other = lengths if by_rows else lengths[::-1]
-    if starts.size != count + 1:
-        raise RuntimeError(
-            f"{outer}_indices.shape[-1] must be equal to the number of {'rows' if by_rows else 'columns'} + 1 (={count + 1}), "
-            f"but got {starts.size}"
-        )
-    if places.size != values.shape[0]:
-        raise RuntimeError(
-            f"{inner}_indices.shape[-1] must be equal to nnz (={values.shape[0]}) as defined by values.shape[0], but got "
-            f"{places.size}"
-        )
-    if starts[0] != 0:
-        raise RuntimeError(f"`{outer}_indices[..., 0] == 0` is not satisfied.")
-    if starts[-1] != places.size:
-        raise RuntimeError(f"`{outer}_indices[..., -1] == nnz` is not satisfied.")
-    steps = numpy.diff(starts)
-    if steps.size and (steps.min() < 0 or steps.max() > other):
-        raise RuntimeError(
-            f"`0 <= {outer}_indices[..., 1:] - {outer}_indices[..., :-1] <= {'ncols' if by_rows else 'nrows'}` is not satisfied."
-        )
-    if places.size and (places.min() < 0 or places.max() >= other):
-        raise RuntimeError(f"`0 <= {inner}_indices < {'ncols' if by_rows else 'nrows'}` is not satisfied.")
+class _CompressedParts:
+    """Checks that the parts satisfy the invariants in PyTorch's documentation. Each raises a RuntimeError."""
 
+    def __init__(self, kind: str, starts: Any, places: Any, values: Any) -> None:
+        self.by_rows = kind in ("sparse_csr", "sparse_bsr")
+        self.blocks = 2 if kind in ("sparse_bsr", "sparse_bsc") else 0
+        self.outer, self.inner = ("crow", "col") if self.by_rows else ("ccol", "row")
+        self.lines, self.others = ("rows", "ncols") if self.by_rows else ("columns", "nrows")
+        self.starts, self.places, self.values = starts, places, values
 
-def _check_sorted(starts: Any, places: Any, by_rows: bool, outer: str, inner: str) -> None:
-    """Raise an error unless the places in each row (or column) increase."""
-    rows = numpy.repeat(numpy.arange(starts.size - 1), numpy.diff(starts))
-    if ((numpy.diff(rows) == 0) & (numpy.diff(places) <= 0)).any():
-        raise RuntimeError(
-            f"`{inner}_indices[..., {outer}_indices[..., i - 1]:{outer}_indices[..., i]] for all i = 1, ..., "
-            f"{'nrows' if by_rows else 'ncols'} are sorted and distinct along the last dimension values` is not satisfied."
-        )
+    def dimensions(self) -> None:
+        """Check dtypes, contiguity and numbers of dimensions."""
+        starts, places, outer, inner = self.starts, self.places, f"{self.outer}_indices", f"{self.inner}_indices"
+        for what, array in ((outer, starts), (inner, places)):
+            if array.ndim and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
+                raise RuntimeError(f"expected {what} to be a contiguous tensor per batch")
+        if not starts.ndim:
+            raise RuntimeError(f"{outer} must have dimensionality >= 1 but got 0")
+        if starts.ndim != places.ndim:
+            raise RuntimeError(
+                f"{outer} and {inner} dimensionalities must be equal but got {starts.ndim} and {places.ndim}, respectively"
+            )
+        self.batch = starts.shape[:-1]
+        if self.values.ndim <= len(self.batch) + self.blocks:
+            raise RuntimeError(
+                "values must have dimensionality > sum of batch and block dimensionalities "
+                f"(={len(self.batch)} + {self.blocks}) but got {self.values.ndim}"
+            )
+        kinds = [dtypes.from_numpy(array.dtype) for array in (starts, places)]
+        if kinds[0] is not kinds[1]:
+            raise RuntimeError(
+                f"{outer} and {inner} must have the same dtype, bot got {kinds[0].scalar_type} and {kinds[1].scalar_type}, "
+                "respectively"
+            )
+        if kinds[0] not in (dtypes.int32, dtypes.int64):
+            raise RuntimeError(f"{outer} and {inner} dtype must be Int or Long, but got {kinds[0].scalar_type}")
+        if not starts.shape[-1]:
+            raise RuntimeError(f"expected {outer} to have at least one element")
+        rest = self.values.shape[starts.ndim :]
+        self.block, self.dense = rest[: self.blocks] or (1, 1), rest[self.blocks :]
+
+    def smallest_shape(self) -> tuple[int, ...]:
+        """Return the smallest shape that has all places."""
+        lengths = self.starts.shape[-1] - 1, int(self.places.max()) + 1 if self.places.size else 0
+        rows, columns = lengths if self.by_rows else lengths[::-1]
+        return *self.batch, rows * self.block[0], columns * self.block[1], *self.dense
+
+    def sizes(self, shape: tuple[int, ...]) -> None:
+        """Check that the parts fit the shape, and that all places are inside."""
+        starts, places, outer, inner = self.starts, self.places, f"{self.outer}_indices", f"{self.inner}_indices"
+        batch, dense, nnz = len(self.batch), len(self.dense), self.values.shape[len(self.batch)]
+        if len(shape) != batch + 2 + dense:
+            raise RuntimeError(
+                f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {dense}) but "
+                f"got {len(shape)}"
+            )
+        batches = [list(part[:batch]) for part in (self.batch, places.shape, self.values.shape, shape)]
+        if any(part != batches[-1] for part in batches):
+            raise RuntimeError(
+                f"all batch dimensions of {outer} (={batches[0]}), {inner} (={batches[1]}), and values (={batches[2]}) must be "
+                f"equal to tensor batch dimensions (={batches[3]})"
+            )
+        for dim, length in enumerate(self.block):
+            if length and shape[batch + dim] % length:
+                raise RuntimeError(
+                    f"tensor shape[{batch + dim}] (={shape[batch + dim]}) must be divisible with blocksize[{dim}] (={length}) as "
+                    "defined by values shape"
+                )
+        lengths = [shape[batch + dim] // max(self.block[dim], 1) for dim in (0, 1)]
+        count, other = lengths if self.by_rows else lengths[::-1]
+        if starts.shape[-1] != count + 1:
+            lines = f"{self.lines[:-1]} blocks" if self.blocks else self.lines
+            raise RuntimeError(
+                f"{outer}.shape[-1] must be equal to the number of {lines} + 1 (={count + 1}), but got {starts.shape[-1]}"
+            )
+        if places.shape[-1] != nnz:
+            raise RuntimeError(
+                f"{inner}.shape[-1] must be equal to nnz (={nnz}) as defined by values.shape[{batch}], but got "
+                f"{places.shape[-1]}"
+            )
+        if list(self.values.shape[len(self.values.shape) - dense :]) != list(shape[batch + 2 :]):
+            raise RuntimeError(
+                f"values has dense dimensions {list(self.dense)}, but the size has {list(shape[batch + 2 :])}"
+            )
+        if (starts[..., 0] != 0).any():
+            raise RuntimeError(f"`{outer}[..., 0] == 0` is not satisfied.")
+        if (starts[..., -1] != nnz).any():
+            raise RuntimeError(f"`{outer}[..., -1] == nnz` is not satisfied.")
+        steps = numpy.diff(starts)
+        if steps.size and (steps.min() < 0 or steps.max() > other):
+            raise RuntimeError(f"`0 <= {outer}[..., 1:] - {outer}[..., :-1] <= {self.others}` is not satisfied.")
+        if places.size and (places.min() < 0 or places.max() >= other):
+            raise RuntimeError(f"`0 <= {inner} < {self.others}` is not satisfied.")
+
+    def order(self) -> None:
+        """Check that the places in each row (or column) increase."""
+        lengths = numpy.diff(self.starts).reshape(-1)
+        lines = numpy.repeat(numpy.arange(lengths.size), lengths)
+        if ((numpy.diff(lines) == 0) & (numpy.diff(self.places.reshape(-1)) <= 0)).any():
+            raise RuntimeError(
+                f"`{self.inner}_indices[..., {self.outer}_indices[..., i - 1]:{self.outer}_indices[..., i]] for all i = 1, ..., "
+                f"n{self.lines.replace('umns', 's')} are sorted and distinct along the last dimension values` is not satisfied."
+            )
 
 
 def _constructor(kind: str) -> Any:

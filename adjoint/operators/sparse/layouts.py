@@ -18,6 +18,7 @@ from ...tensor import Tensor, wrap
 
 @internal(
     lambda indices, values, size, is_coalesced: kernels.coo(indices, values, size, is_coalesced),
+    narrow="converts",
     out=False,
     tangent="linear",
     node="SparseCooTensorWithDimsAndTensorsBackward0",
@@ -43,7 +44,12 @@ class elements_at:
 
 
 @internal(
-    kernels.compressed_of_parts, out=False, tangent="linear", node="SparseCompressedTensorBackward0", sparse="result"
+    kernels.compressed_of_parts,
+    out=False,
+    tangent="linear",
+    node="SparseCompressedTensorBackward0",
+    sparse="result",
+    narrow="converts",
 )
 class compressed_of_parts:
     """A tensor of one of the four compressed layouts, made from checked parts."""
@@ -137,7 +143,7 @@ def _nnz(self, /):
         raise NotImplementedError(
             "Could not run 'aten::_nnz' with arguments from the 'CPU' backend. Only sparse tensors store some elements alone."
         )
-    return len(self._array.parts.values)
+    return self._array.parts.count
 
 
 def _compressed_indices(name: str, by_rows: bool, starts: bool) -> Any:
@@ -183,7 +189,7 @@ def _coalesced_(self, coalesced, /):
 @public(namespace=None, method=True)
 def sparse_dim(input, /):
     """The number of sparse dimensions; 0 for a dense tensor."""
-    array = input._array
+    array: Any = input._array
     if not isinstance(array, SparseArray):
         return 0
     return len(array.parts.indices) if isinstance(array.parts, Coordinates) else 2
@@ -192,7 +198,9 @@ def sparse_dim(input, /):
 @public(namespace=None, method=True)
 def dense_dim(input, /):
     """The number of dense dimensions. A dense tensor has only dense dimensions."""
-    return input._array.ndim - sparse_dim(input)
+    array: Any = input._array
+    batch = len(array.parts.batch) if isinstance(array, SparseArray) and not isinstance(array.parts, Coordinates) else 0
+    return array.ndim - batch - sparse_dim(input)
 
 
 def _resized(tensor: Tensor, size: Any, sparse_dim: int, dense_dim: int, clear: bool, name: str) -> Tensor:
@@ -236,12 +244,12 @@ def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
 @public(method=True)
 def resize_as_sparse_(input, template):
     """Give the tensor the shape of another sparse tensor in place, and if the layout is compressed, also its coordinates."""
-    if input.layout not in (strided, sparse_coo):
-        if template.layout in (strided, sparse_coo):
-            words = "Strided" if template.layout is strided else "Sparse"
-            raise RuntimeError(
-                f"resize_as_sparse_compressed_: src  expected sparse compressed tensor layout but got {words}"
-            )
+    if input.layout not in (strided, sparse_coo) or template.layout not in (strided, sparse_coo):
+        for name, tensor in (("self", input), ("src", template)):
+            if tensor.layout in (strided, sparse_coo):
+                raise RuntimeError(
+                    f"resize_as_sparse_compressed_: {name}  expected sparse compressed tensor layout but got {layout_of(tensor)}"
+                )
         if input.layout is not template.layout:
             raise RuntimeError(
                 "resize_as_sparse_compressed_tensor_: self and src must have the same layout, but got: self "
@@ -363,6 +371,7 @@ def _to_compressed(layout: str) -> Any:
     @internal(
         lambda self, blocksize, dense_dim, source: kernels.compress(self, layout, blocksize, dense_dim),
         sparse=f"layouts.to_{layout} result",
+        narrow="converts",
         name=f"to_{layout}_from",
         out=False,
         tangent="linear",
