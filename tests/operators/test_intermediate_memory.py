@@ -41,6 +41,7 @@ PEAKS = {
     "product of halves": (lambda x: x.half() @ x[:100].half().T, 1.5),  # 0.55 for the half-precision operands
     "product of halves and a sum": (lambda x: torch.addmm(x[:, :100].half(), x.half(), x[:100].half().T), 1.5),
     "halves times a vector": (lambda x: x.half() @ x[0].half(), 1.1),
+    "bilinear": (lambda x: functional.bilinear(x[:, :64], x[:, :64], torch.ones(32, 64, 64)), 0.3),
     "product of integers": (lambda x: x.short() @ x[:100].short().T, 1.5),
     "transform of lines with a large prime factor": (lambda x: torch.fft.rfft(x[:, :997]), 1.5),
     "transform of lines of odd length": (lambda x: torch.fft.rfft(x[:, :675]), 1.2),

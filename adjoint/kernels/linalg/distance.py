@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
-from ...codegen.costs import MOVED
+from ...codegen.costs import MOVED, PART
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
@@ -94,14 +95,36 @@ def trilinear(
     expand3: Sequence[int],
     sumdim: Sequence[int],
 ) -> Array:
-    """Return `(i1 * i2 * i3).sum(sumdim)`, where each operand first gets new dimensions of size 1 at its `expand` positions."""
+    """Return `(i1 * i2 * i3).sum(sumdim)`, where each operand first gets new dimensions of size 1 at its `expand` positions.
+
+    Parts of the longest dimension are computed one after another, so that the products of two operands stay in the cache.
+    """
     total = i1.ndim + len(expand1)
-    operands: list[Any] = []
-    for array, expand in ((i1, expand1), (i2, expand2), (i3, expand3)):
-        operands += [widen(array), [dim for dim in range(total) if dim not in expand]]
-    largest = max(array.size for array in (i1, i2, i3))
-    optimize = ("greedy", _GROWTH * largest) if i1.dtype.kind != "c" else False
-    result = numpy.einsum(*operands, [dim for dim in range(total) if dim not in sumdim], optimize=optimize)
+    own = [[dim for dim in range(total) if dim not in expand] for expand in (expand1, expand2, expand3)]
+    operands = [widen(array) for array in (i1, i2, i3)]
+    shape = [1] * total
+    for dims, array in zip(own, operands, strict=True):
+        for dim, size in zip(dims, array.shape, strict=True):
+            shape[dim] = size if shape[dim] == 1 else shape[dim]
+    kept = [dim for dim in range(total) if dim not in sumdim]
+    result = numpy.zeros([shape[dim] for dim in kept], operands[0].dtype)
+    if not math.prod(shape):
+        return result.astype(i1.dtype, copy=False)
+    longest = max(range(total), key=shape.__getitem__)
+    axes = [
+        dims.index(longest) if longest in dims and array.shape[dims.index(longest)] > 1 else None
+        for dims, array in zip((*own, kept), (*operands, result), strict=True)
+    ]
+    products = math.prod(shape) // sorted(shape)[-2] if total > 1 else 1
+    step = max(1, PART * shape[longest] // products)
+    optimize = ("greedy", _GROWTH * max(array.size for array in operands)) if i1.dtype.kind != "c" else False
+    for start in range(0, shape[longest], step):
+        *parts, target = [
+            array if axis is None else array[(*[slice(None)] * axis, slice(start, start + step))]
+            for array, axis in zip((*operands, result), axes, strict=True)
+        ]
+        labelled: Any = itertools.chain.from_iterable(zip(parts, own, strict=True))
+        target += numpy.einsum(*labelled, kept, optimize=optimize)
     return result.astype(i1.dtype, copy=False)
 
 
