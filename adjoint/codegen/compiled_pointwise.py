@@ -24,9 +24,6 @@ from .numpy_tiles import result_like, walked
 from .plans import Plan, Plans, memory_like
 from .schedule import lowered
 
-SHORTEST_ROW = 16
-"""NumPy computes rows with fewer elements if dimensions cannot be joined, because each row has a fixed cost."""
-
 _ONE_BY_ONE = frozenset(
     "expm1 log1p log10 tan arcsin arccos arctan arctan2 sinh cosh arcsinh arccosh arctanh cbrt".split()
 )
@@ -271,20 +268,15 @@ class CompiledPointwise:
         if not size:
             return Plan(results, into=lambda *_: None)
         shape, views = walked(list(operands), outs)
-        slow = shape[-1] < SHORTEST_ROW and len(shape) > 1 and self._cost == 1 and size >= self._at_once
-        if slow and not LOOPS.every_size:
-            return None
         LOOPS.load("pointwise_loops")
-        function = self._function(variant, dtype, compute, tuple([_mode(view) for view in views]))
-        if function is None:
-            return None
         from .llvm.calls import NativeCall
         from .llvm.pointwise_loops import layout_of
         from .llvm.streaming import is_streamed
 
-        layout = layout_of(
-            shape, [view.strides for view in views], out is None and is_streamed(sum(item.nbytes for item in outs))
-        )
+        modes, layout = layout_of(shape, views, out is None and is_streamed(sum(item.nbytes for item in outs)))
+        function = self._function(variant, dtype, compute, modes)
+        if function is None:
+            return None
         row_bytes = variant.weight + sum(item.itemsize for item in views)
         arrays, scalars = [f"x{k}" for k in range(len(operands))], [f"s{k}" for k in range(len(variant.scalars))]
         character = "d" if compute.kind == "f" else "q"
@@ -335,18 +327,6 @@ def _may_be_written(out: ndarray, operands: Sequence[ndarray]) -> bool:
     NumPy first copies memory that it would otherwise overwrite too early.
     """
     return not any(item is not out and overlap(item, out) for item in operands)
-
-
-def _mode(view: ndarray) -> str:
-    stride = view.strides[-1]
-    if stride == view.itemsize or view.shape[-1] == 1:
-        return "dense"
-    if stride == 2 * view.itemsize and view.dtype.char in "fd":
-        from .llvm.element_types import type_of
-        from .llvm.pointwise_loops import PAIRED, masks_are_cheap
-
-        return PAIRED if masks_are_cheap(type_of(view.dtype)) else "spaced"
-    return "repeated" if stride == 0 else "spaced"
 
 
 def _scalars(expression: Expression) -> list[Node]:

@@ -2,21 +2,28 @@
 
 They traverse memory in vectors and access each operand according to its layout.
 
-A kernel is compiled for one expression, one type of numbers, and the layout of each operand along the inner dimension:
-`DENSE` for consecutive numbers, `PAIRED` for every second number (the parts of complex numbers), `REPEATED` for one
-number in the whole row, and `SPACED` for any distance. A complex operand has a layout value for each of its two parts.
-All other data is in the table of a call (`calls`), whose layout contains lengths and strides.
+A kernel is compiled for one expression, one type of numbers, and the layout of each operand along a row: `DENSE` for
+consecutive numbers, `PAIRED` for every second number (the parts of complex numbers), `REPEATED` for one number in the
+whole row, and `INDEXED` for all others, whose distances are in a table. All other data is in the table of a call
+(`calls`), whose layout contains lengths and strides.
+
+A row consists of the last dimension, or of several if the last one is narrow. A table covers a tile of a row, and all
+tiles of a row use the same table.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
+from numpy import ndarray
+
 from ..expression import BOOL, Expression, Node
 from .calls import ARRAYS_AT, elements_at
-from .element_types import VectorType, boolean, u8
+from .element_types import VectorType, boolean, type_of, u8
 from .expressions import COSTLY, HEAVY, LONGEST, ExpressionWriter
 from .functions import Builtin
 from .host import HOST
@@ -25,24 +32,56 @@ from .lowering import Lowering
 from .streaming import aligned_bytes, ask_ahead, elements_before_aligned, end_streams, stream
 from .values import Value, constant, size_of
 
-DENSE, REPEATED, SPACED, PAIRED = "dense", "repeated", "spaced", "paired"
+DENSE, REPEATED, INDEXED, PAIRED = "dense", "repeated", "indexed", "paired"
 
 ALIGNED_FROM = 8
 """A loop over rows with at least this number of vectors writes to aligned addresses. This costs one more vector."""
 
+MOST_TWICE = 12
+"""A loop over whole vectors is compiled separately for at most this number of operations. They take no longer than its checks."""
 
-def layout_of(shape: Sequence[int], strides: Sequence[Sequence[int]], streamed: bool) -> list[int]:
-    """Return the layout of a call: the row length, whether results are `streamed`, the outer dimensions, and the strides.
+NARROW, TILE = 64, 1024
+"""A row has at least `NARROW` elements if there are other dimensions. A table has at most `TILE` elements."""
 
-    The inner dimension comes first.
-    """
-    return [
-        shape[-1],
-        int(streamed),
-        len(shape) - 1,
-        *shape[-2::-1],
-        *[step for steps in strides for step in steps[::-1]],
-    ]
+LAYOUT = Struct("length tile streamed dimensions")
+"""The beginning of a layout: the elements of a row and of a tile, whether results are streamed, and the dimensions outside
+rows. The lengths of these dimensions follow, the innermost first; then for each operand the distance of tiles and of these
+dimensions; then the tables."""
+
+
+def layout_of(shape: Sequence[int], views: Sequence[ndarray], streamed: bool) -> tuple[tuple[str, ...], list[int]]:
+    """Return the layout of each operand along a row, and the layout of a call. All views have this shape."""
+    inner = 1
+    if shape[-1] < NARROW:
+        while inner < len(shape) and math.prod(shape[-inner:]) < TILE // 2:
+            inner += 1
+    outer, (first, *others) = shape[:-inner], shape[-inner:]
+    width = math.prod(others)
+    rows = min(first, 1 << (TILE // width).bit_length() - 1)
+    modes = [_mode(view, inner) for view in views]
+    layout = LAYOUT.pack(length=first * width, tile=rows * width, streamed=streamed, dimensions=len(outer))
+    layout += outer[::-1]
+    for view in views:
+        layout += [rows * view.strides[-inner], *view.strides[:-inner][::-1]]
+    for view, mode in zip(views, modes, strict=True):
+        if mode == INDEXED:
+            places = numpy.zeros(1, numpy.int64)
+            for length, stride in zip((rows, *others), view.strides[-inner:], strict=True):
+                places = numpy.add.outer(places, numpy.arange(length) * stride).ravel()
+            layout += places.tolist()
+    return tuple(modes), layout
+
+
+def _mode(view: ndarray, inner: int) -> str:
+    """Return the layout along rows that consist of the `inner` last dimensions."""
+    shape, strides, stride = view.shape[-inner:], view.strides[-inner:], view.strides[-1]
+    if any(strides[k] != strides[k + 1] * shape[k + 1] for k in range(inner - 1)):
+        return INDEXED
+    if stride == view.itemsize or shape == (1,):
+        return DENSE
+    if stride == 2 * view.itemsize and view.dtype.char in "fd" and masks_are_cheap(type_of(view.dtype)):
+        return PAIRED
+    return INDEXED if stride else REPEATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +92,11 @@ class Operand:
     truth: bool
     mode: str
     parts: int = 1
+
+    @property
+    def step(self) -> int:
+        """The distance in bytes of an element of a row from the previous one, or 0 if it is in a table."""
+        return {DENSE: 1, PAIRED: 2}.get(self.mode, 0) * self.parts * size_of(self.type)
 
 
 class Plan:
@@ -74,6 +118,8 @@ class Plan:
         self.scalars = list(scalars)
         operations = [node.operation for node in expression.nodes() if node.operands]
         light = sum(name in COSTLY for name in operations) <= 2 and HEAVY.isdisjoint(operations)
+        self.whole = COSTLY.isdisjoint(operations) and len(operations) <= MOST_TWICE
+        self.tables = [operand.mode == INDEXED for operand in self.operands]
         # More values do not stay in registers, and the longest functions are in float64 alone.
         bits = type_.bits if LONGEST.isdisjoint(operations) else 64
         self.width = max(1, HOST.vector_bytes * 8 // bits) * (2 if light else 1)
@@ -119,18 +165,20 @@ def operand_of(nodes: Sequence[Node], type_: Any, mode: str) -> Operand:
 
 
 @loops(noalias=False)
-def _find_row(distances: Pointer[i64], layout: Pointer[i64], row: Int, OPERANDS: Static) -> None:
-    """Return the distance of a row from the beginning of each operand."""
-    rank = layout[2] + 1
+def _find_tile(
+    places: Pointer[i64], shape: Pointer[i64], dimensions: Int, row: Int, tile: Int, OPERANDS: Static
+) -> None:
+    """Move each operand's place to a tile of a row."""
+    strides = shape + dimensions
     for K in unrolled(OPERANDS):
-        distances[K] = 0
-    for d in rolled(layout[2]):
+        places[K] += tile * strides[K * (dimensions + 1)]
+    for d in rolled(dimensions):
         index, following = row, i64(0)
-        if d + 2 < rank:  # a division takes longer than the rest of a short row
-            following = row // layout[d + 3]
-            index = row - following * layout[d + 3]
+        if d + 1 < dimensions:  # a division takes longer than the rest of a short row
+            following = row // shape[d]
+            index = row - following * shape[d]
         for K in unrolled(OPERANDS):
-            distances[K] = distances[K] + index * layout[rank + 3 + K * rank + d]
+            places[K] += index * strides[K * (dimensions + 1) + d + 1]
         row = following
 
 
@@ -140,7 +188,7 @@ def masks_are_cheap(type_: Any) -> bool:
 
 
 @loops(noalias=False)
-def _read(place: Pointer[S], left: Int, WIDTH: Static, ELEMENT: Static) -> Static:
+def _read(place: Pointer[S], left: Any, WIDTH: Static, ELEMENT: Static) -> Static:
     """Read the next numbers of a row, or all remaining numbers if there are fewer."""
     if masks_are_cheap(ELEMENT):
         if left >= WIDTH:
@@ -158,17 +206,22 @@ def _read(place: Pointer[S], left: Int, WIDTH: Static, ELEMENT: Static) -> Stati
 
 
 @loops(noalias=False)
-def _read_spaced(place: Pointer[S], stride: Int, left: Int, WIDTH: Static, ELEMENT: Static) -> Static:
-    """Read the next numbers of a row whose elements are spaced. `stride` is in bytes."""
-    part = local(ELEMENT, WIDTH)
-    at = cast_pointer(place, u8)
-    for i in rolled(minimum(left, i64(WIDTH))):
-        part[i] = cast_pointer(at + i * stride, ELEMENT)[0]
-    return load(part, WIDTH)
+def _read_indexed(place: Int, table: Pointer[i64], left: Any, WIDTH: Static, ELEMENT: Static) -> Static:
+    """Read the next numbers of a row, whose distances in bytes are in a table."""
+    if left >= WIDTH:
+        values = vector(ELEMENT, WIDTH)(as_pointer(place + table[0], ELEMENT)[0])
+        for LANE in unrolled(1, WIDTH):
+            values = insert(values, LANE, as_pointer(place + table[LANE], ELEMENT)[0])
+    else:
+        part = local(ELEMENT, WIDTH)
+        for i in rolled(left):
+            part[i] = as_pointer(place + table[i], ELEMENT)[0]
+        values = load(part, WIDTH)
+    return values
 
 
 @loops(noalias=False)
-def _read_paired(place: Pointer[S], left: Int, WIDTH: Static) -> Static:
+def _read_paired(place: Pointer[S], left: Any, WIDTH: Static) -> Static:
     """Read every second number of the next part of a row, without reading beyond the last number."""
     there = lanes(i32, 2 * WIDTH) < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))
     pairs = load(place, 2 * WIDTH, there)
@@ -176,7 +229,7 @@ def _read_paired(place: Pointer[S], left: Int, WIDTH: Static) -> Static:
 
 
 @loops(noalias=False)
-def _write_paired(place: Pointer[S], values: T, left: Int, WIDTH: Static) -> None:
+def _write_paired(place: Pointer[S], values: T, left: Any, WIDTH: Static) -> None:
     """Write the next numbers of a row to every second position."""
     places = lanes(i32, 2 * WIDTH)
     there = (places < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))) & (places % 2 == 0)
@@ -184,7 +237,7 @@ def _write_paired(place: Pointer[S], values: T, left: Int, WIDTH: Static) -> Non
 
 
 @loops(noalias=False)
-def _write(place: Pointer[S], values: T, left: Int, WIDTH: Static, ELEMENT: Static) -> None:
+def _write(place: Pointer[S], values: T, left: Any, WIDTH: Static, ELEMENT: Static) -> None:
     """Write the next numbers of a row."""
     if left >= WIDTH:
         store(place, values)
@@ -198,76 +251,89 @@ def _write(place: Pointer[S], values: T, left: Int, WIDTH: Static, ELEMENT: Stat
 
 
 @loops(noalias=False)
-def _write_spaced(place: Pointer[S], stride: Int, values: T, left: Int, WIDTH: Static, ELEMENT: Static) -> None:
-    """Write the next numbers of a row with spaced elements."""
+def _write_indexed(place: Int, table: Pointer[i64], values: T, left: Any, WIDTH: Static, ELEMENT: Static) -> None:
+    """Write the next numbers of a row, whose distances in bytes are in a table."""
     part = local(ELEMENT, WIDTH)
     store(part, values)
-    at = cast_pointer(place, u8)
     for i in rolled(minimum(left, i64(WIDTH))):
-        store(cast_pointer(at + i * stride, ELEMENT), part[i])
-
-
-@loops(noalias=False)
-def _distance(OPERAND: Static, done: Int, stride: Int) -> Static:
-    """Return the distance of the element `done` of a row from the first element."""
-    return done * (size_of(OPERAND.type) * OPERAND.parts) if OPERAND.mode == DENSE else done * stride
+        store(as_pointer(place + table[i], ELEMENT), part[i])
 
 
 @loops(noalias=False, explicit=True, plain=True)
 def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     """Compute the elements from `start` to `stop`, counted in row-major order."""
     W = PLAN.width
+    N = len(PLAN.operands)
     layout = as_pointer(table[0], i64)
+    head = fields(layout, LAYOUT)
+    streamed = head.streamed != 0
+    shape = layout + LAYOUT.size
+    tables = shape + (head.dimensions + N * (head.dimensions + 1))
     scalars = PLAN.scalar_values(table)
-    begins = [elements_at(table, K) for K in unrolled(len(PLAN.operands))]
-    row_length = layout[0]
-    streamed = layout[1] != 0
-    rank = layout[2] + 1
-    strides = [layout[rank + 2 + K * rank] for K in unrolled(len(PLAN.operands))]
-    distances = local(i64, len(PLAN.operands))
+    places = local(i64, N)
     position = start
-    row = start // row_length
-    column = start - row * row_length
+    row = start // head.length
+    column = start - row * head.length
     while position < stop:
-        count = minimum(row_length - column, stop - position)
-        _find_row(distances, layout, row, len(PLAN.operands))
-        places = [begins[K] + distances[K] + column * strides[K] for K in unrolled(len(PLAN.operands))]
+        tile, within = i64(0), column
+        count = minimum(head.length - column, stop - position)
+        if any(PLAN.tables):
+            tile = column // head.tile
+            within = column - tile * head.tile
+            count = minimum(count, head.tile - within)
+        for K in unrolled(N):
+            places[K] = elements_at(table, K)
+        _find_tile(places, shape, head.dimensions, row, tile, N)
+        begins = [places[K] + within * PLAN.operands[K].step for K in unrolled(N)]
+        indices = [tables + (sum(PLAN.tables[:K]) * head.tile + within) for K in unrolled(N)]
         first = PLAN.operands[PLAN.inputs]
         step = i64(W)
-        if first.parts == 1 and (streamed or count > ALIGNED_FROM * W):
+        if first.parts == 1 and (streamed or (count > ALIGNED_FROM * W and not any(PLAN.tables))):
             # The first elements, up to where vectors are aligned, are written like the last ones.
-            before = elements_before_aligned(places[PLAN.inputs], W, first.type)
+            before = elements_before_aligned(begins[PLAN.inputs], W, first.type)
             step = before if before > 0 else step
-        ends = [
-            (places[PLAN.inputs + K] + step * strides[PLAN.inputs + K])
-            & (aligned_bytes(W, PLAN.operands[PLAN.inputs + K].type) - 1)
-            for K in unrolled(len(PLAN.operands) - PLAN.inputs)
-        ]
         done = i64(0)
         while done < count:
-            left = minimum(count - done, step)
-            at = [places[K] + _distance(PLAN.operands[K], done, strides[K]) for K in unrolled(len(PLAN.operands))]
-            if streamed:
-                for K in unrolled(PLAN.inputs):
-                    if PLAN.operands[K].mode == DENSE:
-                        ask_ahead(at[K], W, PLAN.operands[K].type)
-            inputs = [read_operand(PLAN.operands[K], W, at[K], strides[K], left) for K in unrolled(PLAN.inputs)]
-            results = PLAN.values(inputs, scalars)
-            for K in unrolled(len(results)):
-                OUT = PLAN.inputs + K
-                write_operand(PLAN.operands[OUT], W, at[OUT], strides[OUT], left, results[K], streamed and ends[K] == 0)
+            if PLAN.whole and not streamed and step == W:
+                while done + W <= count:
+                    _vector(PLAN, begins, indices, done, W, scalars, False)
+                    done += W
+            if done < count:
+                _vector(PLAN, begins, indices, done, minimum(count - done, step), scalars, streamed)
             done += step
             step = i64(W)
         position += count
-        row += 1
-        column = i64(0)
+        column += count
+        if column == head.length:
+            row += 1
+            column = i64(0)
     if streamed:
         end_streams()
 
 
 @loops(noalias=False)
-def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int) -> Static:
-    """Return the next numbers of an operand."""
+def _vector(
+    PLAN: Static, begins: list[Any], indices: list[Any], done: Int, left: Any, scalars: Any, streamed: Any
+) -> None:  # fmt: skip
+    """Compute the vector of a tile that begins after `done` elements, or its first `left` elements."""
+    W = PLAN.width
+    at = [begins[K] + done * PLAN.operands[K].step for K in unrolled(len(PLAN.operands))]
+    tables = [indices[K] + done for K in unrolled(len(PLAN.operands))]
+    if streamed:
+        for K in unrolled(PLAN.inputs):
+            if PLAN.operands[K].mode == DENSE:
+                ask_ahead(at[K], W, PLAN.operands[K].type)
+    inputs = [read_operand(PLAN.operands[K], W, at[K], left, tables[K]) for K in unrolled(PLAN.inputs)]
+    results = PLAN.values(inputs, scalars)
+    for K in unrolled(len(results)):
+        OPERAND, place = PLAN.operands[PLAN.inputs + K], at[PLAN.inputs + K]
+        aligned = streamed and place & (aligned_bytes(W, OPERAND.type) - 1) == 0
+        write_operand(OPERAND, W, place, left, results[K], tables[PLAN.inputs + K], aligned)
+
+
+@loops(noalias=False)
+def read_operand(OPERAND: Static, WIDTH: Static, place: Int, left: Any, table: Any = None) -> Static:
+    """Return the next numbers of an operand. `table`: the distances of an operand that is `INDEXED`."""
     at = as_pointer(place, OPERAND.type)
     if OPERAND.parts == 2:
         if OPERAND.mode == DENSE:
@@ -275,19 +341,20 @@ def read_operand(OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: 
             return [shuffle(pairs, pairs, [2 * LANE + PART for LANE in unrolled(WIDTH)]) for PART in unrolled(2)]
         if OPERAND.mode == REPEATED:
             return [vector(OPERAND.type, WIDTH)(at[PART]) for PART in unrolled(2)]
-        return [_read_spaced(at + PART, stride, left, WIDTH, OPERAND.type) for PART in unrolled(2)]
+        size = size_of(OPERAND.type)
+        return [_read_indexed(place + PART * size, table, left, WIDTH, OPERAND.type) for PART in unrolled(2)]
     if OPERAND.mode == DENSE:
         return _read(at, left, WIDTH, OPERAND.type)
     if OPERAND.mode == REPEATED:
         return vector(OPERAND.type, WIDTH)(at[0])
     if OPERAND.mode == PAIRED:
         return _read_paired(at, left, WIDTH)
-    return _read_spaced(at, stride, left, WIDTH, OPERAND.type)
+    return _read_indexed(place, table, left, WIDTH, OPERAND.type)
 
 
 @loops(noalias=False)
 def write_operand(
-    OPERAND: Static, WIDTH: Static, place: Int, stride: Int, left: Int, values: Any, streamed: Any = False
+    OPERAND: Static, WIDTH: Static, place: Int, left: Any, values: Any, table: Any = None, streamed: Any = False
 ) -> None:  # fmt: skip
     """Write the next numbers of an output. If `streamed`, bypass the cache."""
     at = as_pointer(place, OPERAND.type)
@@ -297,7 +364,7 @@ def write_operand(
             _write(at, pairs, 2 * left, 2 * WIDTH, OPERAND.type)
         else:
             for PART in unrolled(2):
-                _write_spaced(at + PART, stride, values[PART], left, WIDTH, OPERAND.type)
+                _write_indexed(place + PART * size_of(OPERAND.type), table, values[PART], left, WIDTH, OPERAND.type)
     elif OPERAND.mode == DENSE:
         if streamed and left >= WIDTH:
             stream(at, values)
@@ -306,7 +373,7 @@ def write_operand(
     elif OPERAND.mode == PAIRED:
         _write_paired(at, values, left, WIDTH)
     else:
-        _write_spaced(at, stride, values, left, WIDTH, OPERAND.type)
+        _write_indexed(place, table, values, left, WIDTH, OPERAND.type)
 
 
 class ExpressionLoops(Loops):

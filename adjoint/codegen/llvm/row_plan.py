@@ -184,7 +184,7 @@ class RowPlan:
         operand = Operand(item.type, False, DENSE)
         if ahead:
             lowering.call(ask_ahead, [place, self.width, item.type], {})
-        value = lowering.call(read_operand, [operand, self.width, place, 0, left], {})
+        value = lowering.call(read_operand, [operand, self.width, place, left], {})
         return lowering.convert(value, self.vector)
 
     def _read_one(self, lowering: Lowering, known: Any, number: int, index: Value) -> Any:
@@ -327,14 +327,14 @@ class RowPlan:
             return self._read(lowering, values, which, at, left, ahead=first)
         if node in self.kept and self._is_kept_before(node, number):
             place = self._place(lowering, values, len(self.inputs) + self.kept[node], index)
-            return lowering.call(read_operand, [Operand(self.element, False, DENSE), self.width, place, 0, left], {})
+            return lowering.call(read_operand, [Operand(self.element, False, DENSE), self.width, place, left], {})
         return writer.node(node, [value(item) for item in node.operands])
 
     def _write(self, lowering: Lowering, known: Any, output: int, index: Value, left: Value, value: Value) -> None:
         item = self.outputs[output]
         place = self._place(lowering, known, len(self.inputs) + output, index)
         memory = lowering.convert(value, VectorType(item.type, self.width))
-        lowering.call(write_operand, [Operand(item.type, False, DENSE), self.width, place, 0, left, memory], {})
+        lowering.call(write_operand, [Operand(item.type, False, DENSE), self.width, place, left, memory], {})
 
     def _add_to_sums(
         self,
@@ -352,9 +352,9 @@ class RowPlan:
         place = lowering.binary(ast.Add, sums[0], lowering.binary(ast.Mult, distance, self.element.bits // 8))
         operand = Operand(self.element, False, DENSE)
         if self.along:
-            before = lowering.call(read_operand, [operand, self.width, place, 0, left], {})
+            before = lowering.call(read_operand, [operand, self.width, place, left], {})
             total = lowering.binary(ast.Add, before, value)
-            lowering.call(write_operand, [operand, self.width, place, 0, left, total], {})
+            lowering.call(write_operand, [operand, self.width, place, left, total], {})
             return
         if counted is not None:
             value = lowering.select(counted, value, constant(0, self.vector))

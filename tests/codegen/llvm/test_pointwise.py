@@ -60,6 +60,11 @@ def layouts(dtype):
         "transposed": (x.transpose(2, 0, 1), random.standard_normal((36, 12, 40)).astype(dtype)),
         "in steps": (x[:, ::2, ::-1], x[:, 1::2, :]),
         "between": (x[:, :1], x[:, :, :1]),
+        "a narrow row for each": (x.reshape(-1, 3), row[:3]),
+        "a number for each narrow row": (x.reshape(-1, 5), x.reshape(-1, 5)[:, 1:2]),
+        "narrow rows in steps": (x.reshape(-1, 9)[:, ::2], x.reshape(-1, 9)[:, :5]),
+        "narrow rows in several parts": (x.reshape(5, -1, 3)[:, :500], x.reshape(5, -1, 3)[:, 3:503, 1:2]),
+        "few narrow rows in many parts": (x.reshape(-1, 9, 5)[:, :7], x.reshape(-1, 9, 5)[:, 1:8, 2:3]),
         "short": (x[0, :3, :5], x[1, :3, :5]),
         "none": (x[:0], x[:0]),
     }
