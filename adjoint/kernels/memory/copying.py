@@ -207,6 +207,12 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
         result = empty_like(array, dtype, memory_format)
         result[...] = cast(array, dtype)
         return kept(result)
+    if 0 in array.strides and type(array) is numpy.ndarray:
+        once = array[tuple([slice(0, 1) if step == 0 else slice(None) for step in array.strides])]
+        if once.size < array.size:
+            result = empty_like(array, dtype, memory_format)
+            copy_elements(result, numpy.broadcast_to(convert(once, dtype), array.shape))
+            return result
     if memory_format is None and dtype != array.dtype:
         conversion = _CONVERT_HALVES if dtype in HALVES or array.dtype in HALVES else _CONVERT
         found = conversion.run(array.size, array, dtype)

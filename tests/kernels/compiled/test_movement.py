@@ -15,6 +15,7 @@ from adjoint.codegen.selection import chosen
 from adjoint.kernels.compiled.index import lookup, masks, scattering
 from adjoint.kernels.compiled.memory.copying import convert, copy_into
 from adjoint.kernels.index import scatter
+from adjoint.kernels.memory import copying
 from adjoint.kernels.reduce import counting
 from adjoint.kernels.shape import joining
 
@@ -69,6 +70,18 @@ def test_conversions_round_as_pytorch_rounds(source, target):
         twice = x.astype("f4") if source == "f8" and target.itemsize == 2 else x
         expected = twice.astype(target)
     numpy.testing.assert_array_equal(convert(x, target).astype("f8"), expected.astype("f8"))
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("f4", "f2"), ("f2", "f8"), ("u1", "f4"), ("i8", "f4"), ("f8", "i4"), ("?", "i8")]
+)
+def test_conversions_between_any_layouts(source, target):
+    x = (numpy.arange(7200) % 101 - 9).astype(source).reshape(60, 120)
+    repeated = numpy.broadcast_to(x[:, :1], x.shape)
+    for view in (x, x.T, x[:, :3], x[::2, ::-1], x.reshape(6, 40, 30)[:, :33, 1:3], repeated):
+        expected = view.astype(target)
+        numpy.testing.assert_array_equal(convert(view, numpy.dtype(target)), expected)
+        numpy.testing.assert_array_equal(copying.convert(view, numpy.dtype(target)), expected)
 
 
 @pytest.mark.thorough

@@ -6,9 +6,14 @@ Copies may convert the dtype.
 from __future__ import annotations
 
 from ....codegen.acceleration import LOOPS
+from ....codegen.expression import INPUT, NUMBER, Expression, Graph
+from ....codegen.llvm import pointwise_loops
 from ....codegen.llvm.kernels import *
+from ....codegen.llvm.pointwise_loops import Operand, layout_of, pointwise_kernel
 from ....codegen.llvm.streaming import elements_before_aligned, end_streams, is_streamed, stream
 from ....codegen.llvm.vectors import transposed
+from ....codegen.numpy_tiles import walked
+from ....codegen.plans import Plans, memory_like
 from ...memory.copying import empty_like
 
 _BLOCK = 64
@@ -147,27 +152,6 @@ def transpose_blocks(
             i += W
 
 
-@loops(plain=True)
-def convert_elements(target: Pointer[S], source: Pointer[T], W: Static, start: Int, stop: Int) -> None:
-    """Convert elements to another type."""
-    i = start
-    while i + W <= stop:
-        store(target + i, vector(S, W)(load(source + i, W)))
-        i += W
-    while i < stop:
-        target[i] = S(source[i])
-        i += 1
-
-
-@loops(plain=True)
-def convert_rows(
-    target: Pointer[S], source: Pointer[T], n: Int, target_step: Int, step: Int, W: Static, start: Int, stop: Int
-) -> None:
-    """Convert rows of `n` elements."""
-    for row in range(start, stop):
-        convert_elements(target + row * target_step, source + row * step, W, i64(0), n)
-
-
 def copy_into(target: ndarray, source: ndarray) -> Any:
     """Write the elements of `source`, broadcast, to `target`, which has the same dtype.
 
@@ -252,36 +236,43 @@ def row_steps(shape: tuple[int, ...]) -> list[int]:
     return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
 
+_CONVERSIONS: Plans[Plan | None] = Plans()
+
+
 def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
-    """Return a copy of an array in another dtype, or write the array to `out`, which has the same rows.
+    """Return a copy of an array in another dtype, or write the array to `out`, which has the same shape.
 
     Return NotImplemented if there is no loop for the dtype.
     """
     if out is None:
         out = numpy.empty(array.shape, dtype) if array.flags.c_contiguous else empty_like(array, dtype)
-    by_rows = not (array.flags.c_contiguous and out.flags.c_contiguous)
-    function = _conversion(array.dtype, dtype, by_rows, HOST.vector_bytes)
-    if function is None:
+    key = array.dtype, array.shape, array.strides, dtype, out.strides
+    plan = _CONVERSIONS[key] if key in _CONVERSIONS else _CONVERSIONS.keep(key, _conversion(array, out))
+    if plan is None:
         return NotImplemented
-    if not by_rows:
-        launch(function, array.size, array.itemsize + dtype.itemsize, out, array)
-        return out
-    lines = zip(array.shape, out.strides, array.strides, strict=True)
-    axes = collapsed([(n, t // dtype.itemsize, s // array.itemsize) for n, t, s in lines if n > 1])
-    if len(axes) > 2 or axes[-1][1:] != (1, 1):
-        return NotImplemented
-    (count, target_step, step), (n, _, _) = [(1, 0, 0), *axes][-2:]
-    row_bytes = n * (array.itemsize + dtype.itemsize)
-    launch(function, count, row_bytes, out, array, n, target_step, step)
+    plan.into((out,), array)
     return out
 
 
-@functools.lru_cache(64)
-def _conversion(source: Any, target: Any, by_rows: bool, vector_bytes: int) -> Any:
+def _conversion(array: ndarray, out: ndarray) -> Plan | None:
+    shape, views = walked([array], [out])
+    modes, layout = layout_of(shape, views, False)
+    function = _converting(array.dtype, out.dtype, modes)
+    if function is None:
+        return None
+    call = NativeCall(function, out.size, array.itemsize + out.itemsize, layout, ["array"], [memory_like(out)])
+    return call.plan(["array"])
+
+
+@functools.cache
+def _converting(source: numpy.dtype[Any], target: numpy.dtype[Any], modes: tuple[str, ...]) -> Any:
     first, second = u8 if source.kind == "b" else type_of(source), type_of(target)  # truth values are 0 and 1
     if first is None or second is None or target.kind == "b":
         return None
     if first.kind == "f" and second.kind != "f" and second not in (i32, i64):
         return None  # NumPy defines the results for numbers that are too large for the type
-    loops = convert_rows if by_rows else convert_elements
-    return loops.compiled(T=first, S=second, W=8 * vector_bytes // max(first.bits, second.bits))
+    number = Graph().node(INPUT, (), NUMBER, "array")
+    read, written = Operand(first, False, modes[0]), Operand(second, False, modes[1])
+    widest = max(first, second, key=lambda each: each.bits)
+    plan = pointwise_loops.Plan(Expression((number,)), widest, [([number], read)], [written], [])
+    return pointwise_kernel(f"convert_{source.name}_{target.name}", plan, "array")
