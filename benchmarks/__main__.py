@@ -4,6 +4,7 @@ python -m benchmarks                                  every group
 python -m benchmarks --groups overhead,startup        some groups
 python -m benchmarks --quick                          fast, with noisier figures
 python -m benchmarks --groups kernels --only softmax  cases whose names match a regular expression
+python -m benchmarks --groups shapes                  calls on many shapes: lists those above 1.5 of PyTorch's time
 python -m benchmarks --json results.json              the figures also as data
 """
 
@@ -32,6 +33,7 @@ GROUPS = (
     "optimizers",
     "random_numbers",
     "survey",
+    "shapes",
     "loading",
     "memory",
     "operator_memory",
@@ -166,6 +168,14 @@ def run_compiled(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     return compiled.run(quick, only, WIDTH, _duration, "ADJOINT_BENCH_INDUCTOR" in os.environ)
 
 
+def run_shapes(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
+    """Print the slow calls on arrays of many shapes. Return the least times of all calls."""
+    load_libraries()
+    from benchmarks import shapes
+
+    return shapes.run(quick, only, WIDTH, _duration)
+
+
 def run_distributed(quick: bool, only: re.Pattern[str]) -> list[dict[str, Any]]:
     """Print and return the times of collectives and data-parallel steps in two processes. Without mpi4py, return nothing."""
     from importlib.util import find_spec
@@ -224,6 +234,7 @@ RUNNERS = {
     "operator_memory": run_operator_memory,
     "distributed": run_distributed,
     "compiled": run_compiled,
+    "shapes": run_shapes,
 }
 """The groups that are not timed case by case in one process."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import adjoint
-from benchmarks import memory, survey
+from benchmarks import memory, shapes, survey
 from benchmarks.__main__ import GROUPS, RUNNERS
 
 CASES = [
@@ -30,6 +30,33 @@ def test_case_runs(case):
         first, second = adjoint.tensor(first), adjoint.tensor(second)
     assert first.shape == second.shape
     assert adjoint.isfinite(second).all()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("table", "operands", "shape"),
+    [
+        (shapes.ARRAYS, shapes.operands, (20, 12)),
+        (shapes.LAYERS, shapes.image_operands, (4, 6, 16, 20)),
+        (shapes.ALGEBRA, shapes.matrix_operands, (5, 4, 4)),
+    ],
+)
+def test_most_calls_of_shapes_run(table, operands, shape):
+    adjoint.manual_seed(0)
+    names = operands(adjoint, shape)
+    calls = list(survey.expressions(table))
+    refused = []
+    for call in calls:
+        try:
+            survey.forward(call, names)()
+        except (RuntimeError, IndexError, TypeError, ValueError):
+            refused.append(call)
+    assert len(refused) < len(calls) / 15, refused
+
+
+def test_least_times_are_those_of_the_calls():
+    shortest, longest = shapes.least_times(lambda: None, lambda: sum(range(10_000)), 0.001)
+    assert 0 < shortest < longest
 
 
 @pytest.mark.thorough

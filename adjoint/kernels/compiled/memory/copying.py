@@ -22,6 +22,9 @@ _BLOCK = 64
 _LARGE = 1 << 18
 """The least number of bytes of whole rows that threads copy faster than one call of NumPy."""
 
+_NARROW = 8
+"""The largest number of elements of a row that is copied by separate instructions."""
+
 Axis = tuple[int, int, int]
 """A dimension of two arrays, with its size and its steps in the target and in the source, in elements."""
 
@@ -92,27 +95,33 @@ def copy_stretch(
 @loops(plain=True)
 def copy_rows(
     target: Pointer[T], source: Pointer[T], n: Int, t0: Int, s0: Int, n1: Int, t1: Int, s1: Int, n2: Int, t2: Int, s2: Int,
-    n3: Int, t3: Int, s3: Int, t4: Int, s4: Int, KIND: Static, W: Static, STREAMED: Static, start: Int, stop: Int,
+    n3: Int, t3: Int, s3: Int, t4: Int, s4: Int, KIND: Static, W: Static, STREAMED: Static, N: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Copy rows of `n` elements in four dimensions with any steps."""
+    """Copy rows of `n` elements in four dimensions with any steps. `N` is the number of elements of narrow rows, or 0."""
     i1 = start % n1
     i2 = (start // n1) % n2
     i3 = (start // (n1 * n2)) % n3
     i4 = start // (n1 * n2 * n3)
-    for _row in range(start, stop):
-        into = target + (i1 * t1 + i2 * t2 + i3 * t3 + i4 * t4)
-        out_of = source + (i1 * s1 + i2 * s2 + i3 * s3 + i4 * s4)
-        copy_row(into, out_of, n, t0, s0, KIND, W, STREAMED)
-        i1 += 1
-        if i1 == n1:
-            i1 = 0
-            i2 += 1
-            if i2 == n2:
-                i2 = 0
-                i3 += 1
-                if i3 == n3:
-                    i3 = 0
-                    i4 += 1
+    row = start
+    while row < stop:
+        into = target + (i2 * t2 + i3 * t3 + i4 * t4)
+        out_of = source + (i2 * s2 + i3 * s3 + i4 * s4)
+        last = minimum(n1, i1 + stop - row)
+        row += last - i1
+        for i in range(i1, last):
+            if N:
+                for K in unrolled(N):
+                    into[i * t1 + K] = out_of[i * s1 + K * s0]
+            else:
+                copy_row(into + i * t1, out_of + i * s1, n, t0, s0, KIND, W, STREAMED)
+        i1 = 0
+        i2 += 1
+        if i2 == n2:
+            i2 = 0
+            i3 += 1
+            if i3 == n3:
+                i3 = 0
+                i4 += 1
     if STREAMED:
         end_streams()
 
@@ -212,7 +221,8 @@ def _plan(
     if kind in ("rows", "repeated") and not outer:
         return copy_stretch.compiled(T=word, KIND=kind, W=width, STREAMED=streamed), n, 2 * itemsize, ()
     (n1, t1, s1), (n2, t2, s2), (n3, t3, s3), (n4, t4, s4) = [*outer[::-1], *[(1, 0, 0)] * 4][:4]
-    function = copy_rows.compiled(T=word, KIND=kind, W=width, STREAMED=streamed)
+    narrow = n if t0 == 1 and n <= _NARROW else 0
+    function = copy_rows.compiled(T=word, KIND=kind, W=width, STREAMED=streamed and not narrow, N=narrow)
     piece_bytes = (2 if kind in ("rows", "repeated") else 4) * n * itemsize
     return function, n1 * n2 * n3 * n4, piece_bytes, (n, t0, s0, n1, t1, s1, n2, t2, s2, n3, t3, s3, t4, s4)
 
