@@ -115,3 +115,25 @@ def test_unique_elements_of_few_numbers(numbers):
     found, counts = torch.tensor(numbers).unique(return_counts=True)
     assert found.tolist() == torch.tensor(numbers).unique().tolist() == sorted(set(numbers))
     assert counts.sum() == len(numbers)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 30])
+def test_unique_rows_are_in_lexicographic_order(columns):
+    torch.manual_seed(0)
+    x = torch.randint(0, 2, (200, columns)).to(torch.float64)
+    found, inverse, counts = x.unique(dim=0, return_inverse=True, return_counts=True)
+    assert found.tolist() == [list(row) for row in sorted(set(map(tuple, x.tolist())))]
+    assert torch.equal(found[inverse], x)
+    assert counts.tolist() == inverse.bincount().tolist()
+
+
+def test_rows_with_nan_are_different_and_ordered_by_later_columns():
+    x = torch.tensor([[torch.nan, 3.0], [torch.nan, 1.0], [0.0, 2.0], [-0.0, 1.0]])
+    assert x.unique(dim=0)[:, 1].tolist() == [1.0, 2.0, 1.0, 3.0]
+
+
+def test_numbers_of_a_large_vector_are_counted():
+    numbers = torch.arange(5000) ** 2 % 97
+    assert numbers.bincount(minlength=200).tolist() == [numbers.tolist().count(each) for each in range(200)]
+    with pytest.raises(RuntimeError, match="non-negative"):
+        (numbers - 1).bincount()

@@ -54,8 +54,7 @@ def unique(
         distinct, places, lengths = _runs(values, _starts(values), inverse, counts)
     else:
         slices, dim = _slices("unique_dim", x, dim)
-        # The last key counts most.
-        order = numpy.lexsort(slices.T[::-1]) if slices.shape[1] else numpy.arange(len(slices))
+        order = _order_of_rows(slices)
         ordered = numpy.moveaxis(x, dim, 0)[order]
         distinct, places, lengths = _runs(ordered, _starts(slices[order]), inverse, counts)
         distinct = numpy.moveaxis(row_major(distinct), 0, dim)
@@ -77,6 +76,20 @@ def _in_order(x: ndarray) -> ndarray | None:
     if x.dtype.kind == "f" and 0 in values[values.searchsorted(0) :][:1]:  # zeros of either sign
         return None
     return values
+
+
+def _order_of_rows(rows: ndarray) -> ndarray:
+    """Return the indices of the rows in lexicographic order. Later columns are read only while some rows are equal."""
+    order, group = numpy.arange(len(rows)), numpy.zeros(len(rows), _INT64)
+    for column in rows.T:
+        order = order[numpy.lexsort((column[order], group))]  # the last key counts most
+        values = column[order]
+        number = values == values
+        differ = (values[1:] != values[:-1]) & (number[1:] | number[:-1]) | (group[1:] != group[:-1])
+        if differ.all():
+            break
+        group[1:] = differ.cumsum()
+    return order
 
 
 @gives_positions(1, 2)
@@ -211,6 +224,9 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
     if largest >= _MOST:  # the count would overflow int64, and NumPy would write before the result
         raise RuntimeError(f"maximum value of input overflowed, it should be < {_MOST} but got {largest}")
     if weights is None:
+        counts = _COUNT.run(x.size, x, max(largest + 1, minlength))
+        if counts is not NotImplemented:
+            return counts
         return numpy.bincount(as_places(x), minlength=minlength).astype(_INT64, copy=False)
     if weights.shape != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
@@ -267,6 +283,7 @@ def searchsorted(
 
 
 _SUM_OF_RUNS = compiled("index.scattering.sum_of_runs", least=MOVED)
+_COUNT = compiled("index.scattering.count", least=SORTED)
 _PLACES = compiled("index.searching.places", least=SORTED, cost=1)
 
 FEW_ROWS = 64

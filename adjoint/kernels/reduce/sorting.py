@@ -336,22 +336,26 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
     along_last = _moved(x, dim, x.ndim - 1)
     rows = along_last.reshape(math.prod(along_last.shape[:-1]), x.shape[dim])
     places = numpy.empty((len(rows), 1), _INT64)
-    position = numpy.arange(x.shape[dim])
 
     def find(start: int, stop: int) -> None:
-        values, order = _sort_last(rows[start:stop], descending=False)
-        repeated = values[:, 1:] == values[:, :-1]
-        if not numpy.count_nonzero(repeated):
-            places[start:stop] = order[:, :1]
-            return
-        starts = numpy.zeros(values.shape, _INT64)
-        starts[:, 1:] = position[1:] * ~repeated
-        run_length = position - numpy.maximum.accumulate(starts, -1)
-        places[start:stop] = take_last(order, run_length.argmax(-1, keepdims=True))
+        places[start:stop] = _ends_of_longest_runs(*_sort_last(rows[start:stop], descending=False))
 
     parallel_rows(find, len(rows), x.shape[dim] * 32)
     indices = places.reshape(*along_last.shape[:-1], 1)
     return _kept(take_last(along_last, indices), indices, dim, keepdim)
+
+
+@compiled("reduce.sorting.ends_of_longest_runs", least=SORTED)
+def _ends_of_longest_runs(values: ndarray, order: ndarray) -> ndarray:
+    """Return the element of `order` at the end of the first of the longest runs of equal elements in each row."""
+    repeated = values[:, 1:] == values[:, :-1]
+    if not numpy.count_nonzero(repeated):
+        return order[:, :1]
+    position = numpy.arange(values.shape[1])
+    starts = numpy.zeros(values.shape, _INT64)
+    starts[:, 1:] = position[1:] * ~repeated
+    run_length = position - numpy.maximum.accumulate(starts, -1)
+    return take_last(order, run_length.argmax(-1, keepdims=True))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Compiled sorting and selection agree with a stable sort in which a NaN is greater than every number."""
 
+import itertools
 import math
 
 import ml_dtypes
@@ -120,3 +121,18 @@ def test_medians_with_nan(dtype):
         for how, place in (("any", first_nan), ("only", ignored)):
             found = selection.place_in_order(x, 0, how).run(x)[1]
             numpy.testing.assert_array_equal(found, numpy.take_along_axis(expected, place, -1))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "i8", "f4", "f8"])
+@pytest.mark.parametrize("n", [1, 3, 50])
+def test_ends_of_longest_runs(dtype, n):
+    with numpy.errstate(invalid="ignore"):
+        x = (sample((40, n), dtype) % 3).astype(dtype)
+    places = order(x)
+    values = numpy.take_along_axis(x, places, -1)
+    found = sorting.ends_of_longest_runs(values, places)
+    for line, row, end in zip(values, places, found, strict=True):
+        lengths = [1]
+        for first, second in itertools.pairwise(line):
+            lengths.append(lengths[-1] + 1 if first == second else 1)
+        assert end == row[lengths.index(max(lengths))]

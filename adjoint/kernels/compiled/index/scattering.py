@@ -295,3 +295,16 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) 
         groups, row_bytes, out, x, bounds if index is None else index, bounds, width,
         MEAN=mean, INDEXED=index is not None, W=max(2, HOST.vector_bytes // x.itemsize),
     )  # fmt: skip
+
+
+@loops
+def count_elements(counts: Pointer[i64], x: Pointer[T], n: Int, start: Int, stop: Int) -> None:
+    """Count the occurrences of each number on one thread."""
+    for _ in range(start, stop):
+        for i in range(n):
+            counts[i64(x[i])] += 1
+
+
+def count(x: ndarray, length: int) -> Any:
+    """Return how often each number below `length` occurs in a vector."""
+    return count_elements.run(1, x.nbytes, numpy.zeros(length, numpy.int64), x, len(x))

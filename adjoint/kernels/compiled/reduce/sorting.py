@@ -158,3 +158,25 @@ def ranked(x: ndarray, k: int, descending: bool) -> Any:
 def _sorting(kind: Any, descending: bool, ranked: bool, width: int) -> Any:
     kernel = rank_rows if ranked else radix_rows
     return kernel.compiled(T=kind, DESCENDING=descending, W=width)
+
+
+@loops
+def runs_of_rows(ends: Pointer[i64], values: Pointer[T], order: Pointer[i64], n: Int, start: Int, stop: Int) -> None:
+    """Find the longest runs of equal elements in rows of `n`."""
+    for row in range(start, stop):
+        line = values + row * n
+        run = i64(0)
+        most = i64(0)
+        end = i64(0)
+        for i in range(1, n):
+            run = run + 1 if line[i] == line[i - 1] else 0
+            if run > most:
+                most = run
+                end = i
+        ends[row] = order[row * n + end]
+
+
+def ends_of_longest_runs(values: ndarray, order: ndarray) -> Any:
+    """Compute `kernels.reduce.sorting._ends_of_longest_runs`."""
+    count, n = values.shape
+    return runs_of_rows.run(count, 2 * values.itemsize * n, numpy.empty((count, 1), numpy.int64), values, order, n)
