@@ -190,8 +190,12 @@ class Again:
     """Runs a function again if the objects that it reads have not changed.
 
     `source`: the code that tests the conditions and returns the values that must be unchanged. `positions`: the positions of the
-    results with history among the tensors in the result. `precision`: the dtype of autocast, or None if it is off.
+    results with history among the tensors in the result. `precision`: the dtype of autocast, or None if it is off. `variant`: a
+    reference to the variant, which runs the code `unchanged` in later calls: the function itself, so that it runs only once.
     """
+
+    variant: Any
+    unchanged: str
 
     def __init__(
         self, function: Any, source: str, namespace: dict[str, Any], positions: list[int], precision: Any
@@ -213,6 +217,9 @@ class Again:
             )
         with torch.enable_grad(), torch.autocast("cpu", self.precision, self.precision is not None):
             found = tensors_of(self.function(*args, **kwargs))
+        if (variant := self.variant()) is not None:
+            compile_source(self.unchanged, "<adjoint compiled function>", namespace)
+            variant.run = namespace["run"]
         return [found[position] for position in self.positions]
 
 

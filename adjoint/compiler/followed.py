@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import adjoint as torch
 from adjoint.optim.lr_scheduler import LRScheduler
+from adjoint.optim.swa_utils import AveragedModel
 from adjoint.utils.checkpoint import checkpoint, checkpoint_sequential
 
+from .._runtime.sequence import watchers
 from ..autograd.function import Function, FunctionCtx
 from ..func.modules import _merged, replaced
+from ..nn.modules.call import all_have_hooks, has_hooks
 from ..tensor import Tensor
-from .known import Changing, Method, is_constant, is_plain
+from .known import CALL, Changing, Method, is_constant, is_ours, is_plain
 from .program import Constant
 from .steps import Step, keep_step, params_of, require_usual_clearing
 from .transforms import inner
@@ -126,6 +129,89 @@ def scaled(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[s
     return outputs * observer.attribute(scaler, "_scale")
 
 
+def change_grads(observer: Observer, params: list[Any]) -> None:
+    """Record that a function changes the gradients of parameters in place, and counts the changes itself."""
+    tracer = observer.tracer
+    for param in params:
+        observer.seen(param)
+        grad = observer.grad_of(param)
+        number = None if grad is None else tracer.values.get(id(grad._array))
+        if number in tracer.program.inputs:
+            tracer.program.changes.setdefault(number, 0)
+
+
+def unscaled(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Divide gradients by the scale of a scaler. The program calls the method again."""
+    scaler, optimizer = args if len(args) == 2 else (None, None)
+    if type(scaler) is not GradScaler or not isinstance(optimizer, torch.optim.Optimizer):
+        observer.stop("gradients are unscaled in an unusual way")
+    elif not observer.attribute(scaler, "_enabled"):
+        return None
+    else:
+        change_grads(observer, [*params_of(optimizer)])
+    if observer.stopped:
+        return given(*args[1:], **kwargs)
+    with unseen(observer):
+        given(optimizer)
+    observer.tracer.program.append("unscale_", Method(scaler, "unscale_", (optimizer,), {}), [], [], keeps=True)
+    return None
+
+
+def averaged(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Add the parameters of a model to their averages. The program calls the method again."""
+    program = observer.tracer.program
+    owner, *others = args
+    with unseen(observer):
+        result = given(*others, **kwargs)
+        if any(each is not None and not is_ours(each) for each in (owner.avg_fn, owner.multi_avg_fn)):
+            observer.after_others()
+    for tensor in chain(torch.nn.Module.parameters(owner), torch.nn.Module.buffers(owner)):
+        if (number := program.by_tensor.get(id(tensor))) is not None:
+            program.changes.setdefault(number, 0)  # which the method counts itself
+    if any(map(observer.is_inside, (owner, *others, *kwargs.values()))):
+        observer.stop("a model that the function has made is averaged")
+    program.append(given.__name__, Method(owner, given.__name__, tuple(others), kwargs), [], [], keeps=True)
+    return result
+
+
+def call_module(observer: Observer, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a module."""
+    unusual = module._backward_hooks or module._backward_pre_hooks or module._forward_hooks_always_called
+    if unusual or all_have_hooks() or type(module).__call__ is not CALL:
+        observer.stop("a module has backward hooks, or hooks of all modules")
+        return module(*args, **kwargs)
+    hooks, hooked = module._call_hooks, has_hooks(module)
+    if hooked:
+        observer.elements(hooks)
+    else:
+        observer.guard(("hooks", id(hooks)), "len({0}) == 1" if hooks else "not {0}", hooks)
+    observer.guard("hooks of all modules", "not ({0} and {1}())", watchers, all_have_hooks)
+    observer.guard(("call", id(type(module))), "{0}.__call__ is {1}", type(module), CALL)
+    if hooked:
+        return with_hooks(observer, module, args, kwargs)
+    return observer.call(observer.attribute(module, "forward"), *args, **kwargs)
+
+
+def with_hooks(observer: Observer, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a module, and its hooks around the call."""
+    for name in ("_forward_pre_hooks", "_forward_hooks"):
+        observer.elements(vars(module)[name])
+        observer.elements(vars(module)[f"{name}_with_kwargs"])
+    for number, hook in module._forward_pre_hooks.items():
+        with_kwargs = number in module._forward_pre_hooks_with_kwargs
+        found = observer.call(hook, module, args, kwargs) if with_kwargs else observer.call(hook, module, args)
+        if with_kwargs and found is not None:
+            args, kwargs = found
+        elif found is not None:
+            args = found if isinstance(found, tuple) else (found,)
+    result = observer.call(observer.attribute(module, "forward"), *args, **kwargs)
+    for number, hook in module._forward_hooks.items():
+        given = (args, kwargs) if number in module._forward_hooks_with_kwargs else (args,)
+        found = observer.call(hook, module, *given, result)
+        result = result if found is None else found
+    return result
+
+
 def clipped(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function that changes the gradients of parameters. The program calls it again."""
     tracer = observer.tracer
@@ -135,12 +221,7 @@ def clipped(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[
         observer.stop(f"{given.__name__}() is called in an unusual way")
         return given(*args, **kwargs)
     params = [first] if isinstance(first, Tensor) else list(first)
-    for param in params:
-        observer.seen(param)
-        grad = observer.grad_of(param)
-        number = None if grad is None else tracer.values.get(id(grad._array))
-        if number in tracer.program.inputs:
-            tracer.program.changes.setdefault(number, 0)  # which the function counts itself
+    change_grads(observer, params)
     tracer.__exit__()
     try:
         result = given(params, *numbers, **kwargs)
@@ -242,6 +323,11 @@ def noted(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[st
     return given(*args[1:], **kwargs)
 
 
+def answered(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function whose answer is the same in every capture."""
+    return given(*args, **kwargs)
+
+
 FOLLOWED: dict[Any, Callable[..., Any]] = {
     torch.nn.utils.clip_grad_norm_: clipped,
     torch.nn.utils.clip_grad_value_: clipped,
@@ -249,7 +335,10 @@ FOLLOWED: dict[Any, Callable[..., Any]] = {
     checkpoint: checkpointed,
     checkpoint_sequential: checkpointed_in_parts,
     GradScaler.scale: scaled,
+    GradScaler.unscale_: unscaled,
+    AveragedModel.update_parameters: averaged,
     vars(Function)["apply"].__func__: applied,
+    torch.compiler.is_compiling: answered,
     FunctionCtx.save_for_backward: noted,
     FunctionCtx.mark_non_differentiable: noted,
     FunctionCtx.set_materialize_grads: noted,

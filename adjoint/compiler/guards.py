@@ -173,6 +173,8 @@ class Guards:
         """Record that the elements of `value` are read. `within`: the identities of the objects that contain it."""
         if self.stopped or type(value) in IMMUTABLE or id(value) in within:
             return value
+        if within and type(value) is dict and "params" in value:
+            return value  # a group of an optimizer, whose options are read one by one
         if self.is_inside(value):
             for each in (value.values() if type(value) is dict else value) if type(value) in MUTABLE else ():
                 if isinstance(each, (*MUTABLE, tuple)):
@@ -230,7 +232,7 @@ class Guards:
         for each in items:
             self.seen(each)
             if isinstance(each, (*MUTABLE, tuple)):
-                self.contents(each)
+                self.contents(each, (id(value),))
             elif is_changeable(type(each)):
                 self.keep_class(each)
 
@@ -392,7 +394,8 @@ class Guards:
 
     def part(self, name: str, owner: Any, key: Any, is_item: bool) -> Part:
         """Return the element `owner[key]`, or the attribute, for an operation such as `+=`."""
-        self.changed(owner, None if is_item else key)
+        if not (isinstance(owner, Tensor) and not is_item and key == "data"):
+            self.changed(owner, None if is_item else key)
         return Part(self, name, owner, key, is_item)
 
     def trying(self) -> list[int]:
@@ -572,6 +575,13 @@ class Part:
 
     @value.setter
     def value(self, value: Any) -> None:
+        if (
+            isinstance(self.owner, Tensor)
+            and not self.is_item
+            and self.key == "data"
+            and value._array is self.owner._array
+        ):
+            return
         target = self.guards.changed(self.owner, None if self.is_item else self.key)
         if self.is_item:
             target[self.key] = value

@@ -32,6 +32,7 @@ PACKAGE = str(Path(__file__).parents[1]) + os.sep
 MODULES = (
     f"{PACKAGE}nn{os.sep}modules{os.sep}",
     *(f"{PACKAGE}nn{os.sep}utils{os.sep}{name}" for name in ("parametriz", "weight_norm")),
+    f"{PACKAGE}optim{os.sep}swa_utils",
 )
 LIBRARIES = (
     PACKAGE,
@@ -132,7 +133,7 @@ REFUSED_METHODS = frozenset(
 )
 UNSEEN = frozenset(
     """
-    _grad data _backward_hooks grad_fn _version _base _cdata names retains_grad output_nr __dict__ _edge _array _extra _counter
+    _grad _backward_hooks grad_fn _version _base _cdata names retains_grad output_nr __dict__ _edge _array _extra _counter
     grad_dtype name __array_interface__ __cuda_array_interface__
     """.split()
 )
@@ -207,6 +208,18 @@ REFUSED = frozenset(
     set_printoptions _fused_update_ _count_steps_ vmap
     """.split()
 )
+ANSWERING = frozenset(
+    "is_available is_initialized device_count is_in_onnx_export never is_scripting is_tracing is_exporting".split()
+)
+"""Functions without arguments that tell what exists. Their answers are guarded."""
+
+
+def may_be_called(name: str, module: str) -> bool:
+    """Return whether a function of this package only computes, or answers."""
+    computes = module in NAMESPACES or module.startswith(("adjoint.nn.functional", "adjoint.operators."))
+    return (computes or name in ANSWERING) and name not in REFUSED
+
+
 TRUSTED = ("einops.einops", "einops.packing")
 """Modules whose functions read only their arguments and have no effects."""
 CALL = torch.nn.Module.__call__

@@ -20,18 +20,15 @@ from typing import Any
 import adjoint as torch
 from adjoint.device import Size
 
-from .._runtime.sequence import watchers
-from ..nn.modules.call import all_have_hooks, has_hooks
 from ..tape import modes
 from ..tensor import Tensor
 from .conditions import Structure
-from .followed import FOLLOWED, driven, host, is_driven
+from .followed import FOLLOWED, call_module, driven, host, is_driven
 from .guards import Guards, Part, member
 from .instrument import NotReadable, rewritten
 from .known import (
     ARITHMETIC,
     BUILT_IN,
-    CALL,
     CONSTANT,
     CONSUMING,
     CONTEXTS,
@@ -50,7 +47,6 @@ from .known import (
     PURE,
     READING,
     REARRANGING,
-    REFUSED,
     REFUSED_METHODS,
     SIZES,
     TRUSTED,
@@ -66,6 +62,7 @@ from .known import (
     is_ours,
     is_plain,
     is_standard,
+    may_be_called,
     modes_in_force,
     names_in,
     own_name,
@@ -112,7 +109,7 @@ class Observer(Guards):
             self.stop("a mode is left open")
         self.check_after_others(result)
         program = self.tracer.program
-        self.stores.check(program.instructions)
+        self.stores.check(program)
         for number, before in self.digests.items():
             if number not in program.changes and digest(program.inputs[number].tensor._array) != before:
                 self.stop("memory is changed outside of operators")
@@ -276,6 +273,8 @@ class Observer(Guards):
         if name == "shape" and self.tracer.dims:
             return tuple.__new__(Size, [self.tracer.size(tensor, dim) for dim in range(tensor.ndim)])
         found = getattr(tensor, name)
+        if name == "data":
+            return found
         if callable(found):
             self.methods.setdefault(type(tensor), {})[name] = getattr(type(tensor), name)
         if type(found) is int and name not in OF_NO_SIZE:
@@ -303,7 +302,7 @@ class Observer(Guards):
         if kind is types.FunctionType:
             return self.called(function, function, args, kwargs)
         if isinstance(function, torch.nn.Module):
-            return self.module(function, args, kwargs)
+            return call_module(self, function, args, kwargs)
         if kind is functools.partial and self.is_inside(function):
             return function(*args, **kwargs)
         if kind is functools.partial:
@@ -331,7 +330,7 @@ class Observer(Guards):
         if (followed_by := FOLLOWED.get(function)) is not None:
             return followed_by(self, given, args, kwargs)
         if function is torch.nn.Module._call_impl:
-            return self.module(args[0], args[1:], kwargs)
+            return call_module(self, args[0], args[1:], kwargs)
         if function.__code__ in IN_MODE:
             return self.in_mode(function, args, kwargs)
         if function.__code__.co_filename.startswith(LIBRARIES):
@@ -411,17 +410,6 @@ class Observer(Guards):
                 self.stop("a variable of an enclosing function is not assigned yet")
         return known
 
-    def module(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a module."""
-        if has_hooks(module) or type(module).__call__ is not CALL:
-            self.stop("a module has hooks")
-            return module(*args, **kwargs)
-        hooks = module._call_hooks
-        self.guard(("hooks", id(hooks)), "len({0}) == 1" if hooks else "not {0}", hooks)
-        self.guard("hooks of all modules", "not ({0} and {1}())", watchers, all_have_hooks)
-        self.guard(("call", id(type(module))), "{0}.__call__ is {1}", type(module), CALL)
-        return self.call(self.attribute(module, "forward"), *args, **kwargs)
-
     def of_package(self, function: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function of this package that reads its arguments."""
         for each in (*args, *kwargs.values()):
@@ -454,10 +442,7 @@ class Observer(Guards):
                 self.stop(f"{name}() of a tensor is called")
         elif module in ("adjoint.autograd", "adjoint.autograd.backward") and name in ("grad", "backward"):
             pass
-        elif (
-            not (module in NAMESPACES or module.startswith(("adjoint.nn.functional", "adjoint.operators.")))
-            or name in REFUSED
-        ):
+        elif not may_be_called(name, module):
             self.stop(f"{module}.{name} is called")
         begin = len(self.tracer.program.instructions)
         result = given(*args, **kwargs) if given is function else given(*args[1:], **kwargs)
@@ -507,6 +492,11 @@ class Observer(Guards):
             return self.made(kind(*args, **kwargs))
         if issubclass(kind, BaseException) or self.has_fields(kind):
             return kind(*args, **kwargs)
+        if is_ours(kind) and issubclass(kind, torch.nn.Module):
+            made = self.made(kind(*args, **kwargs))
+            if next(made.parameters(), None) is not None:
+                self.stop(f"an object of class {kind.__name__} is created")
+            return made
         self.stop(f"an object of class {kind.__name__} is created")
         return kind(*args, **kwargs)
 
@@ -515,6 +505,13 @@ class Observer(Guards):
         owner: Any = getattr(function, "__self__", None)
         if type(owner) is list and function.__name__ == "append" and self.stores.takes(owner):
             return self.stores.append(owner, *args)
+        if type(owner) is dict and function.__name__ in ("__setitem__", "update") and self.stores.accepts(owner, None):
+            items = [args] if function.__name__ == "__setitem__" else self.contents(dict(*args, **kwargs)).items()
+            for key, value in items:
+                self.stores.set(owner, key, value, True)
+            return None
+        if function is setattr and type(args[1]) is str:
+            return setattr(self.changed(*args[:2]), *args[1:])
         for each in args:
             self.operated(function.__name__, each)
             self.operated("iter", each)

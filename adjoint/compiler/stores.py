@@ -14,9 +14,9 @@ import adjoint as torch
 
 from ..tensor import Tensor
 from .expectations import EXPECT
-from .known import is_changeable, is_ours, is_plain, never_raises
-from .program import Constant, Instruction
-from .symbols import KINDS, Symbol, plain, symbol, symbols_in, without_symbols
+from .known import is_changeable, is_constant, is_ours, is_plain, never_raises
+from .program import Constant, Instruction, Program
+from .symbols import KINDS, Symbol, plain, symbol, symbols_in, unwrapped, without_symbols
 
 
 class Store(NamedTuple):
@@ -34,7 +34,9 @@ class Stores:
     `begin`: the number of instructions before the first store, or None.
 
     `known`: the places to which earlier captures have stored, as pairs of the identity of an object and a key. `made`: the
-    last store to each place, and the values that were appended to lists. `symbols`: the numbers at places.
+    last store to each place, and the values that were appended to lists. `symbols`: the numbers at places. `options`: the
+    numbers stored in groups of optimizers, which a program stores at once. `numbers`: all stores of numbers and other
+    constants, with the number of instructions before them.
     """
 
     def __init__(self, observer: Any, given: Any, known: set[tuple[int, Any]]) -> None:
@@ -42,10 +44,12 @@ class Stores:
         self.made: dict[Any, Store] = {}
         self.loaded: dict[tuple[int, Any], Any] = {}
         self.symbols: list[Symbol] = []
+        self.options: dict[tuple[int, Any], Any] = {}
+        self.numbers: list[tuple[int, Store]] = []
         self.begin: int | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.made or self.loaded)
+        return bool(self.made or self.loaded or self.numbers)
 
     @property
     def values(self) -> list[Any]:
@@ -66,7 +70,7 @@ class Stores:
         if not self.takes(target):
             return False
         if name is None:
-            return kind is dict and "params" not in target  # a step of an optimizer reads its groups of parameters
+            return kind is dict
         library = [each for each in kind.__mro__ if is_ours(each)]
         return (
             is_changeable(kind)
@@ -82,7 +86,8 @@ class Stores:
     def set(self, target: Any, key: Any, value: Any, is_item: bool) -> None:
         """Set an attribute or an element."""
         observer, before = self.observer, None
-        if is_item and type(key) not in (str, int):
+        of_group = is_item and "params" in target  # of an optimizer, whose step reads its elements
+        if is_item and (type(key) not in (str, int) or (of_group and type(plain(value)) not in KINDS)):
             observer.stop("an element of an object that the function did not create is changed")
         elif is_item:
             before = target.get(key)
@@ -100,6 +105,13 @@ class Stores:
             setattr(target, key, number)
         place = id(target), key
         self.known.add(place)
+        if of_group:
+            self.options[place] = value
+            observer.changes.append(target)
+            observer.tracer.program.append(
+                "set", Setting(target, key, True), [observer.tracer.number(value)], [], keeps=True
+            )
+            return
         if before is value and isinstance(value, Tensor) and place not in self.made:
             return  # it was changed in place
         form = "{0}[{1}] = {2}" if is_item else f"{{0}}.{key} = {{2}}"
@@ -123,14 +135,28 @@ class Stores:
         """Record a store."""
         self.observer.changes.append(store.target)
         self.made[place] = store
+        position = len(self.observer.tracer.program.instructions)
+        is_fixed = all(each.is_fixed for each in symbols_in([store.value]))
+        if isinstance(store.value, Symbol) or (is_constant(store.value) and is_fixed):
+            self.numbers.append((position, store))
         if self.begin is None:
-            self.begin = len(self.observer.tracer.program.instructions)
+            self.begin = position
 
-    def check(self, instructions: list[Instruction]) -> None:
-        """End the capture if an error may leave the program after a store, which the program has not repeated yet."""
-        later = [] if self.begin is None else instructions[self.begin :]
-        if not all(map(cannot_fail, later)):
+    def check(self, program: Program) -> None:
+        """Let the program store constants at once if an error may leave it later. Other stores then end the capture."""
+        later = [] if self.begin is None else program.instructions[self.begin :]
+        if all(map(cannot_fail, later)):
+            return
+        stored = [store for _, store in self.numbers]
+        if any(store not in stored for store in self.made.values()) or any(each.name == EXPECT for each in later):
             self.observer.stop("an operator that may raise an error follows a store to an object")
+        elif not self.observer.stopped:
+            self.made.clear()
+            for position, (_, target, key, value) in reversed(self.numbers):
+                setting = Setting(target, key, type(target) is dict)
+                given = value if isinstance(value, Symbol) else unwrapped(value)
+                program.append("set", setting, [self.observer.tracer.number(given)], [], keeps=True)
+                program.instructions.insert(position, program.instructions.pop())
 
     def reading(self, container: Any) -> None:
         """Record that all elements of a container are read. The program knows those that were stored only as constants."""
@@ -158,6 +184,8 @@ class Stores:
         place = id(target), key
         if self.observer.stopped:
             return MISSING
+        if place in self.options:
+            return MISSING if self.observer.unobserved is not None else self.options[place]
         for each in self.made.values():
             if each.key == key and (each.target is target or getattr(each.target, "__dict__", None) is target):
                 return each.value
@@ -208,7 +236,25 @@ def cannot_fail(instruction: Instruction) -> bool:
     if name in ("mod", "floordiv", "truediv"):
         divisor = instruction.operands[1]
         return isinstance(divisor, Constant) and bool(divisor.value)
-    return name in ("set_grad", "zero_grad", "item", EXPECT) or never_raises(instruction)
+    plain = isinstance(instruction.function, Setting) or getattr(instruction.function, "plain", False)
+    return plain or name in ("set_grad", "zero_grad", "item", EXPECT) or never_raises(instruction)
+
+
+class Setting:
+    """Sets an element of a dictionary, or an attribute."""
+
+    of_host = True
+
+    def __init__(self, target: Any, key: Any, is_item: bool) -> None:
+        self.target, self.key, self.is_item = target, key, is_item
+        self.__name__ = "set"
+
+    def __call__(self, value: Any) -> None:
+        """Set the element or the attribute."""
+        if self.is_item:
+            self.target[self.key] = value
+        else:
+            setattr(self.target, self.key, value)
 
 
 class Target:

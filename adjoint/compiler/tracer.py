@@ -385,7 +385,10 @@ class Tracer(Handler):
             append(f"{op.name}_", function, operands, [], changes=True, kernel=op)
         if target._array is not array:
             self.stop("the tensor gets other memory")
-        self.program.count_change(target if target._base is None else target._base)
+        base = target if target._base is None else target._base
+        self.program.count_change(base)
+        if (place := self.values.get(id(base._array), -1)) in self.program.inputs:
+            self.program.changes.setdefault(place, 0)  # by `data`, which counts its own changes
 
     def repointed(self, plan: Plan, call: Call, operands: list[Any]) -> None:
         """Run the steps of a call that turns its first argument into another view of its memory."""

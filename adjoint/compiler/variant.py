@@ -22,7 +22,7 @@ from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
 from ..tape.versions import counting, shared_counter
 from ..tensor import Tensor
-from .backward import again_source, attach, gradients_of, tensors_of
+from .backward import Again, again_source, attach, gradients_of, tensors_of
 from .body import Body
 from .conditions import (
     CONDITION_NAMES,
@@ -228,7 +228,8 @@ def finished(
         if id(tensor) in tracer.leaves:
             raise Stop("a result is a leaf that the function has made")
         viewed = [each.tensor for each in program.inputs.values()] + [each for each, _ in results.values()]
-        whole = next((each for each in viewed if each._array is tensor._array), None)
+        shared = [each for each in viewed if tensor._counter is not None and each._counter is tensor._counter]
+        whole = next((each for each in shared if each._array is tensor._array), None)
         if whole is not None and edge_of(tensor) is None and (tensor._base is None or tensor._base is whole._base):
             detached[id(tensor)] = tensor, whole
             continue
@@ -301,24 +302,18 @@ class Written:
         if self.general is not None:
             outputs = [self.results.get(id(each), (None, None))[1] for each in tensors_of(self.result)]
             targets = [target for _, target in self.targets]
-            sized = Sized(
-                self.general,
-                program,
-                source,
-                wanted,
-                saved,
-                gradients,
-                (effects, tail),
-                self.function,
-                outputs,
-                targets,
-            )
+            around, function = (effects, tail), self.function
+            sized = Sized(self.general, program, source, wanted, saved, gradients, around, function, outputs, targets)
             lines = [*first_lines, *indented(self.dispatch(source.constant(sized.plans), source.constant(sized)))]
             write = partial(Body.compiled, lines, source.namespace)
         else:
             write = partial(Body.of, program, source, wanted, saved, first_lines, effects, tail)
         variant = Variant(self.function, program, source.namespace, checks, write)
         variant.example, variant.sized, variant.replaced = example, sized, replaced
+        unchanged = [*first_lines, f"    return {source.constant(self.function)}(*args, **kwargs)"]
+        for each in source.namespace.values():
+            if type(each) is Again:
+                each.variant, each.unchanged = weakref.ref(variant), "\n".join(unchanged)
         variant.differences = self.tracer.differences
         if not (self.roots or self.observer.stores):
             with suppress(Unsupported, Stop):
@@ -329,10 +324,9 @@ class Written:
 
     def generalize(self, earlier: Variant) -> bool:
         """Make the program serve any size, if an earlier program was the same at other sizes."""
-        if self.observer.stores:
-            self.tracer.differences.append("an attribute is set")
-            return False
         try:
+            if self.observer.stores:
+                raise Differs("an attribute is set")
             general = General(earlier.example, self.tracer)
         except (Differs, LookupError) as error:
             self.tracer.differences.append(str(error))
@@ -591,10 +585,7 @@ class Written:
 
 NAMES = {
     **CONDITION_NAMES,
+    **{each.__name__: each for each in (attach, counting, mark_inference, shared_counter)},
     "MISSED": MISSED,
-    "mark_inference": mark_inference,
-    "counting": counting,
-    "shared_counter": shared_counter,
-    "attach": attach,
 }
 """The names that the source of a variant uses."""

@@ -339,8 +339,10 @@ def test_the_function_runs_again_only_if_what_it_reads_is_the_same(case, tmp_pat
                 torch.autograd.grad(found[1], x, create_graph=True)
             torch.set_default_dtype(torch.float32)
             return
-        grads = [torch.autograd.grad(each, x, create_graph=True)[0] for each in found]
+        grads = [torch.autograd.grad(each, x, create_graph=call == 3)[0] for each in found]
         assert_alike(grads[1], grads[0], case, strides=False)
+        if call < 3:  # afterwards, the function itself would run
+            continue
         assert_alike(*[torch.autograd.grad(each.sum(), x)[0] for each in reversed(grads)], case, strides=False)
     assert compiled.compiled.variants
 

@@ -235,6 +235,24 @@ def test_a_size_stored_before_an_error_is_a_number():
         assert {*map(type, shapes["x"])} == {int}
 
 
+def test_a_size_stored_before_an_operator_that_may_fail_is_a_number():
+    shapes = {}
+    table = nn.Embedding(3, 2)
+
+    def function(x, index):
+        shapes["x"] = x.shape
+        shapes["both"] = (x.shape[0], index.shape[0])
+        return table(index)
+
+    compiled = torch.compile(function, dynamic=True)
+    for size in (3, 4, 5, 5, 4):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compiled(torch.ones(size, 2), torch.zeros(size, dtype=torch.int64))
+        assert shapes == {"x": (size, 2), "both": (size, size)}
+        assert {*map(type, shapes["x"]), *map(type, shapes["both"])} == {int}
+
+
 @pytest.mark.parametrize("changed", ["result", "detached"])
 def test_a_tensor_and_its_detached_form(changed):
     weight = torch.ones(3, requires_grad=True)

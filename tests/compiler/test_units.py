@@ -22,14 +22,15 @@ class Block(nn.Module):
 
 
 class Counting(nn.Module):
-    """A module that cannot be captured, because it counts calls and tests the value of an element."""
+    """A module that cannot be captured, because it prints."""
 
     def __init__(self):
         super().__init__()
         self.first, self.second, self.calls = Block(), Block(), 0
 
     def forward(self, x):
-        setattr(self, "calls", self.calls + 1)  # noqa: B010
+        self.calls += 1
+        print(end="")
         x = self.first(x)
         return self.second(x) if x.sum() > -1e9 else x
 
