@@ -9,6 +9,7 @@ import numpy
 from numpy import ndarray
 
 from .acceleration import LOOPS
+from .costs import SECOND_CACHE
 from .expression import BOOL, COLUMN, CONSTANT, ROW_LENGTH, SCALAR, Expression, Node, scalar_source
 from .plans import Memory
 from .row_tiles import BLOCKS
@@ -63,7 +64,7 @@ class CompiledRows:
         LOOPS.load("calls", "row_loops")
         from .llvm.calls import NativeCall
         from .llvm.element_types import type_of
-        from .llvm.row_plan import ACROSS, ALONG, PARTED, TURNED, turned_length
+        from .llvm.row_plan import ACROSS, ALONG, LAYOUT, PARTED, TILE_VECTORS, TURNED, turned_length
 
         given = {name: arrays[self.inputs.index(name)] for name in self.nodes}
         operands = [item for item in given.values() if item is not None and item.dtype.isnative]
@@ -96,13 +97,22 @@ class CompiledRows:
             for number, (node, item) in enumerate(zip(self.expression.outputs, results, strict=True))
             if item is not None and node.extent == COLUMN
         ]
-        units = outer if mode in (ALONG, PARTED) else outer * -(-inner // width)
+        tile = width
+        if mode == ACROSS:  # columns whose rows stay in the cache, or enough columns to read memory in order
+            fits = max(SECOND_CACHE // (length * compute.itemsize), 256)
+            tile *= max(1, min(fits // width, -(-inner * outer // (BLOCKS * width)), TILE_VECTORS))
+        along = mode in (ALONG, PARTED)
+        units = outer if along else outer * -(-inner // tile)
         block = max(-(-units // BLOCKS), SMALLEST) if sums else 1
         whole = length * parts[0] * parts[1] if parts else length
         row_bytes = whole * (compute.itemsize * (len(operands) + len(outputs)) + WEIGHT)
+        number, stretches, distance, period = parts or (1, 1, 0, 1)
+        layout = LAYOUT.pack(
+            units=units, length=length, inner=inner, block=block, chunk=length, tile=tile, rest=0, step=inner,
+            outer_step=length * inner, place=[0] * 5, parts=number, stretches=stretches, distance=distance, period=period,
+        )  # fmt: skip
         return NativeCall(
-            function, -(-units // block), row_bytes * block * (1 if mode in (ALONG, PARTED) else width),
-            [units, length, inner, block, *parts], list(given), results,
+            function, -(-units // block), row_bytes * block * (1 if along else tile), layout, list(given), results,
             [*map(scalar_source, self.scalars)], constants={ROW_LENGTH: whole},
             copied=[name for name, item in given.items() if item is not None and not (item.ndim and item.flags.c_contiguous)],
             sums=sums, blocks=-(-units // block),

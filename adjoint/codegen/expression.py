@@ -20,6 +20,7 @@ operand varies:
 These are the operations of row programs. x is the argument, and j < n is a position in a row of n elements:
 
     row_sum x           row      the sum of the row, at least as exact as pairwise summation in the dtype
+    row_prod x         row      the product of the row
     row_max x, row_min  row      the greatest or smallest element, or NaN if an element is NaN
     column_sum x        column   the sum over all rows, as exact as row_sum; only outputs may depend on it
     part_sum x          part     the sum of a part of the row, as exact as row_sum
@@ -93,12 +94,12 @@ OPERATIONS: dict[str, Operation] = {
     "as_number": Operation(1, NUMBER),
     "element": Operation(1, NUMBER),
     "where": Operation(3, "same"),
-    **_table(1, "same", "row_sum row_max row_min column_sum part_sum part_total"),
+    **_table(1, "same", "row_sum row_prod row_max row_min column_sum part_sum part_total"),
 }
 """The operations that an interpreter of expressions must support. Elementary functions (`elementary`) are added to
 these operations."""
 
-ROW_REDUCTIONS = frozenset(("row_sum", "row_max", "row_min"))
+ROW_REDUCTIONS = frozenset(("row_sum", "row_prod", "row_max", "row_min"))
 """Operations that compute one value for a row of elements."""
 
 ROW_OPERATIONS = ROW_REDUCTIONS | {"column_sum", "part_sum", "part_total"}

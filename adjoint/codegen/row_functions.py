@@ -27,6 +27,11 @@ def row_sum(x: ndarray) -> Any:
     return _add(x, 1, None, None, True)
 
 
+def row_prod(x: ndarray) -> Any:
+    """Return the product of each row."""
+    return numpy.multiply.reduce(x, 1, keepdims=True)
+
+
 def row_max(x: ndarray) -> Any:
     """Return the greatest element of each row."""
     return _maximum(x, 1, None, None, True)
@@ -51,6 +56,7 @@ def column_sum(x: ndarray) -> Any:
 
 ROW_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "row_sum": row_sum,
+    "row_prod": row_prod,
     "row_max": row_max,
     "row_min": row_min,
     "column_sum": column_sum,

@@ -24,6 +24,7 @@ from .expression import (
     REAL,
     ROW,
     ROW_LENGTH,
+    ROW_REDUCTIONS,
     SCALAR,
     Choice,
     Expression,
@@ -146,7 +147,7 @@ def _install_operators() -> None:
 _install_operators()
 
 
-_OF_ELEMENTS = {"row_sum", "row_max", "row_min", "column_sum"}
+_OF_ELEMENTS = ROW_REDUCTIONS | {"column_sum"}
 
 _FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,

@@ -1,6 +1,6 @@
 """The state of a row reduction for each lane of a vector: a sum, or an extreme value and whether a NaN has occurred.
 
-Processors compare faster without checks for NaN, so a separate check runs at the end of the row.
+Processors compare faster without checks for NaN, so a NaN sets a flag, which is read at the end of a run.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import math
 
+import numpy
+
 from ..expression import Node
-from .builtin_functions import reduce_add, reduce_or, shuffle
+from .builtin_functions import maximum, minimum, shuffle
 from .element_types import PointerType, VectorType, boolean
 from .lowering import Lowering
 from .values import Value, constant
@@ -21,14 +23,19 @@ Places = list[Value]
 class Sum:
     """The sum of all values."""
 
-    identity = 0.0
+    operation: type[ast.operator] = ast.Add
+    identity: float = 0
 
     def __init__(self, vector: VectorType) -> None:
         self.vector = vector
 
-    def places(self, lowering: Lowering) -> Places:
-        """Allocate memory for an accumulator."""
-        return [Value(PointerType(self.vector), lowering.allocate(self.vector))]
+    def totals(self, lowering: Lowering, count: int) -> Places:
+        """Allocate memory for `count` accumulators, into which others are merged."""
+        return [Value(PointerType(self.vector), lowering.allocate(self.vector, count))]
+
+    def run(self, lowering: Lowering) -> Places:
+        """Allocate memory for an accumulator to which values are added."""
+        return self.totals(lowering, 1)
 
     def reset(self, lowering: Lowering, places: Places) -> None:
         """Begin again."""
@@ -36,70 +43,87 @@ class Sum:
 
     def add(self, lowering: Lowering, places: Places, value: Value) -> None:
         """Add a vector of values to the accumulator."""
-        lowering.store(places[0], lowering.binary(ast.Add, lowering.load(places[0]), value))
+        lowering.store(places[0], self.combine(lowering, lowering.load(places[0]), value))
 
     def merge(self, lowering: Lowering, places: Places, others: Places) -> None:
         """Merge another accumulator into this one."""
-        self.add(lowering, places, lowering.load(others[0]))
+        lowering.store(places[0], self.combine(lowering, lowering.load(places[0]), self.value(lowering, others)))
 
-    def result(self, lowering: Lowering, places: Places, along: bool) -> Value:
-        """Return the result of each lane, or of all lanes together if they hold elements of one row (`along`)."""
-        total = lowering.load(places[0])
-        if along:
-            total = reduce_add.lower(lowering, total)
-        return total
+    def value(self, lowering: Lowering, places: Places) -> Value:
+        """Return the result of each lane."""
+        return lowering.load(places[0])
+
+    def combine(self, lowering: Lowering, total: Value, value: Value) -> Value:
+        """Return the combination of two results."""
+        combined: Value = lowering.binary(self.operation, total, value)
+        return combined
+
+    def result(self, lowering: Lowering, places: Places, width: int) -> Value:
+        """Return the results of groups of lanes: each of `width` lanes combines with the lanes at a distance of `width`."""
+        total = self.value(lowering, places)
+        while total.type.width > width:
+            half = total.type.width // 2
+            halves = [shuffle.lower(lowering, total, total, range(start, start + half)) for start in (0, half)]
+            total = self.combine(lowering, *halves)
+        return lowering.value(f"extractelement {total}, i64 0", self.vector.element) if width == 1 else total
+
+
+class Product(Sum):
+    """The product of all values."""
+
+    operation = ast.Mult
+    identity = 1
 
 
 class Extreme(Sum):
-    """The greatest or smallest value, or NaN if a value is NaN."""
+    """The greatest or smallest value, or NaN if a value is NaN. `flagged`: whether each lane has a flag for NaN."""
 
-    def __init__(self, vector: VectorType, order: type[ast.cmpop]) -> None:
+    def __init__(self, vector: VectorType, order: type[ast.cmpop], flagged: bool) -> None:
         super().__init__(vector)
         self.order = order
+        self.extreme = maximum if order is ast.Gt else minimum
         self.identity = -math.inf if order is ast.Gt else math.inf
-        self.flags = VectorType(boolean, vector.width)
+        self.flags = VectorType(boolean, vector.width) if flagged else None
+        if vector.kind != "f":
+            limits = numpy.iinfo(f"{vector.kind}{vector.element.bits // 8}")
+            self.identity = limits.min if order is ast.Gt else limits.max
 
-    def places(self, lowering: Lowering) -> Places:
-        """Allocate memory for the extreme value and for the lanes that have encountered a NaN."""
-        return [*super().places(lowering), Value(PointerType(self.flags), lowering.allocate(self.flags))]
+    def run(self, lowering: Lowering) -> Places:
+        """Allocate memory for an extreme value and for the lanes that have encountered a NaN."""
+        flags = [Value(PointerType(self.flags), lowering.allocate(self.flags))] if self.flags else []
+        return super().run(lowering) + flags
 
     def reset(self, lowering: Lowering, places: Places) -> None:
         """Begin again."""
         super().reset(lowering, places)
-        lowering.store(places[1], constant(False, self.flags))
+        for flags in places[1:]:
+            lowering.store(flags, constant(False, self.flags))
 
     def add(self, lowering: Lowering, places: Places, value: Value) -> None:
-        """Add a vector of values to the accumulator."""
-        self._take(lowering, places, value, lowering.compare(ast.NotEq, value, value))
+        """Add a vector of values to the accumulator. A NaN sets only the flag."""
+        if not self.flags:
+            super().add(lowering, places, value)
+            return
+        total, flags = map(lowering.load, places)
+        lowering.store(places[0], self._ordered(lowering, total, value))
+        lowering.store(places[1], lowering.binary(ast.BitOr, flags, lowering.compare(ast.NotEq, value, value)))
 
-    def merge(self, lowering: Lowering, places: Places, others: Places) -> None:
-        """Merge another accumulator into this one."""
-        self._take(lowering, places, lowering.load(others[0]), lowering.load(others[1]))
+    def value(self, lowering: Lowering, places: Places) -> Value:
+        """Return the result of each lane."""
+        total, *flags = map(lowering.load, places)
+        return lowering.select(flags[0], constant(math.nan, total.type), total) if flags else total
 
-    def _take(self, lowering: Lowering, places: Places, value: Value, unordered: Value) -> None:
-        lowering.store(places[0], self._extreme(lowering, value, lowering.load(places[0])))
-        lowering.store(places[1], lowering.binary(ast.BitOr, lowering.load(places[1]), unordered))
+    def combine(self, lowering: Lowering, total: Value, value: Value) -> Value:
+        """Return the greater (or smaller) of two numbers, or NaN if one is NaN."""
+        combined: Value = self.extreme.lower(lowering, total, value)
+        return combined
 
-    def _extreme(self, lowering: Lowering, value: Value, total: Value) -> Value:
-        """Return the greater (or smaller) of two numbers. Ignore a value that is NaN."""
+    def _ordered(self, lowering: Lowering, total: Value, value: Value) -> Value:
         return lowering.select(lowering.compare(self.order, value, total), value, total)
 
-    def result(self, lowering: Lowering, places: Places, along: bool) -> Value:
-        """Return the result of each lane, or of all lanes together if they hold elements of one row (`along`)."""
-        total, unordered = lowering.load(places[0]), lowering.load(places[1])
-        if along:
-            unordered = reduce_or.lower(lowering, unordered)
-            width = self.vector.width
-            while width > 1:
-                width //= 2
-                halves = [shuffle.lower(lowering, total, total, range(start, start + width)) for start in (0, width)]
-                total = self._extreme(lowering, *halves)
-            total = lowering.value(f"extractelement {total}, i64 0", self.vector.element)
-        return lowering.select(unordered, constant(math.nan, total.type), total)
 
-
-def accumulator(node: Node, vector: VectorType) -> Sum:
-    """Return the accumulator of a reduction."""
+def accumulator(node: Node, vector: VectorType, along: bool) -> Sum:
+    """Return the accumulator of a reduction, whose values follow one another `along` a row or belong to several rows."""
     if node.operation in ("row_max", "row_min"):
-        return Extreme(vector, ast.Gt if node.operation == "row_max" else ast.Lt)
-    return Sum(vector)
+        return Extreme(vector, ast.Gt if node.operation == "row_max" else ast.Lt, along and vector.kind == "f")
+    return Product(vector) if node.operation == "row_prod" else Sum(vector)

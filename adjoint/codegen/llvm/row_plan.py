@@ -18,9 +18,9 @@ from ..._runtime.first_use import computed_once
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, PART, ROW, ROW_LENGTH, SCALAR, Expression, Node
 from .builtin_functions import as_integer, cast_pointer, lanes, reduce_add
 from .calls import ARRAYS_AT, elements_at
-from .element_types import PointerType, VectorType, boolean, f64, i64
+from .element_types import PointerType, VectorType, boolean, f64, i32, i64
 from .expressions import COSTLY, ExpressionWriter
-from .functions import Builtin
+from .functions import Builtin, LoopRange
 from .host import HOST
 from .language import *
 from .lowering import Lowering
@@ -35,7 +35,20 @@ ALONG, ACROSS, TURNED, PARTED = "along", "across", "turned", "parted"
 SHORT, SHORTEST = 80, 16
 """The maximum length of rows that are transposed: for float32 programs with three passes, and for all others."""
 
-REDUCTIONS = frozenset(("row_sum", "row_max", "row_min", "part_sum", "part_total"))
+RUN = 64
+"""The number of vectors of a row that are accumulated before their sum is added to the sum of the row."""
+
+TILE_VECTORS = 64
+"""The maximum number of strips in a tile of columns. Their accumulators stay in the first-level cache."""
+
+LAYOUT = Struct("units length inner block chunk tile rest step outer_step place:5 parts stretches distance period")
+"""The layout of a call: the number of units of work, the length of a row (or of a stretch of a part), the size of the dimensions
+after the row, and the number of units in a block. A unit is a `chunk` of a row and a `tile` of columns. Elements of a row are
+`step` apart, and rows of different matrices `outer_step`, or as `row_place` says. `rest`: the length of one more row at the end.
+If rows are `PARTED`, there are the number of parts in a row, the number of stretches in a part, the distance between stretches,
+and the number of rows after which the inputs with one value per part repeat."""
+
+REDUCTIONS = frozenset(("row_sum", "row_prod", "row_max", "row_min", "part_sum", "part_total"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +71,33 @@ class RowPlan:
         outputs: Sequence[RowArray],
         scalars: Sequence[Node],
         mode: str,
+        chunked: bool = False,
+        apart: bool = False,
+        glued: bool = False,
+        single: bool = False,
+        lanes: int = 1,
+        registers: int = 4,
     ) -> None:
+        self.chunked, self.apart, self.glued, self.lanes = chunked, apart, glued, lanes
         self.expression = expression
         self.element = type_
         self.inputs, self.outputs, self.scalars = list(inputs), list(outputs), list(scalars)
         self.mode = mode
         self.along, self.turned, self.parted = mode in (ALONG, PARTED), mode == TURNED, mode == PARTED
-        self.width = 2 * max(1, HOST.vector_bytes * 8 // type_.bits)  # two registers hide the latency of sums
         self.levels = _levels(expression)
-        self.passes = 1 + max(self.levels[node] for node in expression.nodes())
+        last = [self.levels[node] - (node.extent in (ROW, PART)) for node in expression.nodes() if node.operands]
+        self.passes = 1 + max(last, default=0)
+        only_reduces = self.passes == 1 and all(item.extent == ROW for item in outputs)
+        # Several registers hide the latency of sums.
+        self.width = (registers if only_reduces else 2) * max(1, HOST.vector_bytes * 8 // type_.bits)
+        self.overlaps = only_reduces and self.along
+        self.merges = mode != TURNED and not single
+        self.run = RUN // 8 if only_reduces and mode == ACROSS else RUN
+        self.strips = TILE_VECTORS if mode == ACROSS else 1
         self.vector = VectorType(type_, self.width)
-        for name in "begin sums begin_row begin_part end_part places reset step merge end_pass end_row".split():
+        for (
+            name
+        ) in "begin sums turn of_row numbers begin_part end_part places reset step merge end_pass end_row".split():
             setattr(self, name, Builtin(getattr(self, f"_{name}")))
 
     @property
@@ -90,7 +119,7 @@ class RowPlan:
     @computed_once
     def accumulators(self) -> list[list[Sum]]:
         """Return the states of the reductions of each pass."""
-        return [[accumulator(node, self.vector) for node in nodes] for nodes in self.reductions]
+        return [[accumulator(node, self.vector, self.along) for node in nodes] for nodes in self.reductions]
 
     @computed_once
     def written(self) -> list[list[int]]:
@@ -135,7 +164,7 @@ class RowPlan:
     def _begin(self, lowering: Lowering, table: Value, length: Value, whole: Value) -> dict[Any, Any]:
         """Load the scalars and the addresses of arrays."""
         arrays = len(self.inputs) + len(self.outputs) + (self.sums_bytes > 0)
-        known: dict[Any, Any] = {"place": {}, "length": length}
+        known: dict[Any, Any] = {"place": {}, "length": length, "found": {}}
         for number in range(arrays):
             known["place"][number] = lowering.call(elements_at, [table, number], {})
         known["lies"] = dict(known["place"])
@@ -191,19 +220,31 @@ class RowPlan:
         place = self._place(lowering, known, number, index)
         return lowering.convert(lowering.load(self._at(lowering, place, self.inputs[number].type)), self.element)
 
-    def _begin_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> Any:
-        """Load the inputs that have one value for the row, or for each of several adjacent rows."""
+    def _numbers(self, lowering: Lowering, width: Value) -> Any:
+        """Return the numbers of the strips of a tile with `width` columns."""
+        if self.mode != ACROSS:
+            return range(1)
+        return LoopRange((lowering.binary(ast.FloorDiv, lowering.binary(ast.Add, width, self.width - 1), self.width),))
+
+    def _of_row(self, lowering: Lowering, number: int, known: Any, place: Value, width: Value, strip: Any) -> Any:
+        """Return the values for the row, or for each of several adjacent rows, that a pass needs."""
         current = dict(known)
-        for number, item in enumerate(self.inputs):
+        index, left = self._strip(lowering, place, strip, 1), self._strip(lowering, width, strip, -1)
+        for which, item in enumerate(self.inputs):
             if item.extent == ROW:
                 current[item.node] = (
-                    self._read_one(lowering, known, number, row)
+                    self._read_one(lowering, known, which, index)
                     if self.along
-                    else self._read(lowering, known, number, row, left)
+                    else self._read(lowering, known, which, index, left)
                 )
-        self._values(lowering, current, ROW, 0)
-        self._turn(lowering, known, row, left, False)
+        for node, found in known["found"].items():
+            if self.levels[node] <= number:
+                current[node] = lowering.load(lowering.offset(found, strip)) if self.mode == ACROSS else found
+        self._values(lowering, current, ROW, number)
         return current
+
+    def _strip(self, lowering: Lowering, number: Value, strip: Any, sign: int) -> Any:
+        return lowering.binary(ast.Add, number, lowering.binary(ast.Mult, strip, sign * self.width))
 
     def _values(self, lowering: Lowering, known: Any, extent: str, level: int) -> None:
         """Compute the values with one number per row or part whose operands are available."""
@@ -233,7 +274,7 @@ class RowPlan:
         found = list(zip(self.reductions[number], self.accumulators[number], places, strict=True))
         for node, item, place in found:
             if node.operation == "part_sum":
-                known[node] = item.result(lowering, place, self.along)
+                known[node] = item.result(lowering, place, 1)
         self._values(lowering, known, PART, number)
         for output, array in enumerate(self.outputs):
             if array.extent == PART and self.levels[array.node] == number:
@@ -246,24 +287,26 @@ class RowPlan:
                 value = lowering.as_type(_operand(known, node.operands[0]), self.vector)
                 item.add(lowering, place, lowering.select(first, value, constant(0, self.vector)))
 
-    def _places(self, lowering: Lowering, number: int) -> list[Places]:
-        """Allocate memory for the accumulators of a pass."""
-        return [item.places(lowering) for item in self.accumulators[number]]
+    def _places(self, lowering: Lowering, number: int) -> tuple[list[Places], list[Places]]:
+        """Allocate memory for the accumulators of a pass, for each strip, and for the accumulators of a run."""
+        items = self.accumulators[number]
+        runs = [item.run(lowering) for item in items]
+        return [item.totals(lowering, self.strips) for item in items] if self.merges else runs, runs
 
-    def _reset(self, lowering: Lowering, number: int, places: list[Places]) -> None:
+    def _reset(self, lowering: Lowering, number: int, places: list[Places], strip: Any) -> None:
         """Reset the accumulators of a pass."""
         for item, place in zip(self.accumulators[number], places, strict=True):
-            item.reset(lowering, place)
+            item.reset(lowering, _at_strip(lowering, place, strip))
 
-    def _merge(self, lowering: Lowering, number: int, places: list[Places], others: list[Places]) -> None:
+    def _merge(self, lowering: Lowering, number: int, places: list[Places], strip: Any, others: list[Places]) -> None:
         """Merge the accumulators of a part of a pass into the accumulators of the whole pass."""
         for item, place, other in zip(self.accumulators[number], places, others, strict=True):
-            item.merge(lowering, place, other)
+            item.merge(lowering, _at_strip(lowering, place, strip), other)
 
-    def _counted(self, lowering: Lowering, left: Value) -> Value:
-        """Return the lanes that hold elements of the row."""
-        numbers = lanes.lower(lowering, i64, self.width)
-        found: Value = lowering.compare(ast.Lt, numbers, lowering.broadcast(left, self.width))
+    def _counted(self, lowering: Lowering, order: type[ast.cmpop], limit: Value) -> Value:
+        """Return the lanes before or after a limit."""
+        numbers = lanes.lower(lowering, i32, self.width)
+        found: Value = lowering.compare(order, numbers, lowering.broadcast(lowering.convert(limit, i32), self.width))
         return found
 
     def _step(
@@ -276,10 +319,12 @@ class RowPlan:
         left: Value,
         sums: Any,
         places: list[Places],
+        skipped: Any = 0,
     ) -> None:
         """Compute one vector of a pass.
 
-        `index`: the index of its first element; `position`: its position in the row; `left`: the number of valid lanes.
+        `index`: the index of its first element; `position`: its position in the row; `left`: the number of valid lanes;
+        `skipped`: the number of first lanes that do not count.
         """
         values = dict(known)
         writer = ExpressionWriter(lowering, self.vector)
@@ -289,13 +334,17 @@ class RowPlan:
                 values[node] = self._value(lowering, writer, node, values, value, (number, index, position, left))
             return _operand(values, node)
 
-        counted = None if left == self.width else self._counted(lowering, left)
+        counted = None
+        if left != self.width:
+            counted = self._counted(lowering, ast.Lt, left)
+        elif isinstance(skipped, Value):
+            counted = self._counted(lowering, ast.GtE, skipped)
         for which, node in enumerate(self.reductions[number]):
             if node.operation == "part_total":
                 continue
             accumulated = self.accumulators[number][which]
             item = lowering.as_type(value(node.operands[0]), self.vector)
-            if self.along and counted is not None:
+            if counted is not None and (self.along or self.glued):
                 item = lowering.select(counted, item, constant(accumulated.identity, self.vector))
             accumulated.add(lowering, places[which], item)
         results = [(output, value(self._written_node(output))) for output in self.written[number]]
@@ -323,7 +372,9 @@ class RowPlan:
             if node.extent == COLUMN and not self.along:
                 return lowering.broadcast(self._read_one(lowering, values, which, position), self.width)
             at = position if node.extent == COLUMN else index
-            first = number == 0 and self.along and node.extent == ELEMENT  # later passes find the row in the cache
+            first = (
+                number == 0 and self.passes > 1 and self.along and node.extent == ELEMENT
+            )  # later passes find the row in the cache
             return self._read(lowering, values, which, at, left, ahead=first)
         if node in self.kept and self._is_kept_before(node, number):
             place = self._place(lowering, values, len(self.inputs) + self.kept[node], index)
@@ -362,23 +413,28 @@ class RowPlan:
         lowering.store(at, lowering.binary(ast.Add, lowering.load(at), reduce_add.lower(lowering, value)))
 
     def _end_pass(self, lowering: Lowering, number: int, known: Any, places: list[Places]) -> None:
-        """Compute the results of a pass's reductions and the values per row that depend on them."""
+        """Compute the results of a pass's reductions."""
         for node, item, place in zip(self.reductions[number], self.accumulators[number], places, strict=True):
             if node.operation != "part_sum":
-                known[node] = item.result(lowering, place, self.along)
-        self._values(lowering, known, ROW, number + 1)
+                known["found"][node] = (
+                    place[0] if self.mode == ACROSS
+                    else item.result(lowering, place, self.lanes if self.along else self.width)
+                )  # fmt: skip
 
-    def _end_row(self, lowering: Lowering, known: Any, row: Value, left: Value) -> None:
-        """Write the outputs with one value per row and the outputs with transposed rows."""
-        self._turn(lowering, known, row, left, True)
+    def _end_row(self, lowering: Lowering, known: Any, place: Value, target: Value, width: Value, strip: Any) -> None:
+        """Write the outputs with one value per row."""
+        if not any(item.extent == ROW for item in self.outputs):
+            return
+        current = self._of_row(lowering, self.passes, known, place, width, strip)
+        index, left = self._strip(lowering, target, strip, 1), self._strip(lowering, width, strip, -1)
         for number, item in enumerate(self.outputs):
             if item.extent != ROW:
                 continue
             if self.along:
-                self._write_one(lowering, known, number, row)
+                self._write_one(lowering, current, number, lowering.binary(ast.Mult, index, self.lanes))
             else:
-                value = lowering.as_type(_operand(known, item.node), self.vector)
-                self._write(lowering, known, number, row, left, value)
+                value = lowering.as_type(_operand(current, item.node), self.vector)
+                self._write(lowering, current, number, index, left, value)
 
     def _write_one(self, lowering: Lowering, known: Any, output: int, index: Value) -> None:
         """Write an output with one value for a row or part."""
@@ -386,7 +442,11 @@ class RowPlan:
         place = self._place(lowering, known, len(self.inputs) + output, index)
         value = _operand(known, item.node)
         result = lowering.convert(value, item.type) if isinstance(value, Value) else value
-        lowering.store(self._at(lowering, place, item.type), result)
+        lowering.store(self._at(lowering, place, getattr(result, "type", item.type)), result)
+
+
+def _at_strip(lowering: Lowering, places: Places, strip: Any) -> Places:
+    return [lowering.offset(place, strip) for place in places]
 
 
 def _is_number(value: Any) -> bool:

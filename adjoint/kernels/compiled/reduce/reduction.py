@@ -4,136 +4,98 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ....codegen.expression import ELEMENT, INPUT, NUMBER, ROW, Expression
 from ....codegen.llvm.calls import CallTables
+from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.kernels import *
+from ....codegen.llvm.row_loops import row_kernel
+from ....codegen.llvm.row_plan import (
+    ACROSS,
+    ALONG,
+    LAYOUT,
+    RUN,
+    SHORTEST,
+    TILE_VECTORS,
+    TURNED,
+    RowArray,
+    RowPlan,
+)
+from ....codegen.tracing import Symbol, Trace, row, xp
 from ...memory.copying import convert
 from ...runtime.floating import compute_dtype, is_inexact
+from ...runtime.layout import row_major_copy
 from ...runtime.shapes import Dims, normalize_dims
 from ..memory.copying import collapsed, row_steps
-from .loops import TILE, reduce_columns, reduce_rows, reduce_short_rows
 
 _CHUNK = 1 << 16
 """The number of elements of a piece of work in longer rows or in columns."""
 
-_SHORT = 16
-"""The maximum number of elements of rows that are reduced side by side."""
-
-_FEW = 64
-"""The same maximum for rows with any steps between elements."""
-
 _MANY = 64
 """The number of pieces of work that need not be divided further."""
 
-_NARROW = 256
+_NARROW = 64
 """The number of columns below which rows are joined to longer rows."""
 
 _MOST_ROWS = 1024
 """The maximum number of rows that one set of accumulators processes. A larger number would reduce the accuracy of float32."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The conversion of an element, and the combination of two results
-
-
-@loops
-def itself(x: T, center: S) -> S:
-    """Return the element."""
-    return S(x)
-
-
-@loops
-def nonzero(x: T, center: S) -> S:
-    """Return 1 if the number is not zero, and 0 otherwise."""
-    return S((f32(x) if x.type.element.storage_only else x) != 0)
-
-
-@loops
-def square(x: T, center: S) -> S:
-    """Return the square of an element."""
-    return S(x) * S(x)
-
-
-@loops
-def squared_distance(x: T, center: S) -> S:
-    """Return the square of the distance from the center."""
-    distance = S(x) - center
-    return distance * distance
-
-
-@loops
-def magnitude(x: T, center: S) -> S:
-    """Return the absolute value."""
-    return fabs(S(x))
-
-
-@loops
-def nan_as_zero(x: T, center: S) -> S:
-    """Return the element, or zero for a NaN."""
-    return where(S(x) == S(x), S(x), S(0))
-
-
-@loops
-def plus(a: T, b: T) -> T:
-    """Return the sum."""
-    return a + b
-
-
-@loops
-def times(a: T, b: T) -> T:
-    """Return the product."""
-    return a * b
-
-
-@loops
-def either(a: T, b: T) -> T:
-    """Return the bitwise or."""
-    return a | b
-
-
-@loops
-def both(a: T, b: T) -> T:
-    """Return the bitwise and."""
-    return a & b
-
-
-class Reduction(NamedTuple):
-    """A reduction: the conversion of each element, the combination of two results, and the neutral element."""
-
-    mapping: Loops
-    combination: Any
-    identity: float
-
-
-REDUCTIONS = {
-    "sum": Reduction(itself, plus, 0),
-    "nansum": Reduction(nan_as_zero, plus, 0),
-    "prod": Reduction(itself, times, 1),
-    "amax": Reduction(itself, maximum, -math.inf),
-    "amin": Reduction(itself, minimum, math.inf),
-    "any": Reduction(nonzero, either, 0),
-    "all": Reduction(nonzero, both, 1),
-    "count_nonzero": Reduction(nonzero, plus, 0),
-    "sum_of_squares": Reduction(square, plus, 0),
-    "sum_of_distances": Reduction(squared_distance, plus, 0),
-    "sum_of_magnitudes": Reduction(magnitude, plus, 0),
-    "largest_magnitude": Reduction(magnitude, maximum, 0),
-    "smallest_magnitude": Reduction(magnitude, minimum, math.inf),
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": lambda x, center: row.sum(x),
+    "nansum": lambda x, center: row.sum(xp.where(x == x, x, 0)),
+    "prod": lambda x, center: row.prod(x),
+    "amax": lambda x, center: row.max(x),
+    "amin": lambda x, center: row.min(x),
+    "any": lambda x, center: row.max(xp.where(x != 0, 1, 0)),
+    "all": lambda x, center: row.min(xp.where(x != 0, 1, 0)),
+    "count_nonzero": lambda x, center: row.sum(xp.where(x != 0, 1, 0)),
+    "sum_of_squares": lambda x, center: row.sum(x * x),
+    "sum_of_distances": lambda x, center: row.sum((x - center) * (x - center)),
+    "sum_of_magnitudes": lambda x, center: row.sum(xp.abs(x)),
+    "largest_magnitude": lambda x, center: row.max(xp.abs(x)),
+    "smallest_magnitude": lambda x, center: row.min(xp.abs(x)),
 }
+"""The result of a row of elements `x`. `center` is a number for each row."""
+
+_NEXT = {"row_sum": "sum", "row_prod": "prod", "row_max": "amax", "row_min": "amin"}
+"""The reductions that combine the results of parts."""
+
+
+@functools.cache
+def _expression(name: str) -> Expression:
+    trace = Trace({})
+    nodes = [trace.graph.node(INPUT, (), NUMBER, *item) for item in (("x", ELEMENT), ("center", ROW))]
+    return Expression((REDUCTIONS[name](*[Symbol(node, trace) for node in nodes]).node,))
+
+
+@functools.cache
+def _loops(name: str, kind: Any, numbers: Any, mode: str, bytes_: int, **options: Any) -> CompiledFunction:
+    """Return the loops that reduce rows of type `kind` in the type `numbers`."""
+    expression = _expression(name)
+    given = [node for node in expression.nodes() if node.operation == INPUT]
+    inputs = [RowArray(node, kind if node.value == "x" else numbers, node.extent) for node in given]
+    (result,) = expression.outputs
+    plan = RowPlan(expression, numbers, inputs, [RowArray(result, numbers, ROW)], [], mode, **options)
+    return row_kernel(f"{name}_{kind}_{mode}", plan, str(expression))
+
 
 _ACCUMULATED: dict[str, Any] = {"float16": f32, "bfloat16": f32, "float32": f32, "float64": f64}
-_NO_CENTER = numpy.zeros(1)
 _INT64 = numpy.dtype(numpy.int64)
 
 
 def accumulated(name: str, dtype: numpy.dtype[Any]) -> Any:
     """Return the type in which a reduction of elements of `dtype` is computed, or None if it is not supported."""
-    if name in ("any", "all"):
-        return u8 if dtype.itemsize == 1 else i64 if dtype.itemsize == 8 else i32
-    if name == "count_nonzero":
-        return i32
-    if name in ("amax", "amin") and dtype.kind in "iu":
+    if name in ("any", "all", "amax", "amin") and dtype.kind in ("iu" if "m" in name else "iub"):
         return type_of(dtype)
+    if name == "count_nonzero" and dtype.kind in "iub":
+        return i32 if dtype.itemsize < 8 else i64
+    if name == "sum" and dtype.kind in "iub" and dtype.itemsize == 1:
+        return i32  # the sums of pieces are exact
     return _ACCUMULATED.get(dtype.name, i64 if name in ("sum", "prod") and dtype.kind in "iub" else None)
+
+
+def _dtype(type_: Any) -> numpy.dtype[Any]:
+    return numpy.dtype(f"{type_.kind}{type_.bits // 8}")
 
 
 class _Step(NamedTuple):
@@ -143,6 +105,7 @@ class _Step(NamedTuple):
     pieces: int
     piece_bytes: int
     shape: tuple[int, ...]
+    dtype: numpy.dtype[Any]
     tables: CallTables
 
 
@@ -161,18 +124,21 @@ class _Plan(NamedTuple):
     """The dimensions ordered by their strides, the largest first."""
     glued: int
     """The number of rows of columns that are joined into one row."""
+    copied: bool = False
+    """Whether the array is copied first."""
 
     def run(self, x: ndarray, center: ndarray | None = None) -> ndarray:
         """Return the reduction of an array as a row-major array, in the type of the computation."""
-        middle = _NO_CENTER
+        middle = None
         if center is not None:
-            middle = numpy.ascontiguousarray(center.transpose(self.walk), self.dtype)
+            middle = numpy.ascontiguousarray(center.transpose(self.walk), self.steps[0].dtype)
             if self.glued > 1:
                 middle = numpy.tile(middle.reshape(-1), self.glued)
-        source = x
-        for function, pieces, piece_bytes, shape, tables in self.steps:
-            out = numpy.empty(shape, self.dtype)
-            table = tables.make((out, source, middle), ())
+        source = row_major_copy(x) if self.copied else x
+        for function, pieces, piece_bytes, shape, dtype, tables in self.steps:
+            out = numpy.empty(shape, dtype)
+            arrays = (source, out) if middle is None else (source, middle, out)
+            table, middle = tables.make(arrays, ()), None
             launch(function, pieces, piece_bytes, tables.address(table))
             source = out
         if self.order is None:
@@ -246,17 +212,17 @@ def _plan(
     if kind is None or numbers is None or not dims or 0 in shape or math.prod(shape) >= 1 << 31:
         return None
     order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
-    planning = _Planning(REDUCTIONS[name], kind, numbers, vector_bytes, centered)
+    planning = _Planning(name, kind, numbers, vector_bytes, centered)
     left = [axis for axis in order if shape[axis] != 1]
     expected = dtype.itemsize
     for axis in reversed(left):
         if strides[axis] != expected:
-            if centered:
-                return None
             order = list(range(len(shape)))
-            found = planning.rows_apart(shape, [step / dtype.itemsize for step in strides], dims)
+            found = None if centered else planning.rows_apart(shape, [step / dtype.itemsize for step in strides], dims)
             if found is None:
-                return None
+                steps = tuple([step * dtype.itemsize for step in row_steps(shape)])
+                plan = _plan(name, dtype, shape, steps, dims, keepdim, centered, vector_bytes)
+                return plan and plan._replace(copied=True)
             left = found
             break
         expected *= shape[axis]
@@ -279,7 +245,7 @@ def _plan(
         planning.steps[-1] = planning.steps[-1]._replace(shape=result)
     return _Plan(
         planning.steps,
-        numpy.dtype(f"{numbers.kind}{numbers.bits // 8}"),
+        planning.steps[-1].dtype,
         tuple(shape[axis] for axis in kept),
         turned,
         result,
@@ -291,27 +257,45 @@ def _plan(
 class _Planning:
     """The planning of the steps of a reduction, which first reduces an array's elements and then the results of pieces."""
 
-    def __init__(self, reduction: Reduction, kind: Any, numbers: Any, vector_bytes: int, centered: bool) -> None:
-        self.reduction = reduction
-        self.mapping = reduction.mapping
-        self.identity: float = reduction.identity
-        if numbers.kind != "f" and math.isinf(self.identity):
-            limits = numpy.iinfo(f"{numbers.kind}{numbers.bits // 8}")
-            self.identity = limits.min if self.identity < 0 else limits.max
+    def __init__(self, name: str, kind: Any, numbers: Any, vector_bytes: int, centered: bool) -> None:
+        self.name = name
         self.kind = kind
         self.numbers = numbers
-        self.width = 8 * vector_bytes // numbers.bits
+        self.vector_bytes = vector_bytes
         self.centered = centered
         self.steps: list[_Step] = []
         self.glued = 1
 
-    def _add(self, loop: Loops, results: int, pieces: int, elements: int, *arguments: int, **static: Any) -> None:
-        function = loop.compiled(
-            T=self.kind, S=self.numbers, W=self.width, MAP=self.mapping, COMBINE=self.reduction.combination, **static
-        )
-        tables = CallTables(arguments, 3, 0, "q")
-        self.steps.append(_Step(function, pieces, elements * self.kind.bits // 8, (results,), tables))
-        self.kind, self.mapping, self.centered = self.numbers, itself, False  # the next steps combine results
+    def _registers(self, n: int) -> int:
+        """Return the number of vectors that loops process together if rows have `n` elements."""
+        fitting = n * self.numbers.bits // (32 * self.vector_bytes)
+        return 4 if fitting >= 4 else 2 if fitting >= 2 else 1
+
+    @property
+    def width(self) -> int:
+        """Return the number of columns that loops process together."""
+        return 4 * max(1, self.vector_bytes * 8 // self.numbers.bits)
+
+    def _add(
+        self, mode: str, results: int, piece: int, units: int, length: int, inner: int, chunk: int, tile: int, step: int,
+        outer_step: int, rest: int = 0, place: tuple[int, ...] = (), lanes: int = 1,
+    ) -> None:  # fmt: skip
+        registers = self._registers(chunk) if mode == ALONG else 4
+        function = _loops(
+            self.name, self.kind, self.numbers, mode, self.vector_bytes, chunked=mode == ACROSS or chunk < length,
+            apart=bool(place), glued=rest > 0, lanes=lanes, registers=registers,
+            single=mode == ALONG and chunk <= RUN * self.width // 4 * registers,
+        )  # fmt: skip
+        layout = LAYOUT.pack(
+            units=units, length=length, inner=inner, block=1, chunk=chunk, tile=tile, rest=rest, step=step,
+            outer_step=outer_step, place=place or [0] * 5, parts=1, stretches=1, distance=0, period=1,
+        )  # fmt: skip
+        tables = CallTables(layout, 2 + self.centered, 0, "q")
+        self.steps.append(_Step(function, units, piece * self.kind.bits // 8, (results,), _dtype(self.numbers), tables))
+        self.kind, self.centered = self.numbers, False  # the next steps combine results
+        if self.name == "count_nonzero" or (self.name == "sum" and self.numbers is i32):
+            self.numbers = i64
+        self.name = _NEXT[_expression(self.name).outputs[0].operation]
 
     def reduce(self, lengths: list[int], fates: list[bool], parts: int) -> None:
         """Reduce a contiguous array, whose axes are alternately kept and reduced, from its last axis to its first.
@@ -356,36 +340,24 @@ class _Planning:
         rows = tuple([shape[axis] for axis in left])
         axes = collapsed([(shape[axis], to, steps[axis]) for axis, to in zip(left, row_steps(rows), strict=True)])
         (inner, _, inner_step), (middle, _, middle_step), (_, _, outer_step) = [*axes[::-1], *[(1, 0, 0)] * 3][:3]
-        place = (inner, inner_step, middle, middle_step, outer_step)
-        if len(axes) > 3:
-            return None
-        if step == 1 and n > _SHORT:
-            self.rows(math.prod(rows), n, 1, place)
-        elif inner < _SHORT:
-            return None
-        elif inner_step == 1 and len(axes) < 3:
+        if step == 1 and len(axes) <= 3:
+            self.rows(math.prod(rows), n, 1, (inner, inner_step, middle, middle_step, outer_step))
+        elif inner_step == 1 and len(axes) <= 2:
             self.columns(middle, n, inner, (step, middle_step))
-        elif n <= _FEW or (n <= _MOST_ROWS and abs(inner_step) <= 4):
-            self._add(reduce_short_rows, math.prod(rows), math.prod(rows), n + 8, 0, n, step, *place)
         else:
             return None
         return left
 
-    def rows(self, rows: int, n: int, parts: int = 1, place: tuple[int, ...] | None = None) -> None:
-        """Reduce (rows, n) to (rows, parts). `place`: the arguments of `row_place` if rows are not consecutive."""
-        step = int(self.centered and rows > 1)
-        if n <= _SHORT and rows > 1 and parts == 1:
-            self._add(reduce_short_rows, rows, rows, n + 8, step, n, 1, rows, n, 1, 0, 0)
+    def rows(self, rows: int, n: int, lanes: int = 1, place: tuple[int, ...] = ()) -> None:
+        """Reduce (rows, n) to (rows, lanes). `place`: the arguments of `row_place` if rows are not consecutive."""
+        if n <= SHORTEST and rows > 1 and lanes == 1 and not place:
+            self._add(TURNED, rows, n * self.width, -(-rows // self.width), n, rows, n, self.width, 1, 0)
             return
-        chunk = n if rows >= _MANY and n < 1 << 30 else min(n, _CHUNK)
+        chunk = min(n, _CHUNK)
         chunks = -(-n // chunk)
-        pieces = rows * chunks
-        self._add(
-            reduce_rows, pieces * parts, pieces, chunk, step, n, chunk, *(place or ()), IDENTITY=self.identity, PARTS=parts,
-            APART=place is not None,
-        )  # fmt: skip
+        self._add(ALONG, rows * chunks * lanes, chunk, rows * chunks, n, 1, chunk, 1, 1, n, place=place, lanes=lanes)
         if chunks > 1:
-            self.rows(rows, chunks * parts, parts)
+            self.rows(rows, chunks * lanes, lanes)
 
     def columns(self, outer: int, rows: int, inner: int, steps: tuple[int, int] | None = None) -> None:
         """Reduce (outer, rows, inner) to (outer, inner).
@@ -394,23 +366,32 @@ class _Planning:
         """
         rest = 0
         glue = 1
-        if steps is None and outer == 1 and inner < _NARROW and rows * inner >= 4 * _NARROW:
-            # Several rows are joined to one long row.
-            glue = -(-_NARROW // inner)
+        if steps is None and outer == 1 and inner < _NARROW and rows >= 4 * self.width:
+            glue = self.width  # several rows are joined to one long row, so that all vectors are full
             rest = rows % glue * inner
             rows //= glue
             inner *= glue
             if self.centered:
                 self.glued = glue
         step, outer_step = steps or (inner, rows * inner)
-        tiles = -(-inner // TILE)
+        tile = min(inner, TILE_VECTORS * self.width)
+        tiles = -(-inner // tile)
         chunk = min(rows, _MOST_ROWS)
         if outer * tiles < _MANY:
-            chunk = min(chunk, max(16, _CHUNK // min(inner, TILE)))
+            chunk = min(chunk, max(16, _CHUNK // tile))
         chunks = -(-rows // chunk)
         self._add(
-            reduce_columns, outer * chunks * inner, outer * chunks * tiles, chunk * min(inner, TILE), rows, inner, chunk, rest,
-            step, outer_step, IDENTITY=self.identity, CENTERED=self.centered,
-        )  # fmt: skip
+            ACROSS,
+            outer * chunks * inner,
+            chunk * tile,
+            outer * chunks * tiles,
+            rows,
+            inner,
+            chunk,
+            tile,
+            step,
+            outer_step,
+            rest,
+        )
         if chunks > 1 or glue > 1:
             self.columns(outer, chunks * glue, inner // glue)

@@ -7,7 +7,6 @@ from ....codegen.llvm.elementary_power import logaddexp
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import ask_ahead
 from ...runtime.floating import compute_dtype
-from .reduction import plus, times
 
 _LINES = 4
 """The number of rows that are processed together, because each element of a row depends on the one before it."""
@@ -24,6 +23,18 @@ _INT64 = numpy.dtype(numpy.int64)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Sums, products, and sums of exponentials
+
+
+@loops
+def plus(a: T, b: T) -> T:
+    """Return the sum."""
+    return a + b
+
+
+@loops
+def times(a: T, b: T) -> T:
+    """Return the product."""
+    return a * b
 
 
 @loops
