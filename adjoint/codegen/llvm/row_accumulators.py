@@ -10,7 +10,7 @@ import math
 
 import numpy
 
-from ..expression import Node
+from ..expression import CONSTANT, Node
 from .builtin_functions import maximum, minimum, shuffle
 from .element_types import PointerType, VectorType, boolean
 from .lowering import Lowering
@@ -76,14 +76,18 @@ class Product(Sum):
 
 
 class Extreme(Sum):
-    """The greatest or smallest value, or NaN if a value is NaN. `flagged`: whether each lane has a flag for NaN."""
+    """The greatest or smallest value, or NaN if a value is NaN.
 
-    def __init__(self, vector: VectorType, order: type[ast.cmpop], flagged: bool) -> None:
+    `ordered`: whether no value is NaN. `flagged`: whether each lane has a flag for NaN.
+    """
+
+    def __init__(self, vector: VectorType, order: type[ast.cmpop], ordered: bool, flagged: bool) -> None:
         super().__init__(vector)
+        self.ordered = ordered
         self.order = order
         self.extreme = maximum if order is ast.Gt else minimum
         self.identity = -math.inf if order is ast.Gt else math.inf
-        self.flags = VectorType(boolean, vector.width) if flagged else None
+        self.flags = VectorType(boolean, vector.width) if flagged and not ordered else None
         if vector.kind != "f":
             limits = numpy.iinfo(f"{vector.kind}{vector.element.bits // 8}")
             self.identity = limits.min if order is ast.Gt else limits.max
@@ -115,6 +119,8 @@ class Extreme(Sum):
 
     def combine(self, lowering: Lowering, total: Value, value: Value) -> Value:
         """Return the greater (or smaller) of two numbers, or NaN if one is NaN."""
+        if self.ordered:
+            return self._ordered(lowering, total, value)
         combined: Value = self.extreme.lower(lowering, total, value)
         return combined
 
@@ -125,5 +131,8 @@ class Extreme(Sum):
 def accumulator(node: Node, vector: VectorType, along: bool) -> Sum:
     """Return the accumulator of a reduction, whose values follow one another `along` a row or belong to several rows."""
     if node.operation in ("row_max", "row_min"):
-        return Extreme(vector, ast.Gt if node.operation == "row_max" else ast.Lt, along and vector.kind == "f")
+        (operand,) = node.operands
+        chosen = operand.operation == "where" and all(item.operation == CONSTANT for item in operand.operands[1:])
+        order = ast.Gt if node.operation == "row_max" else ast.Lt
+        return Extreme(vector, order, chosen or vector.kind != "f", along)
     return Product(vector) if node.operation == "row_prod" else Sum(vector)

@@ -96,8 +96,9 @@ def walk(
             if PLAN.merges:
                 PLAN.reset(P, runs, 0)
             position = begun
-            index = first + begun * step + strip * W
-            left = limit - begun if PLAN.along else width - strip * W
+            offset = PLAN.offset(strip, width)
+            index = first + begun * step + offset
+            left = limit - begun if PLAN.along else width - offset
             if left >= W:
                 while position + (advance - 1) < limit:
                     PLAN.step(P, current, index, position, W, sums, runs)

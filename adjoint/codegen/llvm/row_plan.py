@@ -16,7 +16,7 @@ from typing import Any
 
 from ..._runtime.first_use import computed_once
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, PART, ROW, ROW_LENGTH, SCALAR, Expression, Node
-from .builtin_functions import as_integer, cast_pointer, lanes, reduce_add
+from .builtin_functions import as_integer, cast_pointer, lanes, maximum, minimum, reduce_add
 from .calls import ARRAYS_AT, elements_at
 from .element_types import PointerType, VectorType, boolean, f64, i32, i64
 from .expressions import COSTLY, ExpressionWriter
@@ -95,9 +95,9 @@ class RowPlan:
         self.run = RUN // 8 if only_reduces and mode == ACROSS else RUN
         self.strips = TILE_VECTORS if mode == ACROSS else 1
         self.vector = VectorType(type_, self.width)
-        for (
-            name
-        ) in "begin sums turn of_row numbers begin_part end_part places reset step merge end_pass end_row".split():
+        for name in (
+            "begin sums turn of_row numbers offset begin_part end_part places reset step merge end_pass end_row".split()
+        ):
             setattr(self, name, Builtin(getattr(self, f"_{name}")))
 
     @property
@@ -229,7 +229,8 @@ class RowPlan:
     def _of_row(self, lowering: Lowering, number: int, known: Any, place: Value, width: Value, strip: Any) -> Any:
         """Return the values for the row, or for each of several adjacent rows, that a pass needs."""
         current = dict(known)
-        index, left = self._strip(lowering, place, strip, 1), self._strip(lowering, width, strip, -1)
+        offset = self._offset(lowering, strip, width)
+        index, left = lowering.binary(ast.Add, place, offset), lowering.binary(ast.Sub, width, offset)
         for which, item in enumerate(self.inputs):
             if item.extent == ROW:
                 current[item.node] = (
@@ -243,8 +244,13 @@ class RowPlan:
         self._values(lowering, current, ROW, number)
         return current
 
-    def _strip(self, lowering: Lowering, number: Value, strip: Any, sign: int) -> Any:
-        return lowering.binary(ast.Add, number, lowering.binary(ast.Mult, strip, sign * self.width))
+    def _offset(self, lowering: Lowering, strip: Any, width: Value) -> Any:
+        """Return the number of columns before a strip. If nothing is stored twice, the last strip overlaps the one before."""
+        offset = lowering.binary(ast.Mult, strip, self.width)
+        if self.mode != ACROSS or self.glued or any(item.extent != ROW for item in self.outputs):
+            return offset
+        last = maximum.lower(lowering, lowering.binary(ast.Sub, width, self.width), constant(0, i64))
+        return minimum.lower(lowering, offset, last)
 
     def _values(self, lowering: Lowering, known: Any, extent: str, level: int) -> None:
         """Compute the values with one number per row or part whose operands are available."""
@@ -426,7 +432,8 @@ class RowPlan:
         if not any(item.extent == ROW for item in self.outputs):
             return
         current = self._of_row(lowering, self.passes, known, place, width, strip)
-        index, left = self._strip(lowering, target, strip, 1), self._strip(lowering, width, strip, -1)
+        offset = self._offset(lowering, strip, width)
+        index, left = lowering.binary(ast.Add, target, offset), lowering.binary(ast.Sub, width, offset)
         for number, item in enumerate(self.outputs):
             if item.extent != ROW:
                 continue

@@ -48,6 +48,8 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
     "amin": lambda x, center: row.min(x),
     "any": lambda x, center: row.max(xp.where(x != 0, 1, 0)),
     "all": lambda x, center: row.min(xp.where(x != 0, 1, 0)),
+    "any of bits": lambda x, center: row.max(x + x),  # without the sign
+    "all of bits": lambda x, center: row.min(x + x),
     "count_nonzero": lambda x, center: row.sum(xp.where(x != 0, 1, 0)),
     "sum_of_squares": lambda x, center: row.sum(x * x),
     "sum_of_distances": lambda x, center: row.sum((x - center) * (x - center)),
@@ -85,7 +87,7 @@ _INT64 = numpy.dtype(numpy.int64)
 
 def accumulated(name: str, dtype: numpy.dtype[Any]) -> Any:
     """Return the type in which a reduction of elements of `dtype` is computed, or None if it is not supported."""
-    if name in ("any", "all", "amax", "amin") and dtype.kind in ("iu" if "m" in name else "iub"):
+    if dtype.kind in ("iub" if name[:3] in ("any", "all") else "iu" if name in ("amax", "amin") else ""):
         return type_of(dtype)
     if name == "count_nonzero" and dtype.kind in "iub":
         return i32 if dtype.itemsize < 8 else i64
@@ -208,6 +210,8 @@ def _plan(
     if dtype.kind == "c" and name == "sum":  # the parts of complex numbers are one more dimension
         parts, dtype = 2, numpy.dtype(f"f{dtype.itemsize // 2}")
         shape, strides = (*shape, 2), (*strides, dtype.itemsize)
+    if name in ("any", "all") and dtype.kind in "fV" and dtype.itemsize < 8:
+        name, dtype = f"{name} of bits", numpy.dtype(f"u{dtype.itemsize}")
     kind, numbers = type_of(dtype), accumulated(name, dtype)
     if kind is None or numbers is None or not dims or 0 in shape or math.prod(shape) >= 1 << 31:
         return None
