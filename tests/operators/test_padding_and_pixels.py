@@ -157,3 +157,13 @@ def test_the_gradient_of_padding_no_images(mode: str) -> None:
     x = torch.zeros(0, 1, 4, requires_grad=True)
     torch.nn.functional.pad(x, (1, 1), mode=mode).sum().backward()
     assert x.grad is not None and x.grad.shape == (0, 1, 4)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("widths", [(3, 4), (0, 1), (11, 11)])
+def test_rows_of_large_arrays_are_padded_in_parts(mode, widths):
+    x = numpy.random.default_rng(0).standard_normal((4000, 12))
+    for given in (x, x.T.copy().T):
+        found = F.pad(torch.from_numpy(given), widths, mode)
+        numpy.testing.assert_array_equal(found.numpy(), numpy.pad(x, ((0, 0), widths), MODES[mode]))
+        assert found.is_contiguous()

@@ -116,8 +116,13 @@ def padded(self: Array, padding: tuple[int, ...], mode: str) -> Array:
 
     `mode` is "reflect", "replicate", or "circular", as if the ends of a dimension met.
     """
-    planes, area, shape, places = _planes(self.shape, padding, mode)
-    return take_rows(self.reshape(planes, area), places, 1).reshape(shape)
+    planes, area, shape, places, parts = _planes(self.shape, padding, mode)
+    if len(padding) > 2 or self.size < THREADED:
+        return take_rows(self.reshape(planes, area), places, 1).reshape(shape)
+    result = numpy.empty(shape, self.dtype)
+    for target, source in parts:
+        copy_elements(result[..., target], self[..., source])
+    return result
 
 
 def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Array:
@@ -125,7 +130,7 @@ def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: st
 
     The gradient of each element is added to the gradient of its source.
     """
-    planes, area, shape, places = _planes(self.shape, padding, mode)
+    planes, area, shape, places, _ = _planes(self.shape, padding, mode)
     if grad.shape != shape:
         raise RuntimeError(f"grad_output width unexpected. Expected a shape of {list(shape)}, Got: {list(grad.shape)}")
     wide = widen(grad)
@@ -136,14 +141,28 @@ def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: st
 
 @functools.lru_cache(64)
 def _planes(shape: tuple[int, ...], padding: tuple[int, ...], mode: str) -> Any:
-    """Return the number of planes of the padded dimensions, the area of a plane, the padded shape, and the sources in a plane."""
+    """Return the number of planes of padded dimensions, their area, the padded shape, the sources in a plane, and `_parts`."""
     require_fit(shape, padding, mode)
     dims = len(padding) // 2
     leading, lengths = shape[: len(shape) - dims], shape[len(shape) - dims :]
     pairs = [(padding[2 * i], padding[2 * i + 1]) for i in reversed(range(dims))]
     along = [origins(length, *pair, mode) for length, pair in zip(lengths, pairs, strict=True)]
     places = flat_places([each[:, None] for each in along], lengths)[0]
-    return math.prod(leading), math.prod(lengths), (*leading, *map(len, along)), places
+    return math.prod(leading), math.prod(lengths), (*leading, *map(len, along)), places, _parts(along[-1])
+
+
+def _parts(sources: Array) -> list[tuple[slice, slice]]:
+    """Return the slices of a padded dimension whose sources are adjacent (in either order) or one element, and their sources."""
+    parts, start, steps = [], 0, [*numpy.diff(sources).tolist(), None]
+    while start < len(sources):
+        first, step, stop = int(sources[start]), steps[start], start + 1
+        if step in (-1, 0, 1):
+            while steps[stop - 1] == step:
+                stop += 1
+        end = first + step * (stop - start) if step in (-1, 1) else first + 1
+        parts.append((slice(start, stop), slice(first, None if end < 0 else end, -1 if end < first else 1)))
+        start = stop
+    return parts
 
 
 def origins(length: int, before: int, after: int, mode: str) -> Array:
