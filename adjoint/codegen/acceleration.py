@@ -97,8 +97,8 @@ class CompiledLoops:
 
     def run(self, path: str, *args: Any, **options: Any) -> Any:
         """Return the result of the compiled form, or NotImplemented if it does not support the arguments or did not compile."""
-        form = self.form(path)
-        if form is None:
+        form = self._forms.get(path) if self._enabled and not SHAPES.only else None
+        if form is None and (form := self.form(path)) is None:
             return NotImplemented
         for argument in args:
             if isinstance(argument, numpy.generic):  # a NumPy scalar has no address

@@ -23,11 +23,12 @@ def takes_dim(function: Callable[..., Any]) -> bool:
 def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap `function` so that NumPy's parameter names are translated, and the arguments of flags are checked."""
     flags = list(flags_of(function))
+    no_numpy_names = frozenset(NUMPY_NAMES).isdisjoint
 
     @functools.wraps(function)
     def translating(*args: Any, **keywords: Any) -> Any:
         try:
-            if keywords and not NUMPY_NAMES.keys().isdisjoint(keywords):
+            if keywords and not no_numpy_names(keywords):
                 keywords = {NUMPY_NAMES.get(name, name): value for name, value in keywords.items()}
             for name, position, _ in flags:
                 if name in keywords:

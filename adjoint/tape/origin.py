@@ -21,7 +21,7 @@ def nearest_user_frame(frame: FrameType) -> FrameType:
     engine = FLAGS.engine
     nearest: Any = frame
     try:
-        while (package := (names := nearest.f_globals)["__package__"]) in _OURS or is_internal(package):
+        while (package := (names := nearest.f_globals)["__package__"]) in _OURS or (package and is_internal(package)):
             if names is engine:
                 task = STATE.task  # all nodes that one backward records share a frame, which is searched for once
                 if task.frame is None:

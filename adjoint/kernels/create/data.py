@@ -41,10 +41,9 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
         TypeError, RuntimeError: if a value is not a number, or is outside the range of `kind`.
     """
     kind_of_data = type(data)
-    if kind is None:
-        array = _quick_array(data, kind_of_data)
-        if array is not None:
-            return array
+    array = _quick_array(data, kind_of_data, kind)
+    if array is not None:
+        return array
     if kind_of_data not in _PYTHON_NUMBERS and kind_of_data not in (list, tuple):
         data = (
             data.view(numpy.ndarray) if isinstance(data, numpy.ndarray) else unwrap(data)
@@ -63,25 +62,29 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
     raise error
 
 
-def _quick_array(data: Any, kind_of_data: Any) -> Array | None:
+_WIDE_FLOATS = {None, dtypes.float32, dtypes.float64}
+
+
+def _quick_array(data: Any, kind_of_data: Any, kind: dtype | None) -> Array | None:
     """Convert the most frequent data quickly: one float or int, or only such numbers in one or two levels of lists."""
     if kind_of_data is list:
         types = set(map(type, data))
         if types == _LISTS and len(set(map(len, data))) == 1:
             types = set().union(*[map(type, row) for row in data])
         kind_of_data = types.pop() if len(types) == 1 else None
-    if kind_of_data is float:
-        token = WARNINGS[OFF]
-        try:
-            return numpy.array(data, dtypes.get_default_dtype().numpy)
-        finally:
-            restore(token)
-    if kind_of_data is int:
-        try:
-            return numpy.array(data, numpy.int64)
-        except OverflowError:
-            return None
-    return None
+    if kind_of_data is float and kind in _WIDE_FLOATS:
+        kind = kind or dtypes.get_default_dtype()
+    elif kind_of_data is int and (kind in _WIDE_FLOATS or kind is dtypes.int64):
+        kind = kind or dtypes.int64
+    else:
+        return None
+    token = WARNINGS[OFF]
+    try:
+        return numpy.array(data, kind.numpy)
+    except OverflowError:
+        return None
+    finally:
+        restore(token)
 
 
 def check_array(array: Array) -> None:

@@ -54,6 +54,8 @@ def index(x: ndarray, indices: Indices) -> ndarray:
                 return masked_select(x, only)
             if kind in "lihb" or (kind == "?" and only.shape == x.shape):
                 return x[only]
+            if kind == "?" and only.ndim and only.shape == x.shape[: only.ndim] and x.flags.c_contiguous:
+                return x[only]
         except IndexError:
             pass  # raise PyTorch's error below
     elif x.size and len(indices) <= x.ndim and _all_positions(indices):
@@ -212,10 +214,13 @@ def _put_at(x: ndarray, indices: Indices, values: ndarray, accumulate: bool) -> 
     for each, length in zip(indices, shape, strict=False):
         if each is None or each.dtype.char != "l" or each.shape != index.shape:
             return False
-        if out_of_bounds(each, length, -length) is not None:
+        if accumulate and out_of_bounds(each, length, -length) is not None:
             return False
     if not accumulate:
-        x[tuple(indices)] = values
+        try:
+            x[tuple(indices)] = values
+        except IndexError:  # nothing has been written
+            return False
         return True
     if count > 1 or x.dtype.char not in "fdFDl" or not x.flags.c_contiguous:
         return False

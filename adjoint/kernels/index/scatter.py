@@ -543,18 +543,15 @@ def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) 
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
-    length = x.shape[dim] if x.ndim else 1
-    wrong = out_of_bounds(index, length, -length)
-    if wrong is not None:
-        if 0 in x.shape[:dim] + x.shape[dim + 1 :]:
-            return x  # PyTorch does not check if there is nothing to fill
-        raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
     if isinstance(value, complex) and x.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     filled = value.astype(x.dtype) if isinstance(value, ndarray) else scalar_array(value, from_numpy(x.dtype))
-    if x.ndim == 0:
-        if index.size:
-            x[...] = filled
-        return x
-    x[(slice(None),) * dim + (index.reshape(-1),)] = filled
+    target = x if x.ndim else x.reshape(1)
+    try:
+        target[(slice(None),) * dim + (index.reshape(-1),)] = filled
+    except IndexError:
+        if 0 not in x.shape[:dim] + x.shape[dim + 1 :]:  # PyTorch does not check if there is nothing to fill
+            length = target.shape[dim]
+            wrong = out_of_bounds(index, length, -length)
+            raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {length}") from None
     return x

@@ -319,7 +319,9 @@ def fill_(self: Array, value: Any) -> None:
         with numpy.errstate(all="ignore"):
             number = scalar_array(value, from_numpy(self.dtype))
         copy_elements(self, number)
-    elif self.dtype.kind == "f" and self.itemsize > 2 and type(value) is float and -3e38 < value < 3e38:
+    elif (self.dtype.kind == "f" and self.itemsize > 2 and type(value) is float and -3e38 < value < 3e38) or (
+        self.dtype.char == "l" and type(value) is int and -(2**63) <= value < 2**63
+    ):
         self.fill(value)
     else:
         with unwarned():

@@ -453,4 +453,4 @@ def trace(self: Array) -> Array:
     if self.dtype.kind == "b":
         raise refuse("trace", self)
     kind = self.dtype if self.dtype.kind not in "iu" else numpy.dtype(numpy.int64)
-    return numpy.asarray(self.diagonal().sum(dtype=kind))
+    return numpy.asarray(numpy.add.reduce(self.diagonal(), dtype=kind))

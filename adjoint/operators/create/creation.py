@@ -574,7 +574,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     shape = checked_shape(size, "full")
     if kind is None and isinstance(fill_value, Tensor) and fill_value._array.ndim == 0:
         kind = fill_value.dtype
-    number = fill_value if type(fill_value) is float else fill_number(fill_value, "full", 2)
+    number = fill_value if type(fill_value) in (float, int) else fill_number(fill_value, "full", 2)
     kind = kind or dtypes.scalar_dtype(number)
     array = copying.filled_with(allocator(device)(shape, kind.numpy), number)
     return finished("full", array, out, requires_grad, device, pin_memory, layout)

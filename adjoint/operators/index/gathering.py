@@ -71,10 +71,13 @@ def _scatter(**options):
         "method": (),
         "inplace": "disjoint",
     }
-    return operator(kernel=scatter_kernels.scatter, same_out=STRICT, batch="expanded", **shared, **options)
+    return operator(same_out=STRICT, batch="expanded", **shared, **options)
 
 
-@_scatter(node="ScatterBackward0", tangent="linear", aten="default, src")
+_PUT = Kernel(scatter_kernels.scatter, inplace=scatter_kernels.scatter_)
+
+
+@_scatter(kernel=_PUT, node="ScatterBackward0", tangent="linear", aten="default, src")
 class scatter_source:
     """A copy with `src` at `index` along `dim`."""
 
@@ -99,7 +102,7 @@ def _fitted(grad, shape, xp):
     return grad
 
 
-@_scatter(node="ScatterBackward1", aten="default, value")
+@_scatter(kernel=_PUT, node="ScatterBackward1", aten="default, value")
 class scatter_number:
     """A copy with a number at `index` along `dim`."""
 
@@ -109,7 +112,7 @@ class scatter_number:
         return xp.scatter_number(grad, dim, index, 0)
 
 
-@_scatter(node="NotImplemented", aten="default, src")
+@_scatter(kernel=scatter_kernels.scatter, node="NotImplemented", aten="default, src")
 class scatter_combined:
     """A copy with the elements at `index` along `dim` increased or multiplied by `src`."""
 
@@ -118,7 +121,7 @@ class scatter_combined:
     grad_self = grad_src = underived("scatter")
 
 
-@_scatter(node="NotImplemented", aten="default, value")
+@_scatter(kernel=scatter_kernels.scatter, node="NotImplemented", aten="default, value")
 class scatter_number_combined:
     """A copy with the elements at `index` along `dim` increased or multiplied by a number."""
 

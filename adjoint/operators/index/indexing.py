@@ -52,9 +52,15 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
     @classmethod
     def of(cls, parts: Any) -> Indices:
         """Return the arrays of tensors, with None for None."""
-        arrays = [None if part is None else part._array for part in parts]
-        self = cls([each if each is None or type(each) is ndarray else materialize(each) for each in arrays])
-        self.tensors = tuple([(part, version_of(part)) for part in parts if part is not None])
+        arrays: list[Any] = []
+        tensors: list[Any] = []
+        for part in parts:
+            array = None if part is None else part._array
+            arrays.append(array if array is None or type(array) is ndarray else materialize(array))
+            if part is not None:
+                tensors.append((part, version_of(part)))
+        self = cls(arrays)
+        self.tensors = tuple(tensors)
         return self
 
     @classmethod
@@ -417,9 +423,10 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
         if type(key) is not ndarray:
             return False
     elif kind is tuple:
-        if any(type(part) is not int and (type(part) is not _slice or part.step is not None) for part in key):
+        key = key_of_numpy(key)
+        if key is None:
             return False
-    elif (kind is not int or array.ndim == 0) and (kind is not _slice or key.step is not None):
+    elif (kind is not int or array.ndim == 0) and (kind is not _slice or key.step is not None) and key is not Ellipsis:
         return False
     try:
         if kind is Tensor and key.dtype.kind == "b" and type(value) is not ndarray:
@@ -430,6 +437,27 @@ def assign(input: Tensor, key: Any, value: Any) -> bool:
         return False
     bump(input, "__setitem__", depth=2)
     return True
+
+
+def key_of_numpy(key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the key with arrays in place of index tensors, or None if NumPy may select other elements.
+
+    NumPy treats integers beside index arrays as index arrays too.
+    """
+    parts: list[Any] = []
+    integers = tensors = False
+    for part in key:
+        kind = type(part)
+        if kind is Tensor:
+            tensors, part = True, part._array
+            if type(part) is not ndarray or part.dtype.char != "l" or not part.ndim:
+                return None
+        elif kind is int:
+            integers = True
+        elif part is not Ellipsis and (kind is not _slice or part.step is not None):
+            return None
+        parts.append(part)
+    return None if integers and tensors else tuple(parts)
 
 
 def value_tensor(value: Any, input: Tensor) -> Tensor:

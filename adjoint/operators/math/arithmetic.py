@@ -336,6 +336,8 @@ lerp_by_tensor, lerp_by_number = _lerp.by_tensor, _lerp.by_number
 
 
 def _lerp_operator(input, end, weight):
+    if type(weight) is float:
+        return lerp_by_number
     if isinstance(weight, Tensor):
         return lerp_by_tensor
     if is_number(weight):

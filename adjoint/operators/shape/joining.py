@@ -108,7 +108,8 @@ def _at_least(ndim, name):
         for item in items:
             if not isinstance(item, Tensor):
                 raise invalid_arguments(name, *tensors)
-        return tuple(_extended(item, ndim) for item in items) if several else _extended(tensors[0], ndim)
+        extended = [item if item._array.ndim >= ndim else _extended(item, ndim) for item in items]
+        return tuple(extended) if several else extended[0]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Each tensor as one of at least {ndim} dimension{'s' if ndim > 1 else ''}."
@@ -117,8 +118,6 @@ def _at_least(ndim, name):
 
 def _extended(tensor, ndim):
     own = tensor._array.ndim
-    if own >= ndim:
-        return tensor
     if own == 0:
         return tensor.reshape((1,) * ndim)
     if ndim == 2:

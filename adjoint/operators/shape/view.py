@@ -496,7 +496,12 @@ def permute_method(input, /, *dims, **names):
 def movedim(input, source, destination):
     """The tensor with the dimensions `source` moved to the positions `destination`. The other dimensions keep their order."""
     ndim = input._array.ndim
-    if type(source) is type(destination) is int or (is_of_type(source, "Int") and is_of_type(destination, "Int")):
+    if type(source) is type(destination) is int and ndim:
+        dim, place = wrap_dim(source, ndim), wrap_dim(destination, ndim)
+        order = list(range(ndim))
+        order.insert(place, order.pop(dim))
+        return permute(input, tuple(order))
+    if is_of_type(source, "Int") and is_of_type(destination, "Int"):
         source, destination = (source,), (destination,)
     elif not isinstance(source, (tuple, list)) or not isinstance(destination, (tuple, list)):
         raise invalid_arguments("movedim", input, source, destination)
