@@ -246,6 +246,18 @@ class CompiledPointwise:
             return plan.run(*operands, *values)
         return NotImplemented if plan.into(outs, *operands, *values) is NotImplemented else out
 
+    def in_run(self, operands: Sequence[ndarray], scalars: Sequence[Any], out: tuple[ndarray, ...]) -> Any:
+        """Return the launch of `run` in a native run for arrays of one dtype, or NotImplemented."""
+        dtype = out[0].dtype
+        choose, variants = self._of_dtype(dtype.char)
+        if (chosen := choose(*scalars)) is None:
+            return NotImplemented
+        number, values = chosen
+        plan = self._new_plan(variants[number], operands, dtype, dtype, out)
+        if plan is None or plan.call is None:
+            return NotImplemented
+        return plan.call.in_run({f"s{k}": value for k, value in enumerate(values)})
+
     def _new_plan(
         self,
         variant: _Variant,

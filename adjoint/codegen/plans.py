@@ -67,10 +67,11 @@ class Plan:
     If only one of these functions is given, the other function is derived from it.
 
     `compiled`: the arguments of the function that plans compiled code, if they are not the arguments of the kernel.
-    NotImplemented means that there is no compiled code for arrays of this signature.
+    NotImplemented means that there is no compiled code for arrays of this signature. `call`: the `NativeCall` that computes
+    the results, if there is one.
     """
 
-    __slots__ = ("compiled", "into", "results", "run")
+    __slots__ = ("call", "compiled", "into", "results", "run")
 
     def __init__(
         self,
@@ -79,8 +80,10 @@ class Plan:
         run: Callable[..., Any] | None = None,
         into: Callable[..., Any] | None = None,
         compiled: Any = None,
+        call: Any = None,
     ) -> None:
         self.results = tuple(results)
+        self.call = call
         self.compiled = compiled
         self.run: Callable[..., Any] = run or _allocating(self.results, into)
         self.into: Callable[..., Any] = into or _copying(self.run)
@@ -89,6 +92,21 @@ class Plan:
         """Return zeros in place of the results, or NotImplemented if the plan has no results."""
         zeros = [item and item.empty(numpy.zeros) for item in self.results]
         return returned(zeros) if zeros else NotImplemented
+
+
+class Launch(NamedTuple):
+    """A call of a planned kernel in a native run.
+
+    `address`: machine code, which takes the address of `size` words and the addresses of arrays. `work`: the bytes that it
+    touches, or an equivalent number. `words`: the function that returns the words, for a number of threads and the address of the
+    memory that these threads share.
+    """
+
+    name: str
+    address: int
+    size: int
+    work: int
+    words: Callable[[int, int], Sequence[int]]
 
 
 def returned(results: Sequence[Any]) -> Any:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy
+from numpy.lib.stride_tricks import as_strided
 
+from ..codegen.acceleration import LOOPS
 from ..codegen.expression import CONSTANT, SCALAR, Expression, scalar_source
 from ..codegen.llvm import language
 from ..codegen.llvm.compilation import Module
@@ -20,6 +22,7 @@ from ..codegen.llvm.expressions import FUNCTIONS, ExpressionWriter
 from ..codegen.llvm.functions import Builtin
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.language import WrittenLoops, f32, f64
+from ..codegen.plans import Launch
 from .program import Constant, Instruction, Program, Reference
 
 POINTERS = 6
@@ -115,7 +118,11 @@ KNOWN_BLOCKS: dict[Any, Compiled] = {}
 
 
 class Writer:
-    """Writes the blocks of a run of instructions, for values of one dtype."""
+    """Writes the blocks of a run of instructions, for values of one dtype.
+
+    `launches`: the planned kernels among the blocks, by the positions of their words in `sizes`. `temporary`: the numbers of
+    arrays that only planned kernels use.
+    """
 
     def __init__(self, program: Program, dtype: str) -> None:
         self.program, self.dtype = program, dtype
@@ -129,6 +136,8 @@ class Writer:
         self.forms: dict[int, tuple[tuple[int, ...], str]] = {}
         self.checks = False
         self.blocks: list[Block] = []
+        self.launches: list[tuple[int, Launch]] = []
+        self.temporary: list[int] = []
         self.module = Module()
         self.names: dict[Any, str] = {}
         self.begin()
@@ -166,6 +175,29 @@ class Writer:
             self.names[key] = name
         self.blocks.append(Block(key, list(self.pointers)))
         self.begin()
+
+    def launch(self, planned: Callable[[], Any], *places: Place) -> None:
+        """Append the planned kernel that `planned` returns, called with the elements of these places, as a block."""
+        launch = planned() if LOOPS.enabled and not self.program.varying else NotImplemented
+        if launch is NotImplemented:
+            raise Foreign
+        key = Compiled(launch.address, f"; {launch.name}, a planned kernel")
+        KNOWN_BLOCKS[key] = key
+        self.blocks.append(Block(key, [(SIZES, len(self.sizes)), *[(each.buffer, each.offset) for each in places]]))
+        self.launches.append((len(self.sizes), launch))
+        self.sizes += [0] * launch.size
+
+    def between(self, size: int) -> Place:
+        """Return the place of a new array between two planned kernels."""
+        number = SIZES - 1 - len(self.temporary)
+        self.temporary.append(number)
+        self.forms[number] = (size,), self.dtype
+        return Place(number, 0, (size,), (1,))
+
+    def like(self, place: Place) -> numpy.ndarray:
+        """Return an array with the shape, strides and dtype of a place. Its elements do not exist."""
+        strides = [step * self.item for step in place.strides]
+        return as_strided(numpy.empty(1, self.dtype), place.shape, strides)
 
     def compiled(self) -> list[Compiled]:
         """Return the machine code of each block. New blocks are compiled together.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from ..codegen.compiled_ufuncs import large, large_with_number
 from ..codegen.expression import (
     BOOL,
     CONSTANT,
@@ -64,11 +65,49 @@ def computation(instruction: Instruction, values: list[Any]) -> Computation:
     return found
 
 
+def compiled_form(instruction: Instruction, values: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+    """Return the compiled loops of an elementwise instruction with these operands, and their arrays and scalars.
+
+    Raises:
+        Foreign: for any other instruction.
+    """
+    if (loop := getattr(instruction.function, "loop", None)) is not None:
+        if (over := instruction.function.over) is not None:
+            values = [*values[1 : over + 1], values[0], *values[over + 1 :]]
+        return loop.compiled, values, []
+    name, op = instruction.name.removesuffix("_"), instruction.kernel
+    if name in WITH_NUMBER and (found := large_with_number(getattr(numpy, WITH_NUMBER[name]))) is not None:
+        return found.compiled, values[:1], values[1:]
+    if op is not None and isinstance(op.kernel.expression, Program):
+        parameters = op.kernel.expression.parameters
+        given = dict(zip(parameters.names, values, strict=False))
+        arrays, scalars = [[given.get(each) for each in of] for of in (parameters.arrays, parameters.scalars)]
+        return op.kernel.expression.compiled, arrays, scalars
+    if op is None or (found := large(simple_form(op, values))) is None:
+        raise Foreign
+    return found.compiled, values[: found.ufunc.nin], []
+
+
+def simple_form(op: Any, values: list[Any]) -> Any:
+    """Return NumPy's function for an operator with these operands.
+
+    Raises:
+        Foreign: if there is no such function.
+    """
+    kernel = op.kernel
+    simple = kernel.general if isinstance(kernel.general, numpy.ufunc) else kernel.small
+    if not isinstance(simple, numpy.ufunc):
+        raise Foreign
+    for name, value in zip(op.names[simple.nin :], values[simple.nin :], strict=True):
+        if value != op.defaults.get(name):
+            raise Foreign
+    return simple
+
+
 def expression_of(instruction: Instruction, values: list[Any]) -> Computation:
     """Return the computation of a pointwise operator with these operands."""
     op = instruction.kernel
     kernel = op.kernel
-    simple = kernel.general if isinstance(kernel.general, numpy.ufunc) else kernel.small
     if (
         instruction.changes
         and kernel.inplace is not None
@@ -77,11 +116,7 @@ def expression_of(instruction: Instruction, values: list[Any]) -> Computation:
         raise Foreign
     if kernel.expression is not None:
         return variant_of(kernel.expression, values)
-    if not isinstance(simple, numpy.ufunc):
-        raise Foreign
-    for name, value in zip(op.names[simple.nin :], values[simple.nin :], strict=True):
-        if value != op.defaults.get(name):
-            raise Foreign
+    simple = simple_form(op, values)
     return ufunc_expression(simple.__name__, values[: simple.nin])
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy
 
+from ..codegen.compiled_pointwise import CompiledPointwise
 from ..codegen.expression import INPUT, NUMBER, Expression, Graph
 from .blocks import SMALL, Foreign, Place, Writer
 from .program import Constant, Instruction, Program
@@ -14,9 +16,20 @@ from .program import Constant, Instruction, Program
 IDENTITY = Expression((Graph().node(INPUT, (), NUMBER, "x"),))
 
 
+@functools.cache
+def copied() -> CompiledPointwise:
+    """Return the compiled loops that copy elements."""
+    graph = Graph()
+    same = graph.node("positive", (graph.node(INPUT, (), NUMBER, "x"),), NUMBER)
+    return CompiledPointwise("copied", Expression((same,)), ["x"], [])
+
+
 def copy(writer: Writer, given: Any, out: Place) -> None:
     """Write the loop that copies the elements of one array to another array."""
-    writer.pointwise(writer.function(IDENTITY, [IDENTITY.outputs[0]], {}), [given], out)
+    if math.prod(out.shape) > SMALL:
+        writer.launch(lambda: copied().in_run([writer.like(given)], [], (writer.like(out),)), given, out)
+    else:
+        writer.pointwise(writer.function(IDENTITY, [IDENTITY.outputs[0]], {}), [given], out)
 
 
 def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> None:
@@ -24,7 +37,7 @@ def write_joined(stacked: bool, writer: Writer, instruction: Instruction) -> Non
     tensors, dim, *_ = instruction.operands
     out = writer.result(instruction)
     along = dim.value if isinstance(dim, Constant) else None
-    if type(along) is not int or math.prod(out.shape) > SMALL or not isinstance(tensors, list):
+    if type(along) is not int or not isinstance(tensors, list):
         raise Foreign
     along %= len(out.shape)
     done = 0
@@ -61,7 +74,7 @@ def extent(program: Program, number: int) -> tuple[int, int]:
 def write_copy(writer: Writer, instruction: Instruction) -> None:
     """Copy the elements of one array to another array, which must not share memory with it."""
     out, given = map(writer.operand, instruction.operands[:2])
-    if not isinstance(given, Place) or given.buffer == out.buffer or not 0 < math.prod(out.shape) <= SMALL:
+    if not isinstance(given, Place) or given.buffer == out.buffer or not math.prod(out.shape):
         raise Foreign
     (begin, end), (other_begin, other_end) = [extent(writer.program, each.number) for each in instruction.operands[:2]]
     if begin < other_end and other_begin < end:

@@ -15,10 +15,9 @@ from ..codegen.llvm.values import CompilationError, UnsupportedInstruction
 from .blocks import SMALL, STATUS, Dim, Foreign, Place, Writer, may_be, widened
 from .computations import computation
 from .copies import write_clone, write_constant, write_copy, write_fill, write_joined
+from .extents import is_contiguous
+from .launches import PRODUCT, is_large, launch_expression, launch_product, launch_sum, write_bmm
 from .program import Instruction, Reference
-
-PRODUCT = 1 << 16
-"""The maximum number of multiplications of a product that becomes a block."""
 
 ROWS = 4
 """The number of rows of a product that are computed together. They share each vector that is read from the second matrix."""
@@ -30,14 +29,15 @@ def write(writer: Writer, instruction: Instruction) -> None:
     Raises:
         Foreign: if the instruction cannot become blocks.
     """
-    before = len(writer.blocks), dict(writer.places), list(writer.buffers), len(writer.sizes)
+    lists: tuple[list[Any], ...] = writer.blocks, writer.buffers, writer.sizes, writer.launches, writer.temporary
+    before = [*map(len, lists)], dict(writer.places)
     try:
         write_lines(writer, instruction)
         writer.finish()
     except (Foreign, CompilationError, UnsupportedInstruction):
-        del writer.blocks[before[0] :]
-        del writer.sizes[before[3] :]
-        writer.places, writer.buffers = before[1], before[2]
+        for items, count in zip(lists, before[0], strict=True):
+            del items[count:]
+        writer.places = before[1]
         writer.begin()
         raise Foreign from None
 
@@ -56,7 +56,7 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
         for number in instruction.results:
             writer.view(number, first.number)  # type: ignore[arg-type]
         return
-    if instruction.several:
+    if instruction.several and getattr(instruction.function, "loop", None) is None:
         raise Foreign
     if written is not None:
         written(writer, instruction)
@@ -68,7 +68,10 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
 
 def write_expression(writer: Writer, instruction: Instruction) -> None:
     """Write the loops of an elementwise instruction, which has one result, or overwrites its first operand."""
-    expression, inputs, scalars = computation(instruction, [*map(writer.operand, instruction.operands)])
+    values = [*map(writer.operand, instruction.operands)]
+    if launch_expression(writer, instruction, values):
+        return
+    expression, inputs, scalars = computation(instruction, values)
     if expression.outputs[0].kind != NUMBER:
         raise Foreign
     first = instruction.operands[0]
@@ -96,10 +99,16 @@ def write_rows(writer: Writer, instruction: Instruction) -> None:
         or len(given) != len(program.parameters.arrays)
     ):
         raise Foreign
-    if any(place.shape != shape for place in given.values()) or math.prod(shape) > SMALL or not math.prod(shape):
+    if any(place.shape != shape for place in given.values()) or not math.prod(shape):
         raise Foreign
     out = writer.result(instruction)
-    Rows(writer, program.variants[0], given, out).write()
+    if math.prod(shape) > SMALL:
+        plan = program.plan([writer.like(given[name]) for name in program.parameters.arrays], dim)
+        if plan.call is None or not is_contiguous(shape, out.strides, 1):
+            raise Foreign
+        writer.launch(lambda: plan.call.in_run({}), *[given[name] for name in plan.call.arrays], out)
+    else:
+        Rows(writer, program.variants[0], given, out).write()
 
 
 class Rows:
@@ -301,7 +310,11 @@ def dot_lines(writer: Writer, first: Place, second: Place, i: str, j: str, total
 def write_mm(writer: Writer, instruction: Instruction) -> None:
     """Write a product of matrices."""
     first, second = map(writer.operand, instruction.operands)
-    product(writer, first, second, writer.result(instruction))
+    out = writer.result(instruction)
+    if is_large(first, second):
+        launch_product(writer, first, second, out)
+    else:
+        product(writer, first, second, out)
 
 
 def write_mv(writer: Writer, instruction: Instruction) -> None:
@@ -318,7 +331,10 @@ def write_addmm(writer: Writer, instruction: Instruction) -> None:
     if beta != 1 or alpha != 1:
         raise Foreign
     out = writer.result(instruction)
-    product(writer, first, second, out, widened(base, out.shape))
+    if is_large(first, second):
+        launch_product(writer, first, second, out, base)
+    else:
+        product(writer, first, second, out, widened(base, out.shape))
 
 
 def summed(
@@ -330,6 +346,9 @@ def summed(
     across the last dimension if its elements are adjacent in memory.
     """
     shape = given[0].shape
+    if math.prod(shape) > SMALL and count == 1 and not function:
+        launch_sum(writer, given[0], dims, out)
+        return
     if math.prod(shape) > SMALL or not math.prod(shape):
         raise Foreign
     kept = [dim for dim in range(len(shape)) if dim not in dims]
@@ -486,6 +505,7 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "mm": write_mm,
     "mv": write_mv,
     "addmm": write_addmm,
+    "bmm": write_bmm,
     "sum_all": functools.partial(write_sum, False),
     "sum": functools.partial(write_sum, False),
     "sum_dim": functools.partial(write_sum, False),

@@ -16,8 +16,11 @@ from numpy import ndarray
 
 from .._runtime.first_use import computed_once
 from ..codegen.llvm.built_in import built_in, define_functions_of_python
+from ..codegen.llvm.calls import MOST_ARRAYS
 from ..codegen.llvm.host import HOST
+from ..codegen.llvm.workers import WORKERS
 from ..kernels.runtime.addresses import AFTER_HEAD
+from ..kernels.runtime.parallel import get_num_threads
 from .blocks import POINTERS, SIZES, STATUS, TYPES, Compiled, Foreign, Writer, order_of
 from .extents import is_contiguous
 from .fusion import in_one_loop
@@ -36,7 +39,10 @@ class Native:
 
     def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
         self.instructions, self.values, self.blocks = run, len(inside), len(writer.blocks)
-        sizes = {number: -(-int(math.prod(writer.form(number)[0])) * writer.item // 64) * 64 for number in inside}
+        sizes = {
+            number: -(-int(math.prod(writer.form(number)[0])) * writer.item // 64) * 64
+            for number in (*inside, *writer.temporary)
+        }
         self.apart = sum(sizes.values())
         self.spans, self.arena = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
         places = {number: (0, span.offset) for number, span in self.spans.items()}
@@ -56,18 +62,23 @@ class Native:
 
     @computed_once
     def function(self) -> Any:
-        """Return the native function, which is called with the arrays that the blocks read and write.
+        """Return the function that runs the blocks, which is called with the arrays that the blocks read and write.
 
         Raises:
             CompilationError: if LLVM refuses a block.
         """
+        return Launched(self).run if self.writer.launches else self.built_in(self.writer.sizes)
+
+    def built_in(self, sizes: list[int]) -> Any:
+        """Return the native function for these words in place of the writer's sizes."""
         writer, words = self.writer, []
+        pointers = MOST_ARRAYS + 1 if writer.launches else POINTERS
         for block, compiled in zip(writer.blocks, self.machine_code, strict=True):
             words.append(compiled.address)
             for buffer, offset in block.pointers:
                 array, begin = self.places[buffer]
                 words += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
-            words += [0, 0] * (POINTERS - len(block.pointers))
+            words += [0, 0] * (pointers - len(block.pointers))
         touched = sum(
             int(math.prod(writer.form(buffer)[0]))
             for block in writer.blocks
@@ -78,11 +89,11 @@ class Native:
             len(writer.blocks),
             self.arena,
             8 * (HEAD + len(words)),
-            int(touched >= ELEMENTS),
+            int(bool(writer.launches) or touched >= ELEMENTS),
             *words,
-            *writer.sizes,
+            *sizes,
         ]
-        return built_in(f"native, of {self.blocks} blocks", block_runner().address, numpy.array(code))
+        return built_in(f"native, of {self.blocks} blocks", block_runner(pointers).address, numpy.array(code))
 
     def __str__(self) -> str:
         names = ", ".join(
@@ -92,6 +103,26 @@ class Native:
             f"native run of {self.blocks} blocks; {self.values} values in {self.arena} bytes, "
             f"{self.apart} if none shared memory: {names}"
         )
+
+
+class Launched:
+    """A native run with planned kernels. Its words depend on the number of threads, and on the memory that they share."""
+
+    def __init__(self, native: Native) -> None:
+        self.native = native
+        self.functions: dict[tuple[int, int], Any] = {}
+
+    def run(self, *arrays: Any) -> None:
+        """Run the blocks on these arrays."""
+        threads = get_num_threads()
+        shared = WORKERS.ready(threads)
+        run = self.functions.get((threads, shared))
+        if run is None:
+            sizes = [*self.native.writer.sizes]
+            for position, launch in self.native.writer.launches:
+                sizes[position : position + launch.size] = launch.words(threads, shared)
+            run = self.functions[threads, shared] = self.native.built_in(sizes)
+        run(*arrays)
 
 
 class Span(NamedTuple):
@@ -135,13 +166,16 @@ HEAD = 4
 """The number of words before the blocks. The words are the number of blocks, the size of the arena, the offset of the
 sizes of arrays in bytes, and whether to release the interpreter lock."""
 
+LONGEST = 1 << 26
+"""The work of planned kernels, in bytes, after which a run ends, because Python raises interrupts between runs."""
+
 ELEMENTS = 1 << 14
 """Runs of at least this many elements, about ten microseconds, release the interpreter lock."""
 
 
 @functools.cache
-def block_runner() -> Any:
-    """Return the machine code that runs blocks.
+def block_runner(count: int) -> Any:
+    """Return the machine code that runs blocks with this many pointers.
 
     Each word of its code is the address of a block, or the position of an array.
     """
@@ -149,15 +183,15 @@ def block_runner() -> Any:
         *("PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"),
         *("PyErr_NoMemory", "PyErr_Format", "Py_IncRef"),
     )
-    words = 1 + 2 * POINTERS
+    words = 1 + 2 * count
     pointers = "".join(
         f"  %n{k}p = getelementptr i64, ptr %entry, i64 {1 + 2 * k}\n  %n{k} = load i64, ptr %n{k}p\n"
         f"  %o{k}p = getelementptr i64, ptr %entry, i64 {2 + 2 * k}\n  %o{k} = load i64, ptr %o{k}p\n"
         f"  %b{k}p = getelementptr ptr, ptr %bases, i64 %n{k}\n  %b{k} = load ptr, ptr %b{k}p\n"
         f"  %p{k} = getelementptr i8, ptr %b{k}, i64 %o{k}\n"
-        for k in range(POINTERS)
+        for k in range(count)
     )
-    arguments = ", ".join(f"ptr %p{k}" for k in range(POINTERS))
+    arguments = ", ".join(f"ptr %p{k}" for k in range(count))
     text = f"""
 @message = private constant [30 x i8] c"Target %lld is out of bounds.\\00"
 declare ptr @PyEval_SaveThread()
@@ -292,7 +326,7 @@ def longest_run(program: Program, wanted: list[Instruction], position: int) -> t
         return None, position
     writer = Writer(program, form[1])
     stop, written = position, 0
-    while stop < len(wanted):
+    while stop < len(wanted) and sum(launch.work for _, launch in writer.launches) < LONGEST:
         instruction = wanted[stop]
         if instruction.name == "set_grad":  # it only stores a value, and may do so later
             stop += 1
@@ -305,7 +339,7 @@ def longest_run(program: Program, wanted: list[Instruction], position: int) -> t
         stop += 1
     while stop > position and wanted[stop - 1].name == "set_grad":
         stop -= 1
-    return (writer, stop) if written > 1 else (None, position)
+    return (writer, stop) if written > 1 or writer.launches else (None, position)
 
 
 def is_view(instruction: Instruction) -> bool:

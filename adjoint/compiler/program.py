@@ -328,5 +328,5 @@ class Source:
                 value = f"map(array_of, {value})" if instruction.several else f"asarray({value})"
             self.lines.append(f"{results}{' = ' if results else ''}{value}")
             dropped = [f"v{number}" for number in sorted(touched[position]) if last[number] == position]
-            if dropped:
+            if dropped and instruction.name != "drop":
                 self.lines[-1] += f"; del {', '.join(dropped)}"

@@ -14,6 +14,7 @@ from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.values import CompilationError
 from adjoint.compiler.native import in_arena
 from adjoint.compiler.objects import PROGRAMS, addresses, tensor_maker, words
+from adjoint.kernels.runtime import parallel
 
 from .comparison import assert_alike, assert_as_eager
 
@@ -226,14 +227,41 @@ def test_dimensions_of_size_1_keep_their_strides():
     assert_as_eager(lambda x: (x.t().unsqueeze(1) * 1.5 + 1).sin(), lambda number: [torch.randn(3, 4)])
 
 
-def test_arrays_of_other_sizes_are_left_to_kernels():
-    def function(x, y):
-        return (x @ y).tanh().sum()
+PLANNED = {
+    "products": lambda x, y: (x @ y).T @ x,
+    "stacks": lambda x, y: (x.view(2, 150, 300) @ y.view(2, 300, 150)).transpose(1, 2).relu(),
+    "a thin product": lambda x, y: (x[:, :4] @ y[:4, :150]) * 2,
+    "linear": lambda x, y: F.linear(x, y, y[0]),
+    "functions": lambda x, y: F.gelu(x, approximate="tanh") * y.T + F.silu(y) * 3,
+    "several results": lambda x, y: [(x * y).tanh() * 2, (x * y).tanh() + 1],
+    "in place": lambda x, y: (x * 1).add_(y).mul_(2).tanh_(),
+    "sums": lambda x, y: [(x * y).sum(0), x.sum(1), (x.T * 2).sum(0), y.sum()],
+    "copies": lambda x, y: [torch.cat([x, y.T]), torch.stack([x, y], 1), x.T.contiguous() + 1],
+    "rows": lambda x, y: F.log_softmax(x, 1) * y + F.softmax(y * 2, -1) * x,
+}
 
-    compiled = assert_as_eager(
-        function, lambda number: [torch.randn(300, 300, requires_grad=True), torch.randn(300, 300)]
-    )
-    assert not is_native(compiled)
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", PLANNED)
+def test_planned_kernels_give_the_same_bits_on_any_number_of_threads(name, dtype, monkeypatch):
+    function = PLANNED[name]
+    monkeypatch.setattr(parallel, "num_threads", 2)
+    inputs = [torch.randn(300, 300, dtype=dtype, requires_grad=True) for _ in range(2)]
+
+    def step():
+        """The results and the gradients."""
+        found = function(*inputs)
+        results = found if type(found) is list else [found]
+        return [*results, *torch.autograd.grad([each.sum() for each in results], inputs)]
+
+    compiled = torch.compile(step)
+    for threads in (2, 2, 1, 2):
+        parallel.num_threads = threads
+        for found, expected in zip(compiled(), step(), strict=True):
+            assert torch.equal(found, expected)
+    (variant,) = compiled.compiled.variants
+    texts = "".join(text for native in variant.program.natives for text in native.llvm)
+    assert ("a planned kernel" in texts) is LOOPS.enabled
 
 
 def test_values_share_the_memory_of_the_arena():

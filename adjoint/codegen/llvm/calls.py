@@ -26,13 +26,29 @@ from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, place_of_words, words_of
 from ...kernels.runtime.layout import row_major_copy
 from ..observed_kernels import KERNELS
-from ..plans import Memory, Plan, compiled
+from ..plans import Launch, Memory, Plan, compiled
 from .atomics import call_address
 from .built_in import NONE, built_in, error_raised, float_of, function_of_python, new_float, new_reference
 from .compilation import CompiledFunction, character
-from .language import Int, Pointer, Static, address, as_pointer, cast_pointer, f64, fields, i64, local, loops
-from .launch import PARALLEL_BYTES, launch
+from .external import apart
+from .language import (
+    Int,
+    Pointer,
+    Static,
+    address,
+    as_integer,
+    as_pointer,
+    cast_pointer,
+    f64,
+    fields,
+    i64,
+    local,
+    loops,
+    rolled,
+)
+from .launch import PARALLEL_BYTES, WHOLE_BYTES, launch
 from .structs import Struct
+from .workers import run_rows
 
 ARRAYS_AT = 1
 """The position of the arrays in the table, after the address of the layout."""
@@ -161,7 +177,55 @@ class CallTables:
         """
         return words_of(self.pack(self.layout, *map(place_of, arrays), *scalars))
 
+    def in_run(self, function: Any, rows: int, row_bytes: int, numbers: Sequence[Any] = ()) -> Any:
+        """Return the launch of a function for all rows in a native run, with these scalars, or NotImplemented."""
+        arrays, count, character = self._kind
+        longest = ARRAYS_AT + arrays + count
+        if not IN_OBJECTS or arrays > MOST_ARRAYS or longest > LONGEST or rows * row_bytes > WHOLE_BYTES:
+            return NotImplemented
+        scalars = struct.unpack(f"{count}q", struct.pack(f"{count}{character}", *numbers))
+
+        def words(threads: int, shared: int) -> list[int]:
+            told = _IN_RUNS.pack(
+                address=function.code.address, layout=self.layout, rows=rows, row_bytes=row_bytes, arrays=arrays,
+                scalars=count, threads=threads, shared=shared,
+            )  # fmt: skip
+            return [*told, *scalars]
+
+        address = run_call.compiled().code.address
+        return Launch(function.code.name, address, _IN_RUNS.size + count, rows * row_bytes, words)
+
     address = staticmethod(place_of_words)
+
+
+MOST_ARRAYS = 10
+"""The maximum number of arrays of a call in a native run."""
+
+_IN_RUNS = Struct("address layout rows row_bytes arrays scalars threads shared")
+"""What `run_call` reads, followed by the scalars."""
+
+_run_rows = apart(run_rows)
+
+
+@loops(noalias=False, plain=True, brief=True)
+def run_call(
+    words: Pointer[i64], a: Int, b: Int, c: Int, d: Int, e: Int, f: Int, g: Int, h: Int, i: Int, j: Int
+) -> None:
+    """Make a `NativeCall` in a native run, for these addresses of elements. `words`: see `_IN_RUNS`."""
+    told = fields(words, _IN_RUNS)
+    elements, table = local(i64, MOST_ARRAYS), local(i64, LONGEST)
+    elements[0], elements[1], elements[2], elements[3], elements[4] = a, b, c, d, e
+    elements[5], elements[6], elements[7], elements[8], elements[9] = f, g, h, i, j
+    table[0] = told.layout
+    for k in rolled(told.arrays):
+        table[ARRAYS_AT + k] = as_integer(elements + k) - AFTER_HEAD  # where an array object would begin
+    for k in rolled(told.scalars):
+        table[ARRAYS_AT + told.arrays + k] = words[_IN_RUNS.size + k]
+    if told.threads == 1 or told.rows * told.row_bytes < PARALLEL_BYTES:
+        call_address(told.address, table, i64(0), told.rows)
+    else:
+        shared = as_pointer(told.shared, i64)
+        _run_rows(told.address, shared, as_integer(table), i64(0), told.rows, told.row_bytes, told.threads)
 
 
 @dataclass(slots=True)
@@ -213,7 +277,15 @@ class NativeCall:
         made = [item.allocator(numpy.zeros if name == "total" else numpy.empty) for name, item in memory.items()]
         known = (self.function, self.rows, self.row_bytes, tables, alone, *self.constants.values(), *made)
         run, into = _maker(source)(*known)
-        return Plan(self.results, run=run, into=into)
+        return Plan(self.results, run=run, into=into, call=self)
+
+    def in_run(self, given: dict[str, Any]) -> Any:
+        """Return the launch of the call in a native run, for these parameters that are no arrays, or NotImplemented."""
+        if self.sums or self.copied or None in self.results:
+            return NotImplemented
+        numbers = [eval(each, self.constants, given) for each in self.scalars]
+        tables = CallTables(self.layout, len(self.arrays) + len(self.results), len(numbers), self.character)
+        return tables.in_run(self.function, self.rows, self.row_bytes, numbers)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from array import array
 from typing import NamedTuple
 
 from ....codegen.acceleration import LOOPS
-from ....codegen.costs import ON_ONE_THREAD, SECOND_CACHE
+from ....codegen.costs import FLOPS_PER_BYTE, ON_ONE_THREAD, SECOND_CACHE
 from ....codegen.llvm.amx import TILES, has_pairs
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store, call_address
 from ....codegen.llvm.compilation import CompiledFunction
@@ -20,6 +20,7 @@ from ....codegen.llvm.external import apart
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart
+from ....codegen.plans import Launch
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
 from .panels import PANEL_ROWS, multiply_rectangle
@@ -203,6 +204,50 @@ def multiply_alone(
     leave_alone(state)
 
 
+_IN_RUNS = Struct("table:16 code parts piece threads by_blas state shared")
+"""What `run_product` reads: the table from `RESULT_STEP` to `BEGINS`, and how its parts are computed."""
+
+
+@loops(noalias=False, plain=True, brief=True)
+def run_product(words: Pointer[i64], result: Int, a: Int, b: Int, vector: Int) -> None:
+    """Compute a product in a native run, as `product` does. `words`: see `_IN_RUNS`."""
+    told = fields(words, _IN_RUNS)
+    table = local(i64, REFUSED)
+    table[RESULT], table[A], table[B], table[VECTOR] = result, a, b, vector
+    for k in rolled(BEGINS + 1 - RESULT_STEP):
+        table[RESULT_STEP + k] = words[k]
+    place, shared = as_integer(table), as_pointer(told.shared, i64)
+    if told.by_blas != 0:
+        multiply_alone(as_pointer(told.state, i64), told.code, place, told.parts, told.threads, shared)
+    elif told.threads > 1:
+        run_ranges_apart(shared, told.code, place, i64(0), told.parts, told.piece, told.threads)
+    else:
+        call_address(told.code, place, i64(0), told.parts)
+
+
+def in_run(a: _Layout, b: _Layout, char: str, offset: bool, as_numpy: bool) -> Any:
+    """Return the launch of a product in a native run, or NotImplemented.
+
+    `offset`: whether the product begins with a vector. `as_numpy`: whether NumPy multiplies the same arrays elsewhere.
+    """
+
+    def words(threads: int, shared: int) -> list[int]:
+        plan = planned(threads)
+        return _IN_RUNS.pack(
+            table=[*plan.numbers, OFFSET if offset else FRESH], code=plan.function.code.address, parts=plan.parts,
+            piece=plan.piece, threads=plan.threads, by_blas=plan.by_blas, state=BLAS.state, shared=shared,
+        )  # fmt: skip
+
+    def planned(threads: int) -> Any:
+        return _plan(a, b, char, threads, not as_numpy, LOOPS.every_size, as_numpy)
+
+    plan = planned(get_num_threads())
+    if plan is None or plan.by_pieces or any(plan.copied):
+        return NotImplemented
+    work = math.prod(plan.shape) * a[0][-1] // FLOPS_PER_BYTE
+    return Launch("product", run_product.compiled().code.address, _IN_RUNS.size, work, words)
+
+
 _SPARE: list[Array] = []
 """Scratch memory for pieces that no product uses. The most recently used memory is in the cache."""
 
@@ -227,12 +272,14 @@ class _Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, always: bool) -> _Plan | None:
+def _plan(
+    a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, always: bool, as_numpy: bool = False
+) -> _Plan | None:
     """Return the plan for factors of these shapes and strides.
 
     Return None if there is no plan or if NumPy's BLAS is not OpenBLAS.
 
-    `by_pieces`: whether to use pieces if that is faster, or `always`.
+    `by_pieces`: whether to use pieces if that is faster, or `always`. `as_numpy`: whether to use BLAS.
     """
     (*stack, rows, depth), columns = a[0], b[0][-1]
     count = stack[0] if stack else 1
@@ -259,7 +306,7 @@ def _plan(a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, alwa
         always or _is_faster_in_pieces(-(-rows // down), depth, -(-columns // across), PIECES_OF[kind])
     )
     few = HOST.vector_bytes == 32 and not always
-    by_blas = (few or filled < _FILLED) and not by_pieces and kind is not i32
+    by_blas = (few or filled < _FILLED or as_numpy) and not by_pieces and kind is not i32
     unit_down, unit_across = _UNIT, _UNIT if by_blas else VECTORS * width
     if by_pieces:
         unit_down = unit_across = SIDE

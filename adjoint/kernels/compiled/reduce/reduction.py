@@ -192,6 +192,20 @@ def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | 
     return wanted if wanted == _INT64 and name in ("sum", "prod") and dtype.kind in "iub" else None
 
 
+def sum_in_run(x: ndarray, dims: tuple[int, ...]) -> Any:
+    """Return functions that return the launches of a sum of an array like `x`, and the sizes of their results, or NotImplemented.
+
+    Each launch takes the array or the result before it twice.
+    """
+    plan = _plan("sum", x.dtype, x.shape, x.strides, dims, True, False, HOST.vector_bytes)
+    if plan is None or plan.order is not None or plan.dtype != x.dtype:
+        return NotImplemented
+    return [
+        (functools.partial(step.tables.in_run, step.function, step.pieces, step.piece_bytes), math.prod(step.shape))
+        for step in plan.steps
+    ]
+
+
 def reduce(name: str, x: ndarray, dims: tuple[int, ...], keepdim: bool = False, center: ndarray | None = None) -> Any:
     """Return the reduction `name` of `x` over `dims`, in the type of the computation, or NotImplemented without a loop.
 
