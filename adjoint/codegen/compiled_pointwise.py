@@ -285,7 +285,9 @@ class CompiledPointwise:
         from .llvm.pointwise_loops import layout_of
         from .llvm.streaming import is_streamed
 
-        modes, layout = layout_of(shape, views, out is None and is_streamed(sum(item.nbytes for item in outs)))
+        fresh, inputs = out is None, views[: len(operands)]
+        streamed = fresh and is_streamed(sum(item.nbytes for item in outs))
+        modes, layout = layout_of(shape, inputs, views[len(operands) :], fresh, streamed)
         function = self._function(variant, dtype, compute, modes)
         if function is None:
             return None

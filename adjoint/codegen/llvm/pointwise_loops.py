@@ -4,8 +4,9 @@ They traverse memory in vectors and access each operand according to its layout.
 
 A kernel is compiled for one expression, one type of numbers, and the layout of each operand along a row: `DENSE` for
 consecutive numbers, `PAIRED` for every second number (the parts of complex numbers), `REPEATED` for one number in the
-whole row, and `INDEXED` for all others, whose distances are in a table. All other data is in the table of a call
-(`calls`), whose layout contains lengths and strides.
+whole row, and `INDEXED` for all others, whose distances are in a table. The numbers of a `PATTERN` are in a table too, and
+are the same in all rows, so they are collected once. All other data is in the table of a call (`calls`), whose layout
+contains lengths and strides.
 
 A row consists of the last dimension, or of several if the last one is narrow. A table covers a tile of a row, and all
 tiles of a row use the same table.
@@ -32,7 +33,7 @@ from .lowering import Lowering
 from .streaming import aligned_bytes, ask_ahead, elements_before_aligned, end_streams, stream
 from .values import Value, constant, size_of
 
-DENSE, REPEATED, INDEXED, PAIRED = "dense", "repeated", "indexed", "paired"
+DENSE, REPEATED, INDEXED, PATTERN, PAIRED = "dense", "repeated", "indexed", "pattern", "paired"
 
 ALIGNED_FROM = 8
 """A loop over rows with at least this number of vectors writes to aligned addresses. This costs one more vector."""
@@ -43,37 +44,55 @@ MOST_TWICE = 12
 NARROW, TILE = 64, 1024
 """A row has at least `NARROW` elements if there are other dimensions. A table has at most `TILE` elements."""
 
-LAYOUT = Struct("length tile streamed dimensions")
-"""The beginning of a layout: the elements of a row and of a tile, whether results are streamed, and the dimensions outside
-rows. The lengths of these dimensions follow, the innermost first; then for each operand the distance of tiles and of these
-dimensions; then the tables."""
+LAYOUT = Struct("length tile fresh streamed dimensions")
+"""The beginning of a layout: the elements of a row and of a tile, whether results are new memory, whether they are
+streamed, and the dimensions outside rows. The lengths of these dimensions follow, the innermost first; then for each operand
+the distance of tiles and of these dimensions; then the tables."""
 
 
-def layout_of(shape: Sequence[int], views: Sequence[ndarray], streamed: bool) -> tuple[tuple[str, ...], list[int]]:
-    """Return the layout of each operand along a row, and the layout of a call. All views have this shape."""
+def layout_of(
+    shape: Sequence[int], inputs: Sequence[ndarray], outputs: Sequence[ndarray], fresh: bool, streamed: bool
+) -> tuple[tuple[str, ...], list[int]]:
+    """Return the layout of each operand along a row, and the layout of a call. All operands have this shape.
+
+    `fresh`: whether the outputs share no memory with the inputs.
+    """
     inner = 1
-    if shape[-1] < NARROW:
-        while inner < len(shape) and math.prod(shape[-inner:]) < TILE // 2:
-            inner += 1
+    while inner < len(shape) and math.prod(shape[-inner:]) < TILE // 2:
+        inner += 1
+    modes = _modes(inputs, outputs, inner)
+    if INDEXED in modes and shape[-1] >= NARROW:
+        inner = 1
+        modes = _modes(inputs, outputs, inner)
     outer, (first, *others) = shape[:-inner], shape[-inner:]
     width = math.prod(others)
     rows = min(first, 1 << (TILE // width).bit_length() - 1)
-    modes = [_mode(view, inner) for view in views]
-    layout = LAYOUT.pack(length=first * width, tile=rows * width, streamed=streamed, dimensions=len(outer))
+    layout = LAYOUT.pack(
+        length=first * width, tile=rows * width, fresh=fresh, streamed=streamed, dimensions=len(outer)
+    )  # fmt: skip
     layout += outer[::-1]
+    views = [*inputs, *outputs]
     for view in views:
         layout += [rows * view.strides[-inner], *view.strides[:-inner][::-1]]
     for view, mode in zip(views, modes, strict=True):
-        if mode == INDEXED:
+        if mode in (INDEXED, PATTERN):
             places = numpy.zeros(1, numpy.int64)
             for length, stride in zip((rows, *others), view.strides[-inner:], strict=True):
                 places = numpy.add.outer(places, numpy.arange(length) * stride).ravel()
             layout += places.tolist()
-    return tuple(modes), layout
+    return modes, layout
+
+
+def _modes(inputs: Sequence[ndarray], outputs: Sequence[ndarray], inner: int) -> tuple[str, ...]:
+    """Return the layout of each operand along rows that consist of the `inner` last dimensions."""
+    modes = [_mode(view, inner) for view in (*inputs, *outputs)]
+    for number, view in enumerate(inputs):
+        if modes[number] == INDEXED and not any(view.strides[: view.ndim - inner + 1]):
+            modes[number] = PATTERN
+    return tuple(modes)
 
 
 def _mode(view: ndarray, inner: int) -> str:
-    """Return the layout along rows that consist of the `inner` last dimensions."""
     shape, strides, stride = view.shape[-inner:], view.strides[-inner:], view.strides[-1]
     if any(strides[k] != strides[k + 1] * shape[k + 1] for k in range(inner - 1)):
         return INDEXED
@@ -96,7 +115,7 @@ class Operand:
     @property
     def step(self) -> int:
         """The distance in bytes of an element of a row from the previous one, or 0 if it is in a table."""
-        return {DENSE: 1, PAIRED: 2}.get(self.mode, 0) * self.parts * size_of(self.type)
+        return {DENSE: 1, PATTERN: 1, PAIRED: 2}.get(self.mode, 0) * self.parts * size_of(self.type)
 
 
 class Plan:
@@ -119,7 +138,7 @@ class Plan:
         operations = [node.operation for node in expression.nodes() if node.operands]
         light = sum(name in COSTLY for name in operations) <= 2 and HEAVY.isdisjoint(operations)
         self.whole = COSTLY.isdisjoint(operations) and len(operations) <= MOST_TWICE
-        self.tables = [operand.mode == INDEXED for operand in self.operands]
+        self.tables = [operand.mode in (INDEXED, PATTERN) for operand in self.operands]
         # More values do not stay in registers, and the longest functions are in float64 alone.
         bits = type_.bits if LONGEST.isdisjoint(operations) else 64
         self.width = max(1, HOST.vector_bytes * 8 // bits) * (2 if light else 1)
@@ -270,6 +289,9 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     shape = layout + LAYOUT.size
     tables = shape + (head.dimensions + N * (head.dimensions + 1))
     scalars = PLAN.scalar_values(table)
+    begins = [elements_at(table, K) for K in unrolled(N)]
+    indices = [tables + sum(PLAN.tables[:K]) * head.tile for K in unrolled(N)]
+    begins = [collected(PLAN.operands[K], begins[K], indices[K], head.tile) for K in unrolled(N)]
     places = local(i64, N)
     position = start
     row = start // head.length
@@ -282,24 +304,29 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
             within = column - tile * head.tile
             count = minimum(count, head.tile - within)
         for K in unrolled(N):
-            places[K] = elements_at(table, K)
+            places[K] = begins[K]
         _find_tile(places, shape, head.dimensions, row, tile, N)
-        begins = [places[K] + within * PLAN.operands[K].step for K in unrolled(N)]
-        indices = [tables + (sum(PLAN.tables[:K]) * head.tile + within) for K in unrolled(N)]
+        at = [places[K] + within * PLAN.operands[K].step for K in unrolled(N)]
+        at_indices = [indices[K] + within for K in unrolled(N)]
         first = PLAN.operands[PLAN.inputs]
         step = i64(W)
         if first.parts == 1 and (streamed or (count > ALIGNED_FROM * W and not any(PLAN.tables))):
             # The first elements, up to where vectors are aligned, are written like the last ones.
-            before = elements_before_aligned(begins[PLAN.inputs], W, first.type)
+            before = elements_before_aligned(at[PLAN.inputs], W, first.type)
             step = before if before > 0 else step
-        done = i64(0)
+        done, last = i64(0), count - (W - 1)
+        if PLAN.whole and head.fresh != 0 and not streamed and count >= W:
+            # The first vector and the last one are whole. They overlap others, and write the same elements again.
+            done = step - W
+            step = i64(W)
+            last = count
         while done < count:
             if PLAN.whole and not streamed and step == W:
-                while done + W <= count:
-                    _vector(PLAN, begins, indices, done, W, scalars, False)
+                while done < last:
+                    _vector(PLAN, at, at_indices, minimum(maximum(done, i64(0)), count - W), W, scalars, False)
                     done += W
             if done < count:
-                _vector(PLAN, begins, indices, done, minimum(count - done, step), scalars, streamed)
+                _vector(PLAN, at, at_indices, done, minimum(count - done, step), scalars, streamed)
             done += step
             step = i64(W)
         position += count
@@ -309,6 +336,19 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
             column = i64(0)
     if streamed:
         end_streams()
+
+
+@loops(noalias=False)
+def collected(OPERAND: Static, begin: Int, table: Pointer[i64], tile: Int) -> Int:
+    """Collect the numbers of a pattern. Return the address of its numbers, or of any other operand."""
+    if OPERAND.mode != PATTERN:
+        return begin
+    numbers = local(OPERAND.type, TILE * OPERAND.parts)
+    for i in rolled(tile):
+        place = as_pointer(begin + table[i], OPERAND.type)
+        for PART in unrolled(OPERAND.parts):
+            numbers[i * OPERAND.parts + PART] = place[PART]
+    return as_integer(numbers)
 
 
 @loops(noalias=False)
@@ -336,14 +376,14 @@ def read_operand(OPERAND: Static, WIDTH: Static, place: Int, left: Any, table: A
     """Return the next numbers of an operand. `table`: the distances of an operand that is `INDEXED`."""
     at = as_pointer(place, OPERAND.type)
     if OPERAND.parts == 2:
-        if OPERAND.mode == DENSE:
+        if OPERAND.mode in (DENSE, PATTERN):
             pairs = _read(at, 2 * left, 2 * WIDTH, OPERAND.type)
             return [shuffle(pairs, pairs, [2 * LANE + PART for LANE in unrolled(WIDTH)]) for PART in unrolled(2)]
         if OPERAND.mode == REPEATED:
             return [vector(OPERAND.type, WIDTH)(at[PART]) for PART in unrolled(2)]
         size = size_of(OPERAND.type)
         return [_read_indexed(place + PART * size, table, left, WIDTH, OPERAND.type) for PART in unrolled(2)]
-    if OPERAND.mode == DENSE:
+    if OPERAND.mode in (DENSE, PATTERN):
         return _read(at, left, WIDTH, OPERAND.type)
     if OPERAND.mode == REPEATED:
         return vector(OPERAND.type, WIDTH)(at[0])

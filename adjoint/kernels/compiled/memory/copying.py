@@ -265,8 +265,8 @@ def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
 
 
 def _conversion(array: ndarray, out: ndarray) -> Plan | None:
-    shape, views = walked([array], [out])
-    modes, layout = layout_of(shape, views, False)
+    shape, (read, written) = walked([array], [out])
+    modes, layout = layout_of(shape, [read], [written], True, False)
     function = _converting(array.dtype, out.dtype, modes)
     if function is None:
         return None
