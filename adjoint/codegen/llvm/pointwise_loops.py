@@ -3,13 +3,13 @@
 They traverse memory in vectors and access each operand according to its layout.
 
 A kernel is compiled for one expression, one type of numbers, and the layout of each operand along a row: `DENSE` for
-consecutive numbers, `PAIRED` for every second number (the parts of complex numbers), `REPEATED` for one number in the
-whole row, and `INDEXED` for all others, whose distances are in a table. The numbers of a `PATTERN` are in a table too, and
-are the same in all rows, so they are collected once. All other data is in the table of a call (`calls`), whose layout
-contains lengths and strides.
+consecutive numbers, `PAIRED` for every second number (the parts of complex numbers), and `REPEATED` for one number in the
+whole row. All other data is in the table of a call (`calls`), whose layout contains lengths and strides.
 
-A row consists of the last dimension, or of several if the last one is narrow. A table covers a tile of a row, and all
-tiles of a row use the same table.
+A row consists of the last dimension, or of several if the last one is narrow. An operand with any other layout has a table
+of distances for a tile of a row, and all tiles use the same table. Outputs are written one by one (`INDEXED`). Inputs are
+first collected in dense memory: one by one (`GATHERED`), by runs of consecutive numbers (`RUNS`) or of one number
+(`REPEATS`), or only once, if all tiles are the same (`PATTERN`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ from .lowering import Lowering
 from .streaming import aligned_bytes, ask_ahead, elements_before_aligned, end_streams, stream
 from .values import Value, constant, size_of
 
-DENSE, REPEATED, INDEXED, PATTERN, PAIRED = "dense", "repeated", "indexed", "pattern", "paired"
+DENSE, REPEATED, PAIRED, INDEXED = "dense", "repeated", "paired", "indexed"
+COLLECTED = GATHERED, RUNS, REPEATS, PATTERN = "gathered", "runs", "repeats", "pattern"
+
+SHORTEST_RUN = 4
+"""Shorter runs of consecutive numbers are collected one by one."""
 
 ALIGNED_FROM = 8
 """A loop over rows with at least this number of vectors writes to aligned addresses. This costs one more vector."""
@@ -44,8 +48,8 @@ MOST_TWICE = 12
 NARROW, TILE = 64, 1024
 """A row has at least `NARROW` elements if there are other dimensions. A table has at most `TILE` elements."""
 
-LAYOUT = Struct("length tile fresh streamed dimensions")
-"""The beginning of a layout: the elements of a row and of a tile, whether results are new memory, whether they are
+LAYOUT = Struct("length tile run fresh streamed dimensions")
+"""The beginning of a layout: the elements of a row, a tile and a run, whether results are new memory, whether they are
 streamed, and the dimensions outside rows. The lengths of these dimensions follow, the innermost first; then for each operand
 the distance of tiles and of these dimensions; then the tables."""
 
@@ -61,25 +65,26 @@ def layout_of(
     while inner < len(shape) and math.prod(shape[-inner:]) < TILE // 2:
         inner += 1
     modes = _modes(inputs, outputs, inner)
-    if INDEXED in modes and shape[-1] >= NARROW:
+    if shape[-1] >= NARROW and not {INDEXED, GATHERED, RUNS, REPEATS}.isdisjoint(modes):
         inner = 1
         modes = _modes(inputs, outputs, inner)
     outer, (first, *others) = shape[:-inner], shape[-inner:]
     width = math.prod(others)
     rows = min(first, 1 << (TILE // width).bit_length() - 1)
     layout = LAYOUT.pack(
-        length=first * width, tile=rows * width, fresh=fresh, streamed=streamed, dimensions=len(outer)
+        length=first * width, tile=rows * width, run=shape[-1], fresh=fresh, streamed=streamed, dimensions=len(outer)
     )  # fmt: skip
     layout += outer[::-1]
     views = [*inputs, *outputs]
     for view in views:
         layout += [rows * view.strides[-inner], *view.strides[:-inner][::-1]]
     for view, mode in zip(views, modes, strict=True):
-        if mode in (INDEXED, PATTERN):
+        if mode in (INDEXED, *COLLECTED):
             places = numpy.zeros(1, numpy.int64)
-            for length, stride in zip((rows, *others), view.strides[-inner:], strict=True):
+            by_run = mode in (RUNS, REPEATS)
+            for length, stride in zip((rows, *others)[: inner - by_run], view.strides[-inner:], strict=False):
                 places = numpy.add.outer(places, numpy.arange(length) * stride).ravel()
-            layout += places.tolist()
+            layout += [*places.tolist(), *[0] * (rows * width - len(places))]
     return modes, layout
 
 
@@ -87,9 +92,22 @@ def _modes(inputs: Sequence[ndarray], outputs: Sequence[ndarray], inner: int) ->
     """Return the layout of each operand along rows that consist of the `inner` last dimensions."""
     modes = [_mode(view, inner) for view in (*inputs, *outputs)]
     for number, view in enumerate(inputs):
-        if modes[number] == INDEXED and not any(view.strides[: view.ndim - inner + 1]):
-            modes[number] = PATTERN
+        if modes[number] == INDEXED:
+            run, stride = view.shape[-1], view.strides[-1]
+            if not any(view.strides[: view.ndim - inner + 1]):
+                modes[number] = PATTERN
+            elif inner > 1 and stride == 0:
+                modes[number] = REPEATS
+            elif stride == view.itemsize and run >= SHORTEST_RUN and inner > 1 and masks_are_cheap(part_type(view)):
+                modes[number] = RUNS
+            else:
+                modes[number] = GATHERED
     return tuple(modes)
+
+
+def part_type(view: ndarray) -> Any:
+    """Return the type of the numbers of an array, or of the parts of complex numbers."""
+    return type_of(view.real.dtype) if view.dtype.kind == "c" else u8 if view.dtype.kind == "b" else type_of(view.dtype)
 
 
 def _mode(view: ndarray, inner: int) -> str:
@@ -115,7 +133,8 @@ class Operand:
     @property
     def step(self) -> int:
         """The distance in bytes of an element of a row from the previous one, or 0 if it is in a table."""
-        return {DENSE: 1, PATTERN: 1, PAIRED: 2}.get(self.mode, 0) * self.parts * size_of(self.type)
+        steps = {REPEATED: 0, INDEXED: 0, PAIRED: 2}
+        return steps.get(self.mode, 1) * self.parts * size_of(self.type)
 
 
 class Plan:
@@ -138,7 +157,7 @@ class Plan:
         operations = [node.operation for node in expression.nodes() if node.operands]
         light = sum(name in COSTLY for name in operations) <= 2 and HEAVY.isdisjoint(operations)
         self.whole = COSTLY.isdisjoint(operations) and len(operations) <= MOST_TWICE
-        self.tables = [operand.mode in (INDEXED, PATTERN) for operand in self.operands]
+        self.tables = [operand.mode in (INDEXED, *COLLECTED) for operand in self.operands]
         # More values do not stay in registers, and the longest functions are in float64 alone.
         bits = type_.bits if LONGEST.isdisjoint(operations) else 64
         self.width = max(1, HOST.vector_bytes * 8 // bits) * (2 if light else 1)
@@ -225,21 +244,6 @@ def _read(place: Pointer[S], left: Any, WIDTH: Static, ELEMENT: Static) -> Stati
 
 
 @loops(noalias=False)
-def _read_indexed(place: Int, table: Pointer[i64], left: Any, WIDTH: Static, ELEMENT: Static) -> Static:
-    """Read the next numbers of a row, whose distances in bytes are in a table."""
-    if left >= WIDTH:
-        values = vector(ELEMENT, WIDTH)(as_pointer(place + table[0], ELEMENT)[0])
-        for LANE in unrolled(1, WIDTH):
-            values = insert(values, LANE, as_pointer(place + table[LANE], ELEMENT)[0])
-    else:
-        part = local(ELEMENT, WIDTH)
-        for i in rolled(left):
-            part[i] = as_pointer(place + table[i], ELEMENT)[0]
-        values = load(part, WIDTH)
-    return values
-
-
-@loops(noalias=False)
 def _read_paired(place: Pointer[S], left: Any, WIDTH: Static) -> Static:
     """Read every second number of the next part of a row, without reading beyond the last number."""
     there = lanes(i32, 2 * WIDTH) < vector(i32, 2 * WIDTH)(minimum(2 * left - 1, i64(2 * WIDTH)))
@@ -291,7 +295,10 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
     scalars = PLAN.scalar_values(table)
     begins = [elements_at(table, K) for K in unrolled(N)]
     indices = [tables + sum(PLAN.tables[:K]) * head.tile for K in unrolled(N)]
-    begins = [collected(PLAN.operands[K], begins[K], indices[K], head.tile) for K in unrolled(N)]
+    collected = [_memory(PLAN.operands[K]) for K in unrolled(N)]
+    for K in unrolled(N):
+        if PLAN.operands[K].mode == PATTERN:
+            _collect(PLAN.operands[K], collected[K], begins[K], indices[K], head.run, i64(0), head.tile)
     places = local(i64, N)
     position = start
     row = start // head.length
@@ -306,8 +313,13 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
         for K in unrolled(N):
             places[K] = begins[K]
         _find_tile(places, shape, head.dimensions, row, tile, N)
+        for K in unrolled(N):
+            if PLAN.operands[K].mode in COLLECTED:
+                if PLAN.operands[K].mode != PATTERN:
+                    _collect(PLAN.operands[K], collected[K], places[K], indices[K], head.run, within, count)
+                places[K] = as_integer(collected[K])
         at = [places[K] + within * PLAN.operands[K].step for K in unrolled(N)]
-        at_indices = [indices[K] + within for K in unrolled(N)]
+        indices_at = [indices[K] + within for K in unrolled(N)]
         first = PLAN.operands[PLAN.inputs]
         step = i64(W)
         if first.parts == 1 and (streamed or (count > ALIGNED_FROM * W and not any(PLAN.tables))):
@@ -323,10 +335,10 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
         while done < count:
             if PLAN.whole and not streamed and step == W:
                 while done < last:
-                    _vector(PLAN, at, at_indices, minimum(maximum(done, i64(0)), count - W), W, scalars, False)
+                    _vector(PLAN, at, indices_at, minimum(maximum(done, i64(0)), count - W), W, scalars, False)
                     done += W
             if done < count:
-                _vector(PLAN, at, at_indices, done, minimum(count - done, step), scalars, streamed)
+                _vector(PLAN, at, indices_at, done, minimum(count - done, step), scalars, streamed)
             done += step
             step = i64(W)
         position += count
@@ -339,16 +351,39 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
 
 
 @loops(noalias=False)
-def collected(OPERAND: Static, begin: Int, table: Pointer[i64], tile: Int) -> Int:
-    """Collect the numbers of a pattern. Return the address of its numbers, or of any other operand."""
-    if OPERAND.mode != PATTERN:
-        return begin
-    numbers = local(OPERAND.type, TILE * OPERAND.parts)
-    for i in rolled(tile):
-        place = as_pointer(begin + table[i], OPERAND.type)
-        for PART in unrolled(OPERAND.parts):
-            numbers[i * OPERAND.parts + PART] = place[PART]
-    return as_integer(numbers)
+def _memory(OPERAND: Static) -> Static:
+    """Return memory for the numbers of a tile that are collected. A vector may extend beyond the tile."""
+    if OPERAND.mode in COLLECTED:
+        return local(OPERAND.type, TILE * OPERAND.parts + HOST.vector_bytes)
+    return None
+
+
+@loops(noalias=False)
+def _collect(
+    OPERAND: Static, target: Pointer[S], place: Int, table: Pointer[i64], run: Int, start: Int, count: Int
+) -> None:  # fmt: skip
+    """Collect numbers of a tile, or all runs that contain them."""
+    W = HOST.vector_bytes // size_of(OPERAND.type)
+    if OPERAND.mode in (RUNS, REPEATS):
+        length = run * OPERAND.parts
+        for i in rolled(start // run, (start + count + run - 1) // run):
+            source = as_pointer(place + table[i], OPERAND.type)
+            first = [source[0], source[OPERAND.parts - 1]]
+            done = i64(0)
+            while done < length:
+                if OPERAND.mode == RUNS:
+                    store(target + (i * length + done), _read(source + done, length - done, W, OPERAND.type))
+                else:
+                    numbers = broadcast(first[0], W)
+                    if OPERAND.parts == 2:
+                        numbers = shuffle(numbers, broadcast(first[1], W), [LANE % 2 * W for LANE in unrolled(W)])
+                    store(target + (i * length + done), numbers)
+                done += W
+    else:
+        for i in rolled(start, start + count):
+            source = as_pointer(place + table[i], OPERAND.type)
+            for PART in unrolled(OPERAND.parts):
+                target[i * OPERAND.parts + PART] = source[PART]
 
 
 @loops(noalias=False)
@@ -358,38 +393,32 @@ def _vector(
     """Compute the vector of a tile that begins after `done` elements, or its first `left` elements."""
     W = PLAN.width
     at = [begins[K] + done * PLAN.operands[K].step for K in unrolled(len(PLAN.operands))]
-    tables = [indices[K] + done for K in unrolled(len(PLAN.operands))]
     if streamed:
         for K in unrolled(PLAN.inputs):
             if PLAN.operands[K].mode == DENSE:
                 ask_ahead(at[K], W, PLAN.operands[K].type)
-    inputs = [read_operand(PLAN.operands[K], W, at[K], left, tables[K]) for K in unrolled(PLAN.inputs)]
+    inputs = [read_operand(PLAN.operands[K], W, at[K], left) for K in unrolled(PLAN.inputs)]
     results = PLAN.values(inputs, scalars)
     for K in unrolled(len(results)):
         OPERAND, place = PLAN.operands[PLAN.inputs + K], at[PLAN.inputs + K]
         aligned = streamed and place & (aligned_bytes(W, OPERAND.type) - 1) == 0
-        write_operand(OPERAND, W, place, left, results[K], tables[PLAN.inputs + K], aligned)
+        write_operand(OPERAND, W, place, left, results[K], indices[PLAN.inputs + K] + done, aligned)
 
 
 @loops(noalias=False)
-def read_operand(OPERAND: Static, WIDTH: Static, place: Int, left: Any, table: Any = None) -> Static:
-    """Return the next numbers of an operand. `table`: the distances of an operand that is `INDEXED`."""
+def read_operand(OPERAND: Static, WIDTH: Static, place: Int, left: Any) -> Static:
+    """Return the next numbers of an operand."""
     at = as_pointer(place, OPERAND.type)
     if OPERAND.parts == 2:
-        if OPERAND.mode in (DENSE, PATTERN):
+        if OPERAND.mode in (DENSE, *COLLECTED):
             pairs = _read(at, 2 * left, 2 * WIDTH, OPERAND.type)
             return [shuffle(pairs, pairs, [2 * LANE + PART for LANE in unrolled(WIDTH)]) for PART in unrolled(2)]
-        if OPERAND.mode == REPEATED:
-            return [vector(OPERAND.type, WIDTH)(at[PART]) for PART in unrolled(2)]
-        size = size_of(OPERAND.type)
-        return [_read_indexed(place + PART * size, table, left, WIDTH, OPERAND.type) for PART in unrolled(2)]
-    if OPERAND.mode in (DENSE, PATTERN):
+        return [vector(OPERAND.type, WIDTH)(at[PART]) for PART in unrolled(2)]
+    if OPERAND.mode in (DENSE, *COLLECTED):
         return _read(at, left, WIDTH, OPERAND.type)
-    if OPERAND.mode == REPEATED:
-        return vector(OPERAND.type, WIDTH)(at[0])
     if OPERAND.mode == PAIRED:
         return _read_paired(at, left, WIDTH)
-    return _read_indexed(place, table, left, WIDTH, OPERAND.type)
+    return vector(OPERAND.type, WIDTH)(at[0])
 
 
 @loops(noalias=False)
