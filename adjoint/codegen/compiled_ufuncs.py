@@ -25,7 +25,7 @@ from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SC
 _OF_INTEGERS = frozenset(
     "add subtract multiply negative absolute less less_equal greater greater_equal equal not_equal maximum minimum".split()
 )
-_OF_BITS = frozenset("bitwise_and bitwise_or bitwise_xor invert gcd".split())
+_OF_BITS = frozenset("bitwise_and bitwise_or bitwise_xor invert gcd left_shift right_shift".split())
 _OF_FLOATS = frozenset(
     "divide square reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
     "arccosh arctanh sqrt cbrt floor ceil trunc rint isnan isinf isfinite signbit power fmax fmin copysign arctan2 hypot".split()

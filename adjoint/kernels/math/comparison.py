@@ -7,7 +7,6 @@ from typing import Any
 import numpy
 
 from ...codegen.compiled_ufuncs import of_any_size, of_kinds
-from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..runtime.floating import refuse, unwarned, widen
@@ -37,6 +36,7 @@ bitwise_and = of_kinds(numpy.bitwise_and, "iub", "bitwise_and_cpu")
 bitwise_or = of_kinds(numpy.bitwise_or, "iub", "bitwise_or_cpu")
 bitwise_xor = of_kinds(numpy.bitwise_xor, "iub", "bitwise_xor_cpu")
 bitwise_not = of_kinds(numpy.invert, "iub", "bitwise_not_cpu", "bitwise_not")
+_LEFT_SHIFT, _RIGHT_SHIFT = of_any_size(numpy.left_shift), of_any_size(numpy.right_shift)
 
 
 def bitwise_left_shift(self: Array, other: Array) -> Array:
@@ -44,8 +44,8 @@ def bitwise_left_shift(self: Array, other: Array) -> Array:
     if self.dtype.kind not in "iu":
         raise refuse("lshift_cpu", self)
     width = self.itemsize * 8
-    if other.ndim == 0 and self.size < LARGE and 0 <= other < width:
-        return numpy.left_shift(self, other)
+    if other.ndim == 0 and 0 <= other < width:
+        return _LEFT_SHIFT(self, other)
     return _shifted_up(self, other, width)
 
 
@@ -63,8 +63,8 @@ def bitwise_right_shift(self: Array, other: Array) -> Array:
     if self.dtype.kind not in "iu":
         raise refuse("rshift_cpu", self)
     width = self.itemsize * 8
-    if other.ndim == 0 and self.size < LARGE and 0 <= other < width:
-        return numpy.right_shift(self, other)
+    if other.ndim == 0 and 0 <= other < width:
+        return _RIGHT_SHIFT(self, other)
     return (_shifted_down if self.dtype.kind == "i" else _moved_down)(self, other, width)
 
 
