@@ -188,8 +188,8 @@ class Writer:
         self.sizes += [0] * launch.size
 
     def between(self, size: int) -> Place:
-        """Return the place of a new array between two planned kernels."""
-        number = SIZES - 1 - len(self.temporary)
+        """Return the place of a new array of this many bytes between two planned kernels."""
+        number, size = SIZES - 1 - len(self.temporary), -(-size // self.item)
         self.temporary.append(number)
         self.forms[number] = (size,), self.dtype
         return Place(number, 0, (size,), (1,))

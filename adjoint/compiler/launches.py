@@ -85,5 +85,5 @@ def launch_sum(writer: Writer, given: Place, dims: tuple[int, ...], out: Place) 
         raise Foreign
     for position, (launch, size) in enumerate(steps, 1):
         result = out if position == len(steps) else writer.between(size)
-        writer.launch(launch, result, given, given)
+        writer.launch(launch, given, result)
         given = result

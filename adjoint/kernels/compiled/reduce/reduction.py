@@ -193,16 +193,16 @@ def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | 
 
 
 def sum_in_run(x: ndarray, dims: tuple[int, ...]) -> Any:
-    """Return functions that return the launches of a sum of an array like `x`, and the sizes of their results, or NotImplemented.
+    """Return functions that return the launches of a sum of an array like `x`, and the bytes of their results, or NotImplemented.
 
-    Each launch takes the array or the result before it twice.
+    Each launch takes the array or the result before it, and its result.
     """
     plan = _plan("sum", x.dtype, x.shape, x.strides, dims, True, False, HOST.vector_bytes)
-    if plan is None or plan.order is not None or plan.dtype != x.dtype:
+    if plan is None or plan.copied or plan.order is not None or plan.dtype != x.dtype:
         return NotImplemented
     return [
-        (functools.partial(step.tables.in_run, step.function, step.pieces, step.piece_bytes), math.prod(step.shape))
-        for step in plan.steps
+        (functools.partial(tables.in_run, function, pieces, piece_bytes), math.prod(shape) * dtype.itemsize)
+        for function, pieces, piece_bytes, shape, dtype, tables in plan.steps
     ]
 
 
