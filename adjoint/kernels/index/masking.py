@@ -124,6 +124,9 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
     if dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN:
         bounds = _numbers(min, max, dtype)
         return _limited(self, *bounds) if LOOPS.takes(self.size, LARGE) else _clipped(self, *bounds)
+    only = max if min is None else min if max is None else None
+    if dtype.kind == "f" and type(only) is numpy.ndarray and only.dtype is dtype:
+        return (_minimum if min is None else _maximum)(self, only)
     else:
         self = numpy.asarray(self)
         if dtype.kind not in "iub" and (type(min) is complex or type(max) is complex):

@@ -75,10 +75,13 @@ def _filled_like(name, value, on_arrays, doc):
         x=None,
     ):
         plain = type(input) is Tensor and type(input._array) is ndarray and input._array.dtype.isbuiltin == 1
-        plain = plain and value is not None and pin_memory is requires_grad is False and not modes.FLAGS.special
+        plain = plain and pin_memory is requires_grad is False and not modes.FLAGS.special
         if plain and dtype is layout is device is memory_format is None:
             array = copying.empty_like(input._array)
-            array.fill(value)
+            if value is None:
+                copying.uninitialized(array)
+            else:
+                array.fill(value)
             return wrap(array)
         if type(input) is not Tensor and hasattr(input, "made_like"):
             return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))

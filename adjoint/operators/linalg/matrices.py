@@ -13,6 +13,7 @@ from ...kernels.linalg.matmul import c_name
 from ...kernels.runtime.floating import is_inexact
 from ...kernels.shape.view import inverse_permutation
 from ...tensor import wrap_dim
+from ..shape.view import reshaped
 from .decompositions import check_phases, conjugate_transpose
 from .matmul import check_tensors, mm, vdot
 from .matmul import matmul as general_product
@@ -55,7 +56,8 @@ def multi_dot(tensors, *, out=None):
         shape.append(factors[-1]._array.shape[-1])
     _check_chain(tensors, factors)
     splits = _best_splits((*[factor._array.shape[0] for factor in factors], factors[-1]._array.shape[1]))
-    result = _product(factors, splits, 0, len(factors) - 1).view(tuple(shape))
+    result = _product(factors, splits, 0, len(factors) - 1)
+    result = reshaped(result, tuple(shape))
     return stored("multi_dot", result, out, MULTI_DOT)
 
 

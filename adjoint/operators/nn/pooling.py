@@ -5,6 +5,7 @@ One-dimensional pooling is two-dimensional pooling along the second dimension.
 
 from __future__ import annotations
 
+import functools
 import operator as python
 from typing import Any
 
@@ -373,7 +374,14 @@ def _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
             f"[{', '.join(map(str, shape))}]"
         )
-    given = kernel, step or kernel, pad, gap
+    _check_max_pool1d(shape, kernel, step or kernel, pad, gap, ceil_mode)
+    return kernel, step, pad, gap, ceil_mode
+
+
+@functools.lru_cache(1024)
+def _check_max_pool1d(shape, *given_and_mode):
+    """Raise an error unless the tuples `kernel, step, pad, gap`, followed by `ceil_mode`, fit an input of this shape."""
+    *given, ceil_mode = given_and_mode
     if [*map(len, given)] != [1, 1, 1, 1]:
         (name, wanted), values = next(
             pair for pair in zip(_WANTED_BY_MAX_POOL1D, given, strict=True) if len(pair[1]) != 1
@@ -394,7 +402,6 @@ def _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode
     count = pooled_size(shape[-1], width, by, around, apart, ceil_mode)
     if count <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {count}")
-    return kernel, step, pad, gap, ceil_mode
 
 
 def _avg_pool_function(dims):
