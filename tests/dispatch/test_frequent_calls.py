@@ -272,3 +272,13 @@ def test_a_wrong_target_among_several_leaves_all_unchanged():
         with pytest.raises(RuntimeError, match="Expected out tensor to have dtype long"):
             torch.max(X, 1, out=(values, wrong))
     assert not values.any() and values._version == 0
+
+
+def test_an_assignment_through_a_slice_and_indices_calls_few_functions():
+    x, index, calls = torch.zeros(4, 5), torch.tensor([0, 2]), []
+    x[:, index] = 1.0
+    sys.setprofile(lambda frame, event, argument: calls.append(frame.f_code.co_name) if event == "call" else None)
+    x[:, index] = 2.0
+    sys.setprofile(None)
+    assert len(calls) <= 6, calls
+    assert x.tolist() == [[2, 0, 2, 0, 0]] * 4

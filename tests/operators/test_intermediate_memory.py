@@ -165,3 +165,15 @@ def test_least_squares_of_any_rank(driver, dtype, batches):
         torch.testing.assert_close(found.solution, torch.linalg.pinv(dependent, rtol=1e-12) @ b)
         if driver != "gels":
             assert (found.rank == columns).all()
+
+
+@pytest.mark.parametrize("value", [2.0, torch.full((1, 1000), 2.0)], ids=["number", "tensor"])
+def test_scatter_in_place_copies_no_other_elements(value):
+    x, index = torch.zeros(1000, 1000), torch.arange(1000).view(1, -1)
+    x.scatter_(0, index, value)
+    tracemalloc.start()
+    x.scatter_(0, index, value)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < x.nbytes / 10
+    assert x.sum() == 2000 and x.diagonal().sum() == 2000

@@ -203,6 +203,7 @@ def test_flat_positions():
         (lambda x: scatter.index_add_(x, 1, numpy.array([0, 5, 1]), x), RuntimeError, "index 5 is out of bounds"),
         (lambda x: indexing.index_copy_(x, 1, numpy.array([0, 5, 1]), x), IndexError, "index 5 is out of bounds"),
         (lambda x: scatter.index_fill_(x, 0, numpy.array([-3]), 1), IndexError, "index -3 is out of bounds"),
+        (lambda x: scatter.index_fill_(x, 0, numpy.array([-3]), 1j), RuntimeError, "Converting complex Scalar"),
         (lambda x: flattened.take(x, numpy.array([6])), IndexError, "tried to access index 6 on a tensor of 6 elements"),
         (lambda x: flattened.put_(x, numpy.array([0, 7]), x[0, :2]), IndexError, "tried to access index 7"),
         (lambda x: indexing.index_put_(x, (numpy.array([0, 2]),), x), IndexError, "index 2 is out of bounds"),
