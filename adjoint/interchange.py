@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DLDeviceType(enum.IntEnum):
-    """The device types of the DLPack protocol that tensors may have.
+    """The device types of the DLPack protocol. Tensors are on `kDLCPU`.
 
     >>> import adjoint as torch
     >>> torch.zeros(2).__dlpack_device__()[0].name
@@ -34,6 +34,20 @@ class DLDeviceType(enum.IntEnum):
     """
 
     kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLROCMHost = 11
+    kDLExtDev = 12
+    kDLCUDAManaged = 13
+    kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
 
 
 @functools.cache

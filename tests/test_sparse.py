@@ -209,8 +209,11 @@ def test_a_large_shape_takes_no_memory():
 def test_invariants_are_a_switch():
     check = torch.sparse.check_sparse_tensor_invariants
     assert not check.is_enabled()
-    with check():
+    wanted = check()
+    with wanted:
         assert check.is_enabled()
+        with pytest.raises(RuntimeError, match="already activated"), wanted:
+            pass
     assert not check.is_enabled()
 
 

@@ -160,6 +160,7 @@ class check_sparse_tensor_invariants:
 
     def __init__(self, enable: bool = True) -> None:
         self._wanted = enable
+        self._before: bool | None = None
 
     @staticmethod
     def is_enabled() -> bool:
@@ -177,11 +178,16 @@ class check_sparse_tensor_invariants:
         check_sparse_tensor_invariants._enabled = False
 
     def __enter__(self) -> None:
+        if self._before is not None:
+            raise RuntimeError(
+                "This context manager instance is already activated. Use a different context manager instance for context nesting"
+            )
         self._before = self._enabled
         check_sparse_tensor_invariants._enabled = self._wanted
 
     def __exit__(self, *exception: object) -> None:
-        check_sparse_tensor_invariants._enabled = self._before
+        check_sparse_tensor_invariants._enabled = bool(self._before)
+        self._before = None
 
     def __call__(self, function: Any) -> Any:
         """Decorate a function to run it with the requested state."""

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict
+import enum
+import functools
+import importlib
+import json
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from adjoint.device import Size
 from adjoint.transforms.tree import (  # the parts of one module that is divided
     _MAPPINGS,
+    DUMPED,
     KEYS,
     SUPPORTED_NODES,
     IsLeaf,
+    LeafSpec,
     TreeSpec,
     _node_of,
     map_only,
@@ -216,3 +223,118 @@ Context = Any
 def is_structseq_instance(value: Any) -> bool:
     """Return whether a value is a tuple with named fields defined in C, or a result of an operator."""
     return isinstance(value, tuple) and hasattr(type(value), "n_fields")
+
+
+# --- structures as text ----------------------------------------------------------------------------------------------
+
+
+class EnumEncoder(json.JSONEncoder):
+    """Writes the members of enumerations by their names."""
+
+    def default(self, obj: Any) -> Any:
+        """Return a member of an enumeration as a dict."""
+        if isinstance(obj, enum.Enum):
+            return {"__enum__": True, "fqn": f"{type(obj).__module__}:{type(obj).__qualname__}", "name": obj.name}
+        return super().default(obj)
+
+
+def _read_enum(read: dict[str, Any]) -> Any:
+    if not read.get("__enum__"):
+        return read
+    module, _, name = read["fqn"].partition(":")
+    kind: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+    return kind[read["name"]]
+
+
+def _of_factory(read: dict[str, Any]) -> list[Any]:
+    module = importlib.import_module(read["default_factory_module"])
+    return [getattr(module, read["default_factory_name"]), read["dict_context"]]
+
+
+for _kind in (tuple, list, dict):
+    DUMPED[_kind] = {"serialized_type_name": f"builtins.{_kind.__name__}"}
+for _other in (OrderedDict, deque):
+    DUMPED[_other] = {"serialized_type_name": f"collections.{_other.__name__}"}
+DUMPED[Size] = {"serialized_type_name": "torch.Size"}
+DUMPED[defaultdict] = {
+    "serialized_type_name": "collections.defaultdict",
+    "to_dumpable_context": lambda context: {
+        "default_factory_module": context[0].__module__,
+        "default_factory_name": context[0].__qualname__,
+        "dict_context": context[1],
+    },
+    "from_dumpable_context": _of_factory,
+}
+_NAMED: dict[Any, str] = {}
+
+
+def _named(kind: Any) -> str:
+    if kind not in _NAMED:
+        raise NotImplementedError(
+            f"Can't serialize TreeSpec of namedtuple class {kind} because we didn't register a serializated_type_name. Please "
+            "register using `_register_namedtuple`."
+        )
+    return _NAMED[kind]
+
+
+DUMPED[namedtuple] = {
+    "serialized_type_name": "collections.namedtuple",
+    "to_dumpable_context": _named,
+    "from_dumpable_context": lambda name: next(kind for kind, own in _NAMED.items() if own == name),
+}
+
+
+def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
+    """Give a class of named tuples a name for `treespec_dumps`."""
+    _NAMED[cls] = serialized_type_name
+
+
+def _check_protocol(protocol: int) -> None:
+    if protocol != 1:
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """Return a structure as JSON, which `treespec_loads` reads."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
+    _check_protocol(1 if protocol is None else protocol)
+    return json.dumps((1, _dumped(treespec)), cls=EnumEncoder)
+
+
+def _dumped(spec: TreeSpec) -> dict[str, Any]:
+    if spec.type is None:
+        return {"type": None, "context": None, "children_spec": []}
+    ways = DUMPED.get(spec.type, {})
+    if ways.get("serialized_type_name") is None:
+        raise NotImplementedError(
+            f"No registered serialization name for {spec.type} found. Please update your _register_pytree_node call with a "
+            "`serialized_type_name` kwarg."
+        )
+    written = ways.get("to_dumpable_context")
+    try:
+        context = written(spec.context) if written else json.dumps(spec.context, cls=EnumEncoder)
+    except TypeError as error:
+        raise TypeError(
+            "Unable to serialize context. Please make the context json dump-able, or register a custom serializer using "
+            "_register_pytree_node."
+        ) from error
+    children = [_dumped(child) for child in spec.children()]
+    return {"type": ways["serialized_type_name"], "context": context, "children_spec": children}
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """Return the structure that `treespec_dumps` has written."""
+    protocol, read = json.loads(serialized)
+    _check_protocol(protocol)
+    return _loaded(read)
+
+
+def _loaded(read: dict[str, Any]) -> TreeSpec:
+    if read["type"] is None:
+        return LeafSpec()
+    kind = next((kind for kind, ways in DUMPED.items() if ways.get("serialized_type_name") == read["type"]), None)
+    if kind is None:
+        raise NotImplementedError(f"Deserializing {read['type']} in pytree is not registered.")
+    reader = DUMPED[kind].get("from_dumpable_context") or functools.partial(json.loads, object_hook=_read_enum)
+    return TreeSpec(kind, reader(read["context"]), [_loaded(child) for child in read["children_spec"]])

@@ -25,6 +25,8 @@ class NodeDef(NamedTuple):
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
 KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Any]]] = {}
 """The functions that flatten registered containers with the key of each item."""
+DUMPED: dict[Any, dict[str, Any]] = {}
+"""How registered containers are written by `treespec_dumps`."""
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
@@ -61,10 +63,13 @@ def register_pytree_node(
     """Register `cls` (without subclasses) as a container. `unflatten_fn(*flatten_fn(value))` must equal `value`.
 
     `flatten_fn` returns the items and a context. `flatten_with_keys_fn` returns pairs of a key and an item in place of
-    the items. Other keywords are accepted and ignored.
+    the items. `serialized_type_name`, `to_dumpable_context` and `from_dumpable_context` serve `treespec_dumps`.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls!r} is already registered as pytree node.")
+    if (others.get("to_dumpable_context") is None) != (others.get("from_dumpable_context") is None):
+        raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls!r} must be None or registered.")
+    DUMPED[cls] = others
     if flatten_with_keys_fn is not None:
         KEYS[cls] = flatten_with_keys_fn
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)

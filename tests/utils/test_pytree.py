@@ -52,3 +52,26 @@ def test_other_structures_are_refused():
         pytree.tree_map(lambda x, y: x, {"a": 1}, {"b": 1})
     with pytest.raises(ValueError, match="Node context mismatch"):
         pytree.tree_map(lambda x, y: x, Pair(1, 2), namedtuple("Other", "x y")(1, 2))
+
+
+@pytest.mark.parametrize("tree", VALUES, ids=repr)
+def test_structures_are_written_and_read(tree):
+    pytree._register_namedtuple(Pair, serialized_type_name="pairs.Pair")
+    spec = pytree.tree_structure(tree)
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+
+
+def test_structures_that_cannot_be_written_are_refused():
+    kind = type("Lid", (), {})
+    pytree.register_pytree_node(kind, lambda lid: ([], None), lambda items, context: kind())
+    try:
+        with pytest.raises(NotImplementedError, match="No registered serialization name"):
+            pytree.treespec_dumps(pytree.tree_structure(kind()))
+    finally:
+        pytree._deregister_pytree_node(kind)
+    with pytest.raises(ValueError, match="Unknown protocol 7"):
+        pytree.treespec_dumps(pytree.tree_structure([1]), 7)
+    with pytest.raises(NotImplementedError, match=r"Deserializing a\.B"):
+        pytree.treespec_loads('[1, {"type": "a.B", "context": "null", "children_spec": []}]')
+    with pytest.raises(ValueError, match="must be None or registered"):
+        pytree.register_pytree_node(kind, None, None, to_dumpable_context=str)

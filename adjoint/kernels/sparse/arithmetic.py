@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -134,10 +135,12 @@ def mul(self: Any, other: Any) -> Any:
         return sparse(self.parts.with_values(numpy.multiply(self.parts.values, other)), self.shape)
     shape = broadcast_shapes(self.shape, other.shape)
     if shape != self.shape:
-        raise RuntimeError(
-            f"mul(sparse, dense): the dense operand of size {list(other.shape)} must broadcast to the size {list(self.shape)} of "
-            "the sparse one"
-        )
+        if not isinstance(self.parts, Coordinates):
+            raise RuntimeError(
+                f"mul(sparse, dense): the dense operand of size {list(other.shape)} must broadcast to the size "
+                f"{list(self.shape)} of the sparse one"
+            )
+        self = _broadcast(self, shape)
     other = numpy.broadcast_to(other, shape)
     whole = coordinates(self)
     parts = whole.parts
@@ -145,15 +148,38 @@ def mul(self: Any, other: Any) -> Any:
     return like(sparse(parts.with_values(numpy.multiply(parts.values, found)), shape), self)
 
 
+def _broadcast(array: SparseArray, shape: tuple[int, ...]) -> SparseArray:
+    """Return an array of coordinates broadcast to `shape`. New dimensions are sparse."""
+    parts, extra = array.parts, len(shape) - array.ndim
+    old, (count, stored) = (1,) * extra + array.shape, parts.indices.shape
+    wide = [dim for dim in range(extra + count) if old[dim] != shape[dim]]
+    lengths = [shape[dim] for dim in wide]
+    copies = math.prod(lengths)
+    indices = numpy.zeros((extra + count, copies, stored), numpy.int64)
+    indices[extra:] = parts.indices[:, None]
+    indices[wide] = numpy.stack(numpy.unravel_index(numpy.arange(copies), lengths))[:, :, None] if wide else 0
+    values = numpy.broadcast_to(parts.values, (copies, stored, *shape[extra + count :]))
+    values = values.reshape(copies * stored, *values.shape[2:])
+    return coo(indices.reshape(extra + count, -1), values, shape, parts.coalesced and wide == [*range(len(wide))])
+
+
 def _product(first: SparseArray, second: SparseArray) -> SparseArray:
     """Return the product of two sparse arrays.
 
     The product stores the coordinates that both arrays store, or the coordinates of the second array if one is not coalesced.
     """
+    if not first.ndim or not second.ndim:
+        scalar, array = (second, first) if first.ndim else (first, second)
+        return sparse(array.parts.with_values(numpy.multiply(array.parts.values, to_dense(scalar))), array.shape)
     if first.shape != second.shape:
-        raise RuntimeError(
-            f"mul operands have incompatible sizes: {list(first.shape)} and {list(second.shape)} of sparse operands must be equal"
-        )
+        count = len(coordinates(first).parts.indices)
+        if first.ndim != second.ndim or first.shape[:count] != second.shape[:count]:
+            raise RuntimeError(
+                "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse "
+                f"dimensions, and shape of sparse dimensions, but got sizes {list(first.shape)} and {list(second.shape)}"
+            )
+        shape = broadcast_shapes(first.shape, second.shape)
+        first, second = _broadcast(first, shape), _broadcast(second, shape)
     one, two = coordinates(first).parts, coordinates(second).parts
     if not (one.coalesced and two.coalesced):
         found = elements_at(first, two.indices, one.values.shape[1:])

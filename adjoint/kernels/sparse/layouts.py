@@ -123,30 +123,33 @@ def to_coo(array: Any, sparse_dim: int | None = None) -> SparseArray:
 
 
 def compress(
-    array: Any, layout: str, blocksize: tuple[int, int] | None = None, dense_dim: int | None = None
+    array: Any, layout: str, blocksize: tuple[int, ...] | None = None, dense_dim: int | None = None
 ) -> SparseArray:
     """Convert an array of any layout to one of the four compressed layouts."""
     if isinstance(array, SparseArray):
         parts = array.parts
         if parts.layout == layout and blocksize in (None, parts.block):
             return array
-        count = len(parts.indices) if isinstance(parts, Coordinates) else 2
-        whole, wrong = coalesce(coordinates(array)), count != 2
+        if isinstance(parts, Coordinates) and len(parts.indices) != 2:
+            raise RuntimeError(
+                f"coo_to_{layout}: conversion from Sparse to {layout_name(layout)} for input tensors with sparse_dim()!=2 is not "
+                "supported"
+            )
+        whole = coalesce(coordinates(array))
     else:
         count = array.ndim - (dense_dim or 0)
-        wrong = count < 2
-        whole = array if wrong else from_dense(array, count)
-    if wrong:
-        raise RuntimeError(
-            f"Only tensors with two sparse dimensions can be converted to the {layout_name(layout)} layout, got self with "
-            f"{count} {'sparse ' * isinstance(array, SparseArray)}dimensions"
-        )
+        if count < 2:
+            raise RuntimeError(
+                f"Only tensors with two sparse dimensions can be converted to the {layout_name(layout)} layout, got self with "
+                f"{count} dimensions"
+            )
+        whole = from_dense(array, count)
     if not math.prod(whole.shape[: len(whole.parts.indices) - 2]):
         raise RuntimeError(f"to_{layout}: Expected product of batch dimensions to be non-zero.")
     if blocksize is not None:
         tall, wide = blocksize
         height, width = whole.shape[len(whole.parts.indices) - 2 :][:2]
-        if tall <= 0 or wide <= 0 or height % tall or width % wide:
+        if height % tall or width % wide:
             parts = getattr(array, "parts", None)
             source = "dense_to_" if parts is None else "sparse_compressed_to_" if isinstance(parts, Compressed) else ""
             raise RuntimeError(
@@ -354,10 +357,15 @@ def stored(array: SparseArray) -> Array:
 
 
 def in_layout(array: Any, layout: str) -> Any:
-    """Return an array of any layout in the layout of this name."""
+    """Return an array of any layout in the layout of this name.
+
+    The number of dense dimensions and the block size may follow the name: `sparse_bsr 0 2 2`.
+    """
     if layout == "strided":
         return to_dense(array)
-    return to_coo(array) if layout == "sparse_coo" else compress(array, layout)
+    name, *sizes = layout.split()
+    dense_dim, *block = map(int, sizes or "0")
+    return to_coo(array) if name == "sparse_coo" else compress(array, name, tuple(block) or None, dense_dim)
 
 
 def made_in_layout(array: Any, layout: str) -> Any:

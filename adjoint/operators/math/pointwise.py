@@ -11,6 +11,7 @@ from ...dispatch.annotations import Array, Float
 from ...dispatch.decorators import internal, operator, public, publish, unary
 from ...kernels.math import pointwise as kernels
 from ...kernels.runtime import lazy_conj
+from ...kernels.runtime.sparse_array import SparseArray
 
 
 def is_complex(value):
@@ -323,7 +324,9 @@ class angle:
 @public(method=True, on_arrays=kernels.conj, numpy_names=True, methods_retried=False)
 def conj(input):
     """The complex conjugate, elementwise. A real tensor is returned unchanged."""
-    return conjugate(input) if input._array.dtype.kind in "cW" else input
+    if input._array.dtype.kind not in "cW":
+        return input
+    return conj_physical(input) if isinstance(input._array, SparseArray) else conjugate(input)
 
 
 @internal(lazy_conj.conjugate, view=True, node="ConjBackward0", batch="elementwise", aten_name="conj")

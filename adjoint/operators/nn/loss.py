@@ -340,8 +340,7 @@ def one_hot(input, num_classes=-1):
     if not is_readable(input):
         if num_classes == -1:
             raise RuntimeError(
-                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow: one_hot needs "
-                "num_classes, as the elements of the batch may have unequal numbers of classes."
+                "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."
             )
         return (input.unsqueeze(-1) == tensors.arange(num_classes)).long()
     classes = read_array(input)

@@ -186,7 +186,7 @@ def _coalesced_(self, coalesced, /):
     return self
 
 
-@public(namespace=None, method=True)
+@public(namespace=None, method=("sparse_dim", "_dimI"))
 def sparse_dim(input, /):
     """The number of sparse dimensions; 0 for a dense tensor."""
     array: Any = input._array
@@ -195,7 +195,7 @@ def sparse_dim(input, /):
     return len(array.parts.indices) if isinstance(array.parts, Coordinates) else 2
 
 
-@public(namespace=None, method=True)
+@public(namespace=None, method=("dense_dim", "_dimV"))
 def dense_dim(input, /):
     """The number of dense dimensions. A dense tensor has only dense dimensions."""
     array: Any = input._array
@@ -304,8 +304,8 @@ class to_dense_from:
     def forward(self: Array, dtype, masked_grad, source): ...
 
     def grad_self(grad, self, masked_grad, source, xp):
-        if masked_grad is False:  # the positions of blocks are not known here
-            return grad if source in ("sparse_bsr", "sparse_bsc") else xp.in_layout(grad, source)
+        if masked_grad is False:
+            return xp.in_layout(grad, source)
         return xp.sparse_mask(grad, xp.coalesced(self) if source == "sparse_coo" else self)
 
 
@@ -392,8 +392,22 @@ _CONVERTERS = {layout: _to_compressed(layout) for layout in ("sparse_csr", "spar
 
 
 def _source(tensor: Tensor) -> str:
+    """Return the name of the layout. If it is compressed, the number of dense dimensions and the size of the blocks follow."""
     array: Any = tensor._array
-    return array.parts.layout if isinstance(array, SparseArray) else "strided"
+    if not isinstance(array, SparseArray):
+        return "strided"
+    if isinstance(array.parts, Coordinates):
+        return "sparse_coo"
+    return " ".join([array.parts.layout, str(dense_dim(tensor)), *map(str, array.parts.block or ())])
+
+
+def _check_blocksize(input: Tensor, blocksize: Any) -> None:
+    """Raise an error unless the size of the blocks is a pair of positive numbers."""
+    source = "dense" if layout_of(input) == "Strided" else "sparse"
+    if len(blocksize) != 2:
+        raise RuntimeError(f"{source}_to_sparse: blocksize needs to be a tuple of size 2, but got {len(blocksize)}")
+    if min(blocksize) <= 0:
+        raise RuntimeError(f"{source}_to_sparse: blocksize needs to be positive, but got {list(blocksize)}")
 
 
 def _compressed(input: Tensor, layout: str, blocksize: Any, dense_dim: Any) -> Tensor:
@@ -403,7 +417,8 @@ def _compressed(input: Tensor, layout: str, blocksize: Any, dense_dim: Any) -> T
                 f"to_{layout} for {layout_of(input)} to {kernels.layout_name(layout)} conversion requires blocksize"
             )
         blocksize = (blocksize,) * 2 if isinstance(blocksize, int) else tuple(blocksize)
-    if _source(input) == layout and blocksize is None:
+        _check_blocksize(input, blocksize)
+    if _source(input).split()[0] == layout and blocksize is None:
         return input
     result: Tensor = _CONVERTERS[layout](input, blocksize, dense_dim, _source(input))
     return result
@@ -426,6 +441,8 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
            values=tensor([2., 3.]),
            size=(2, 2), nnz=2, layout=torch.sparse_coo)
     """
+    if blocksize is not None and not isinstance(blocksize, int):
+        _check_blocksize(input, blocksize)
     if layout is not None and layout is not sparse_coo:
         name = repr(layout).removeprefix("torch.")
         if name == "strided":

@@ -123,7 +123,22 @@ def test_invalid_parts_raise_pytorchs_error(layout, case):
     assert outcome(adjoint, program) == outcome(torch, program)
 
 
+def scattered(t, shape, sparse_dim=None):
+    """Return coordinates with zeros at a third of the places."""
+    x = t.arange(t.Size(shape).numel()).remainder(3).reshape(shape).float()
+    return x.to_sparse(sparse_dim) if sparse_dim else x.to_sparse()
+
+
 FURTHER = {
+    "product broadcast to a dense factor": lambda t: (scattered(t, (3, 2)) * t.ones(2, 3, 2)).to_dense(),
+    "product of dense dimensions": lambda t: (scattered(t, (3, 1), 1) * scattered(t, (3, 2), 1)).to_dense(),
+    "product with a sparse number": lambda t: (scattered(t, (3, 2)) * t.tensor(2.0).to_sparse()).to_dense(),
+    "product of other shapes": lambda t: scattered(t, (3, 2)) * scattered(t, (2, 2)),
+    "conjugate": lambda t: t.tensor([1 + 2j, 0]).to_sparse().conj(),
+    "blocks of one length": lambda t: t.ones(2, 2).to_sparse(layout=t.sparse_bsr, blocksize=(1,)),
+    "blocks without height": lambda t: t.ones(2, 2).to_sparse(layout=t.sparse_bsr, blocksize=(0, 1)),
+    "three sparse dimensions": lambda t: t.ones(2, 2, 2).to_sparse().to_sparse_csr(),
+    "numbers of dimensions": lambda t: (t.eye(2).to_sparse()._dimI(), t.eye(2).to_sparse()._dimV()),
     "unequal counts": lambda t: t.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]).to_sparse_csr(),
     "empty batch": lambda t: t.ones(0, 2, 2).to_sparse_csr(),
     "empty": lambda t: t.zeros(2, 3, 4, layout=t.sparse_csc),
