@@ -32,8 +32,9 @@ from .vectors import turn
 
 ALONG, ACROSS, TURNED, PARTED = "along", "across", "turned", "parted"
 
-SHORT, SHORTEST = 80, 16
-"""The maximum length of rows that are transposed: for float32 programs with three passes, and for all others."""
+SHORT, HALVES, SHORTEST = 80, 31, 16
+"""The maximum length of rows that are transposed: for float32 programs with three passes, for such programs on 16-bit
+numbers, whose masked loads are slow, and for all others."""
 
 RUN = 64
 """The number of vectors of a row that are accumulated before their sum is added to the sum of the row."""
@@ -482,9 +483,8 @@ def turned_length(expression: Expression, types: Sequence[Any]) -> int:
 
     This length was measured on two processors of an EPYC.
     """
-    walks_twice = max(_levels(expression).values()) < 2
-    return (
-        SHORTEST
-        if walks_twice or min(type_.bits for type_ in types) < 32
-        else SHORT * 32 // max(type_.bits for type_ in types)
-    )
+    if max(_levels(expression).values()) < 2:
+        return SHORTEST
+    if min(type_.bits for type_ in types) < 32:
+        return HALVES
+    return SHORT * 32 // max(type_.bits for type_ in types)
