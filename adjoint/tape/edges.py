@@ -19,9 +19,7 @@ def edge_of(tensor: Tensor) -> Any:
 
 def has_no_history(tensor: Tensor) -> bool:
     """Return whether this is an ordinary tensor without history, so that its array may be used directly."""
-    if type(tensor) is not Tensor or type(tensor._array) is not ndarray or FLAGS.special:
-        return False
-    return (tensor._edge if tensor._base is None else current_edge(tensor)) is None
+    return is_plain(tensor) and (tensor._edge if tensor._base is None else current_edge(tensor)) is None
 
 
 def is_plain(tensor: Tensor) -> bool:
