@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .observer import Observer
 
 GradScaler = torch.amp.GradScaler
+DISTRIBUTIONS = (torch.distributions.Distribution, torch.distributions.Transform)
 
 
 @contextmanager
@@ -210,6 +211,32 @@ def with_hooks(observer: Observer, module: Any, args: tuple[Any, ...], kwargs: d
         found = observer.call(hook, module, *given, result)
         result = result if found is None else found
     return result
+
+
+def keep_parameters(observer: Observer, value: Any) -> None:
+    """Require that a distribution or a transform from outside, and their parts, keep their attributes."""
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            keep_parameters(observer, each)
+    if not isinstance(value, DISTRIBUTIONS) or observer.is_inside(value):
+        return
+    if not is_ours(type(value)):
+        observer.stop("a distribution of the user is used")
+    observer.elements(vars(value))
+    keep_parameters(observer, [*vars(value).values()])
+
+
+def distributed(observer: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a class, a function or a method of `distributions`, which reads only its arguments and its object."""
+    keep_parameters(observer, (getattr(function, "__self__", None), *args, *kwargs.values()))
+    base, known = torch.distributions.Distribution, torch.distributions.kl._KL_REGISTRY
+    observer.guard("validation", "{0}._validate_args is {1}", base, base._validate_args)
+    observer.guard("divergences", "len({0}) == {1}", known, len(known))
+    before, observer.judging = observer.judging, True
+    try:
+        return observer.trusted(function, args, kwargs)
+    finally:
+        observer.judging = before
 
 
 def clipped(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -123,6 +123,7 @@ READING = frozenset(
     and function.__name__ not in ("__len__", "__hash__", "__dlpack_device__", "__array_namespace__", "storage_type")
 )
 """The code of the methods of tensors that return elements to Python."""
+BOOL = inspect.unwrap(Interchange.__bool__).__code__
 
 REFUSED_METHODS = frozenset(
     """

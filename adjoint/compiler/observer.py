@@ -23,11 +23,12 @@ from adjoint.device import Size
 from ..tape import modes
 from ..tensor import Tensor
 from .conditions import Structure
-from .followed import FOLLOWED, call_module, driven, host, is_driven
+from .followed import FOLLOWED, call_module, distributed, driven, host, is_driven
 from .guards import Guards, Part, member
 from .instrument import NotReadable, rewritten
 from .known import (
     ARITHMETIC,
+    BOOL,
     BUILT_IN,
     CONSTANT,
     CONSUMING,
@@ -83,7 +84,7 @@ class Observer(Guards):
         self.functions: dict[Any, tuple[types.FunctionType, frozenset[str]]] = {}
         self.ours: set[types.CodeType] = set()
         self.harmless: dict[int, types.CodeType] = {}
-        self.trusting = False
+        self.trusting = self.judging = False
         self.modes = modes_in_force()
         self.parts: list[Symbol] = []
 
@@ -121,6 +122,8 @@ class Observer(Guards):
         code = frame.f_code
         file = code.co_filename
         if code in READING:
+            if self.judging and code is BOOL and self.tracer.truth(frame.f_locals["self"]) is not None:
+                return  # the library checks parameters and values
             self.stop(f"{code.co_name}() reads elements of a tensor")
         elif file.startswith(LIBRARIES):
             self.harmless[id(code)] = code
@@ -172,12 +175,7 @@ class Observer(Guards):
             self.window(begin, sizes)
             return result
         self.fix([index, sizes])
-        if (
-            self.stopped
-            or isinstance(value, Tensor)
-            or type(value) in (tuple, str, bytes, range, Size)
-            or self.is_inside(value)
-        ):
+        if self.stopped or type(value) in (tuple, *IMMUTABLE) or isinstance(value, Tensor) or self.is_inside(value):
             return value[index]
         if type(value) in (list, dict) and type(index) in (int, str, bool):
             if (known := self.stores.read(value, index, True)) is not MISSING:
@@ -290,6 +288,8 @@ class Observer(Guards):
         kind = type(function)
         if getattr(function, "_torchdynamo_allowed", False) or getattr(function, "__module__", None) in TRUSTED:
             return self.trusted(function, args, kwargs)
+        if own_name(getattr(function, "__module__", None)).startswith("adjoint.distributions."):
+            return distributed(self, function, args, kwargs)
         if getattr(function, "_torchdynamo_disable", False):
             self.stop(f"{function.__name__} is disabled")
             return self.call(function, *args, **kwargs)
@@ -366,7 +366,7 @@ class Observer(Guards):
             self.read(each)
             for part in each if type(each) in (list, tuple) else (each,):
                 self.fix_shape(part)
-        before, self.trusting = self.trusting, True
+        before, self.trusting = self.trusting, not is_ours(function)
         try:
             return self.made(function(*without_symbols(args), **without_symbols(kwargs)))
         finally:

@@ -133,7 +133,40 @@ def losses_are_made_inside(compile):
         yield loss, model[0].weight.grad
 
 
+def distributions(compile):
+    """A variational bound, and the gradient of a policy."""
+    model, policy = nn.Linear(4, 4), nn.Linear(4, 3)
+    prior = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
+
+    @compile
+    def bound(x):
+        mean, scale = model(x).chunk(2, 1)
+        posterior = torch.distributions.Independent(torch.distributions.Normal(mean, scale.exp()), 1)
+        sample = posterior.rsample()
+        divergence = torch.distributions.kl_divergence(posterior.base_dist, prior)
+        return (
+            sample.square().sum() + divergence.sum() - posterior.log_prob(sample.detach()).mean() + prior.sample().sum()
+        )
+
+    @compile
+    def acting(x):
+        choice = torch.distributions.Categorical(logits=policy(x))
+        action = choice.sample()
+        return action, choice.log_prob(action), choice.entropy()
+
+    for number in range(6):
+        x, _ = batch()
+        loss = bound(x)
+        loss.backward()
+        action, found, entropy = acting(x)
+        (found * action - entropy).sum().backward()
+        yield loss, action, found, model.weight.grad, policy.weight.grad, torch.rand(1)
+        if number == 4:
+            prior.loc = torch.full((2,), 3.0)
+
+
 PROGRAMS = [
+    distributions,
     hooks_that_keep_and_replace,
     rates_are_set_inside,
     gradients_are_unscaled_and_clipped,

@@ -88,18 +88,27 @@ def _sampled(name, sample, sampler, doc):
     ):  # fmt: skip
         kind = None if dtype is out is None else result_dtype(name, dtype, out)
         kind = kind or dtypes.get_default_dtype()
-        shape, stream = shape_of(sizes, size, name), stream_of(generator)
+        shape, captured = shape_of(sizes, size, name), modes.STATE.capture is not None and out is None
+        stream: Any = None if captured else stream_of(generator)
         if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
             return wrap(sample(stream, shape, kind.numpy))
         check_request(name, kind.numpy, out, requires_grad, device, pin_memory, layout)
         if on_meta(device):
             return leaf(in_order(shape, kind.numpy), requires_grad, device, pin_memory, layout)
-        array = sample(stream, shape, kind.numpy) if out is None else drawn_into(out, shape, sampler, stream)
+        if captured:
+            array = computed(_drawn, shape, kind.numpy, sample, generator, keeps=True)._array
+        else:
+            array = sample(stream, shape, kind.numpy) if out is None else drawn_into(out, shape, sampler, stream)
         return finished(name, array, out, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
     return public()(under_vmap(with_batch_size)(create))
+
+
+def _drawn(shape: Any, dtype: Any, sample: Any, generator: Generator | None) -> Any:
+    """Return the numbers that `sample` draws into a new array."""
+    return sample(stream_of(generator), tuple(shape), dtype)
 
 
 def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Generator | None, *parameters: Any) -> Any:
