@@ -39,9 +39,6 @@ COLLECTED = GATHERED, RUNS, REPEATS, PATTERN = "gathered", "runs", "repeats", "p
 SHORTEST_RUN = 4
 """Shorter runs of consecutive numbers are collected one by one."""
 
-ALIGNED_FROM = 8
-"""A loop over rows with at least this number of vectors writes to aligned addresses. This costs one more vector."""
-
 MOST_TWICE = 12
 """A loop over whole vectors is compiled separately for at most this number of operations. They take no longer than its checks."""
 
@@ -322,7 +319,7 @@ def pointwise(table: Pointer[i64], start: Int, stop: Int, PLAN: Static) -> None:
         indices_at = [indices[K] + within for K in unrolled(N)]
         first = PLAN.operands[PLAN.inputs]
         step = i64(W)
-        if first.parts == 1 and (streamed or (count > ALIGNED_FROM * W and not any(PLAN.tables))):
+        if first.parts == 1 and (streamed or (count > W and not any(PLAN.tables))):
             # The first elements, up to where vectors are aligned, are written like the last ones.
             before = elements_before_aligned(at[PLAN.inputs], W, first.type)
             step = before if before > 0 else step
