@@ -12,7 +12,7 @@ from operator import delitem
 from typing import Any, TypeVar
 from weakref import proxy, ref
 
-from .tracebacks import PACKAGE
+from .tracebacks import PACKAGES
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -79,5 +79,5 @@ class WeakClasses(set[Any]):
 
     def add(self, cls: type) -> None:
         """Put a class into the set."""
-        ours = cls.__module__.partition(".")[0] == PACKAGE
+        ours = cls.__module__.partition(".")[0] in PACKAGES
         super().add(cls if ours else _OfClass(cls, self.discard))

@@ -17,7 +17,7 @@ from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
 from .lazy_stubs import STANDS_IN, names_given, public_function
 
-HAND_ON = {f"{__package__}.lazy_stubs", f"{__package__}.wrappers"}
+HAND_ON = {"dispatch.lazy_stubs", "dispatch.wrappers"}
 """The modules whose functions pass arguments on to the called function."""
 
 
@@ -112,7 +112,10 @@ def _is_call_of(called: _Called, name: str) -> bool:
 
 def passes_arguments_on(frame: FrameType) -> bool:
     """Return whether a frame between the program and the function passes the arguments on unchanged: a stub or a wrapper."""
-    return frame.f_code.co_filename.startswith(STANDS_IN) or frame.f_globals.get("__name__") in HAND_ON
+    return (
+        frame.f_code.co_filename.startswith(STANDS_IN)
+        or frame.f_globals.get("__name__", "").partition(".")[2] in HAND_ON
+    )
 
 
 def named_arguments(frame: FrameType, caller: FrameType | None) -> dict[str, Any]:

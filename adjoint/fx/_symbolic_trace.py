@@ -225,7 +225,8 @@ class Tracer(TracerBase):
             if name in given and given[name] is not PH:
                 value = self._fixed(name, given[name], default)
             else:
-                value = self.create_proxy("placeholder", f"{stars}{name}", default, {})
+                kind = None if stars else function.__annotations__.get(name)
+                value = self.create_proxy("placeholder", f"{stars}{name}", default, {}, type_expr=kind)
             if stars:
                 variadic.append(value)
             elif parameter.kind is parameter.KEYWORD_ONLY:

@@ -498,7 +498,8 @@ class _Writer:
         """Write the lines of a node."""
         if node.op == "placeholder":
             default = f" = {self.shown(node.args[0])}" if node.args else ""
-            self.free.append(f"{node.target}{default}")
+            kind = f" : {self.add_global(qualified_name(node.type), node.type)}" if isinstance(node.type, type) else ""
+            self.free.append(f"{node.target}{kind}{default}")
             name = node.target.replace("*", "")
             if name != node.name:
                 self.lines.append(f"{node.name} = {name}")

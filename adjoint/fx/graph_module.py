@@ -20,7 +20,7 @@ def _compiled(src: str, names: dict[str, Any]) -> Any:
     file = f"<torch.fx graph {next(_numbers)}>"
     linecache.cache[file] = (len(src), None, src.splitlines(keepends=True), file)
     names = dict(names)
-    exec(compile(src, file, "exec"), names)
+    exec(compile(src, file, "exec", dont_inherit=True), names)
     return names["forward"]
 
 

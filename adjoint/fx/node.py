@@ -225,7 +225,8 @@ class Node:
         """Return the node as a line of text."""
         if self.op == "placeholder":
             default = f"(default={self.args[0]})" if self.args else ""
-            return f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]{default}"
+            kind = "" if self.type is None else f"{_shown_type(self.type)} "
+            return f"%{self.name} : {kind}[num_users={len(self.users)}] = placeholder[target={self.target}]{default}"
         if self.op == "output":
             return f"return {_shown(self.args[0])}"
         target = self._pretty_print_target(self.target)
@@ -243,6 +244,11 @@ class Node:
                 return True
             node = node._next
         return False
+
+
+def _shown_type(kind: Any) -> str:
+    is_class = isinstance(kind, type) and not isinstance(kind, types.GenericAlias)
+    return qualified_name(kind).removeprefix("builtins.") if is_class else repr(kind)
 
 
 def _shown(value: Any) -> str:

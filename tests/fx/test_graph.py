@@ -292,3 +292,29 @@ def test_a_graph_draws_dropout_anew():
 
     graph = make_fx(lambda x: torch.nn.functional.dropout(x))(torch.ones(100))
     assert not torch.equal(graph(torch.ones(100)), graph(torch.ones(100)))
+
+
+def test_annotations_of_parameters_are_shown():
+    def scaled(x: torch.Tensor, k: int = 2, *, sizes: list[int] = ()):
+        return x * k
+
+    traced = fx.symbolic_trace(scaled)
+    assert "%k : int [num_users=1] = placeholder[target=k](default=2)" in str(traced.graph)
+    assert "%sizes : list[int] [num_users=0]" in str(traced.graph)
+    assert "def forward(self, x : torch.Tensor, k : int = 2, sizes = ()):" in traced.code
+    assert fx.symbolic_trace(traced).code == traced.code
+
+
+def test_shapes_are_stored_in_nodes():
+    from adjoint.fx.passes.shape_prop import ShapeProp
+
+    traced = fx.symbolic_trace(lambda x: (x.t().unbind(), x.shape[0]))
+    ShapeProp(traced).propagate(torch.ones(2, 3, dtype=torch.float64))
+    metadata = {node.name: node.meta.get("tensor_meta") for node in traced.graph.nodes}
+    assert (metadata["t"].shape, metadata["t"].stride, metadata["t"].memory_format) == ((3, 2), (1, 3), None)
+    assert metadata["x"].memory_format is torch.contiguous_format
+    assert [each.dtype for each in metadata["unbind"]] == [torch.float64] * 3
+    assert metadata["getattr_1"] is None
+    failing = fx.symbolic_trace(lambda x: x.view(-1) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="ShapeProp error for: node=%matmul"):
+        ShapeProp(failing).propagate(torch.ones(2, 2))

@@ -284,3 +284,24 @@ except NotImplementedError as error:
         "torch.testing._internal.common ['cuda', 'mps', 'xpu', 'mtia'] 1.0 False",
         "torch.utils.cpp_extension.load is not in adjoint",
     ]
+
+
+def test_annotations_are_objects_as_in_python(tmp_path):
+    text = "import torch, dataclasses\n@dataclasses.dataclass\nclass C:\n    size: int\nprint(dataclasses.fields(C)[0].type)\n"
+    assert output_of(text, tmp_path) == ["<class 'int'>"]
+
+
+def test_a_class_that_is_no_tensor_overrides_the_first_call_of_a_layer_function(tmp_path):
+    text = """
+import torch, torch.nn.functional as F
+class Named:
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        return function.__name__
+print(F.relu(Named()), F.softmax(Named(), 0))
+print(torch.fx.symbolic_trace(lambda x: F.relu(x)).code.splitlines()[4].strip())
+"""
+    assert output_of(text, tmp_path) == [
+        "relu softmax",
+        "relu = torch.nn.functional.relu(x, inplace = False);  x = None",
+    ]

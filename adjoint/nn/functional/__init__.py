@@ -147,5 +147,5 @@ GRID_SAMPLE_INTERPOLATION_MODES: dict[str, int] = {"bilinear": 0, "nearest": 1, 
 GRID_SAMPLE_PADDING_MODES: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
 
 for _function in list(globals().values()):
-    if type(_function) is type(relu) and str(_function.__globals__.get("__name__")).startswith(f"{__name__}."):
+    if type(_function) is type(relu) and _function.__globals__.get("__package__") == __package__:
         torch.operators.lazily_wrapped(_function)

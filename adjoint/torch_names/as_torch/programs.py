@@ -28,7 +28,9 @@ def run_script(path: str, *arguments: str) -> None:
         return _run_specified(PathFinder.find_spec("__main__", [there]), f"can't find '__main__' module in {path!r}")
     _begin(str(Path(path).resolve().parent), path, arguments)
     loader = SourceFileLoader("__main__", path)
-    return _run(compile(Path(path).read_bytes(), path, "exec"), {"__file__": path, "__loader__": loader})
+    return _run(
+        compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), {"__file__": path, "__loader__": loader}
+    )
 
 
 def run_module(name: str, *arguments: str) -> None:
@@ -46,7 +48,7 @@ def run_module(name: str, *arguments: str) -> None:
 def run_code(source: str, *arguments: str) -> None:
     """Run a program in a string, as `python -c source` does."""
     _begin("", "-c", arguments)
-    _run(compile(source, "<string>", "exec"), {"__loader__": BuiltinImporter})
+    _run(compile(source, "<string>", "exec", dont_inherit=True), {"__loader__": BuiltinImporter})
 
 
 def _begin(folder: str, program: str, arguments: tuple[str, ...]) -> None:

@@ -1,0 +1,1 @@
+"""`torch.fx.passes`: programs that compute properties of graphs."""
