@@ -326,3 +326,12 @@ def test_products_of_tensors_in_different_places_have_no_elements():
     layer = nn.Linear(3, 5, bias=False, device="meta")
     assert layer(torch.ones(2, 3)).is_meta and layer(torch.ones(2, 3)).shape == (2, 5)
     assert (torch.ones(4, 3) @ layer.weight.t()).shape == (4, 5)
+
+
+def test_allclose_names_the_reason_why_it_has_no_answer():
+    with pytest.raises(RuntimeError, match=r"item\(\) cannot be called on meta"):
+        torch.allclose(meta(2), meta(2))
+    with pytest.raises(NotImplementedError, match=r"'aten::eq\.Tensor' with arguments from the 'SparseCPU'"):
+        torch.allclose(torch.eye(2).to_sparse(), torch.eye(2))
+    with pytest.raises(RuntimeError, match=r"vmap over torch\.allclose"):
+        torch.vmap(lambda x: torch.allclose(x, x))(torch.ones(2, 2))

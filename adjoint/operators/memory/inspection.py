@@ -199,12 +199,15 @@ def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan: bool = Fa
 @public(method=True)
 def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan: bool = False, **names):
     """Whether `isclose` holds for all elements."""
-    if not is_readable(input, other):
-        raise RuntimeError(
-            "vmap over torch.allclose isn't supported yet. The elements of the batch may differ in whether they are close: use "
-            "isclose."
-        )
-    return bool(read_array(isclose(input, other, rtol, atol, equal_nan, **names)).all())
+    close = isclose(input, other, rtol, atol, equal_nan, **names)
+    if is_readable(close):
+        return bool(read_array(close).all())
+    if close.is_meta:
+        return close.all().item()  # raises the error
+    raise RuntimeError(
+        "vmap over torch.allclose isn't supported yet. The elements of the batch may differ in whether they are close: use "
+        "isclose."
+    )
 
 
 def _tensor(function, value, name="other", position=2):
