@@ -30,15 +30,11 @@ from ..memory.copying import collapsed, row_steps
 _CHUNK = 1 << 16
 """The number of elements of a piece of work in longer rows or in columns."""
 
-_MANY = 64
-"""The number of pieces of work that need not be divided further."""
+_SEARCHED = 8
+"""NumPy searches an array of bool if it has fewer elements than the square of its rows' length times this number."""
 
 _NARROW = 64
 """The number of columns below which rows are joined to longer rows."""
-
-_MOST_ROWS = 1024
-"""The maximum number of rows that one set of accumulators processes. A larger number would reduce the accuracy of float32."""
-
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "sum": lambda x, center: row.sum(x),
@@ -156,7 +152,7 @@ def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[
     result = _result_dtype(name, x.dtype, dtype)
     dims = normalize_dims(dim, x.ndim)
     is_truth = x.dtype.kind == "b" and result is not None and result.kind == "b"
-    if result is None or (is_truth and (len(dims) == x.ndim or x.size < _MANY * x.shape[-1] ** 2)):
+    if result is None or (is_truth and (len(dims) == x.ndim or x.size < (_SEARCHED * x.shape[-1]) ** 2)):
         return NotImplemented  # NumPy's search in a long row of bool ends at the first element that decides
     divisor = math.prod([x.shape[axis] for axis in dims]) if name == "mean" else 0
     reduction = "sum" if name == "mean" else name
@@ -284,15 +280,14 @@ class _Planning:
         self.steps: list[_Step] = []
         self.glued = 1
 
-    def _registers(self, n: int) -> int:
-        """Return the number of vectors that loops process together if rows have `n` elements."""
-        fitting = n * self.numbers.bits // (32 * self.vector_bytes)
-        return 4 if fitting >= 4 else 2 if fitting >= 2 else 1
-
     @property
     def width(self) -> int:
-        """Return the number of columns that loops process together."""
+        """Return the number of columns that loops process together, which is the maximum for elements of a row."""
         return 4 * max(1, self.vector_bytes * 8 // self.numbers.bits)
+
+    def _registers(self, n: int) -> int:
+        """Return the number of vectors that loops process together, so that they contain few elements beyond `n`."""
+        return next((many for many in (4, 2) if -n % (self.width * many // 4) <= n // 8), 1)
 
     def _add(
         self, mode: str, results: int, piece: int, units: int, length: int, inner: int, chunk: int, tile: int, step: int,
@@ -393,23 +388,9 @@ class _Planning:
                 self.glued = glue
         step, outer_step = steps or (inner, rows * inner)
         tile = min(inner, TILE_VECTORS * self.width)
-        tiles = -(-inner // tile)
-        chunk = min(rows, _MOST_ROWS)
-        if outer * tiles < _MANY:
-            chunk = min(chunk, max(16, _CHUNK // tile))
-        chunks = -(-rows // chunk)
-        self._add(
-            ACROSS,
-            outer * chunks * inner,
-            chunk * tile,
-            outer * chunks * tiles,
-            rows,
-            inner,
-            chunk,
-            tile,
-            step,
-            outer_step,
-            rest,
-        )
-        if chunks > 1 or glue > 1:
-            self.columns(outer, chunks * glue, inner // glue)
+        chunk = min(rows, max(16, _CHUNK // tile))
+        parts = outer * -(-rows // chunk)
+        units = parts * -(-inner // tile)
+        self._add(ACROSS, parts * inner, chunk * tile, units, rows, inner, chunk, tile, step, outer_step, rest)
+        if parts > outer or glue > 1:
+            self.columns(outer, parts // outer * glue, inner // glue)
