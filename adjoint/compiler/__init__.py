@@ -50,6 +50,7 @@ _STANCES = (
     "eager_on_recompile",
     "fail_on_recompile",
 )
+_REGISTERED: dict[str, Any] = {}
 _FOR_DEBUGGING = ("aot_eager", "aot_eager_decomp_partition", "aot_ts", "eager", "eager_debug", "eager_noexcept", "ts")
 
 
@@ -191,7 +192,20 @@ def cudagraph_mark_step_begin() -> None:
 
 def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
     """Return the backends of `compile`. With `()`, also return the debugging backends, which run functions unchanged."""
-    return sorted(["inductor", "cudagraphs", *([] if exclude_tags else _FOR_DEBUGGING)])
+    return sorted({"inductor", "cudagraphs", *_REGISTERED, *([] if exclude_tags else _FOR_DEBUGGING)})
+
+
+def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Iterable[str] = ()) -> Any:
+    """Let `compile` accept the name of a backend. As for backends that are functions, the model runs unchanged.
+
+    Without `compiler_fn`, return a decorator.
+    """
+    if compiler_fn is None:
+        return functools.partial(register_backend, name=name, tags=tags)
+    if not callable(compiler_fn):
+        raise AssertionError(f"A callable function is expected, but {type(compiler_fn)} is provided.")
+    _REGISTERED[name or compiler_fn.__name__] = compiler_fn
+    return compiler_fn
 
 
 class set_stance(ContextDecorator):

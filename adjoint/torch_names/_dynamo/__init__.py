@@ -17,6 +17,7 @@ from adjoint.compiler import (
     disable,
     is_compiling,
     list_backends,
+    register_backend,
     reset,
 )
 from adjoint.compiler.errors import InvalidBackend, TorchDynamoException, Unsupported
@@ -45,6 +46,7 @@ __all__ = [
     "mark_static_address",
     "maybe_mark_dynamic",
     "optimize",
+    "register_backend",
     "reset",
     "utils",
 ]
