@@ -224,3 +224,14 @@ def test_no_warning_escapes():
     for name in ("log", "sqrt", "exp", "reciprocal", "sigmoid", "sinc", "logit", "rsqrt", "acosh"):
         getattr(torch, name)(x).sum().backward()
     assert math.isnan(x.grad[3].item())
+
+
+def test_magnitudes_of_complex_numbers_are_written_to_real_dtypes():
+    z = torch.tensor([3 + 4j, 1j])
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.complex64):
+        out = torch.empty(2, dtype=dtype)
+        assert torch.abs(z, out=out) is out and out.tolist() == [5.0, 1.0]
+    with pytest.raises(RuntimeError, match="Found dtype ComplexDouble but expected ComplexFloat"):
+        torch.abs(z, out=torch.empty(2, dtype=torch.complex128))
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        torch.abs(torch.ones(2), out=torch.empty(2, dtype=torch.float64))

@@ -9,6 +9,7 @@ import numpy
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array, Float
 from ...dispatch.decorators import internal, operator, public, publish, unary
+from ...dispatch.out import FOUND
 from ...kernels.math import pointwise as kernels
 from ...kernels.runtime import lazy_conj
 from ...kernels.runtime.sparse_array import SparseArray
@@ -380,12 +381,19 @@ def conj_physical_function(input, *, out=None):
 # --- signs ----------------------------------------------------------------------------------------------------
 
 
+def _check_magnitude(result, dtype, inputs):
+    """Check the dtype of `out=`: that of the input, or any real dtype for the magnitudes of complex numbers."""
+    own = inputs[0].dtype
+    if dtype is not own and (dtype.is_complex or not own.is_complex):
+        raise RuntimeError(FOUND.format(given=dtype.scalar_type, wanted=own.scalar_type))
+
+
 @unary(
     Kernel(kernels.absolute, small=numpy.absolute, dtypes=FLOATS),
     promote=None,
     alias=("absolute",),
     dunder="__abs__",
-    same_out=True,
+    same_out=_check_magnitude,
     public_inplace=("abs",),
     sparse="values",
     narrow="computes",

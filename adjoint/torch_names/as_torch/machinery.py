@@ -90,6 +90,8 @@ OF_VALUE: list[tuple[Any, str]] = [
         "masked.maskedtensor.reductions.REDUCE_NAMES",
     ),
     (None, "_native.dsl_registry.dsl_registry"),
+    (adjoint._is_all_true, "Tensor._is_all_true"),
+    (adjoint._is_any_true, "Tensor._is_any_true"),
     (True, "_C.has_lapack _C.has_openmp _C.has_spectral"),
     (
         False,
@@ -172,7 +174,7 @@ OF_VALUE: list[tuple[Any, str]] = [
             "autograd._functions.check_onnx_broadcast export.Dim fx.experimental.proxy_tensor.get_isolated_graphmodule "
             "utils.ThroughputBenchmark utils.data.functional_datapipe Tensor._addmm_activation "
             "Tensor._autocast_to_full_precision Tensor._autocast_to_reduced_precision Tensor._conj Tensor._conj_physical "
-            "Tensor._dimI Tensor._dimV Tensor._is_all_true Tensor._is_any_true Tensor._is_zerotensor Tensor._lazy_clone "
+            "Tensor._is_zerotensor Tensor._lazy_clone "
             "Tensor._nested_tensor_size Tensor._nested_tensor_storage_offsets Tensor._nested_tensor_strides "
             "Tensor._philox_normal_ Tensor._philox_uniform_ Tensor._sparse_mask_projection Tensor._to_dense Tensor._to_sparse "
             "Tensor._to_sparse_bsc Tensor._to_sparse_bsr Tensor._to_sparse_csc Tensor._to_sparse_csr Tensor.dequantize "
