@@ -42,6 +42,10 @@ PEAKS = {
     "product of halves and a sum": (lambda x: torch.addmm(x[:, :100].half(), x.half(), x[:100].half().T), 1.5),
     "halves times a vector": (lambda x: x.half() @ x[0].half(), 1.1),
     "bilinear": (lambda x: functional.bilinear(x[:, :64], x[:, :64], torch.ones(32, 64, 64)), 0.3),
+    "attention of halves": (  # 1.5 for the half-precision tensors
+        lambda x: functional.scaled_dot_product_attention(*[x[:, :512].half().view(8, 8, 250, 64)] * 3),
+        1.6,
+    ),
     "product of integers": (lambda x: x.short() @ x[:100].short().T, 1.5),
     "transform of lines with a large prime factor": (lambda x: torch.fft.rfft(x[:, :997]), 1.5),
     "transform of lines of odd length": (lambda x: torch.fft.rfft(x[:, :675]), 1.2),

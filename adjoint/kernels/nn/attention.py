@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy
 
 from ...codegen.plans import compiled
-from ..runtime.floating import compute_dtype, unwarned, widen
+from ..memory.copying import convert
+from ..runtime.floating import FLOAT32, HALVES, compute_dtype, unwarned
 
 Array = numpy.ndarray[Any, Any]
 
@@ -58,7 +60,7 @@ def _mask_to_add(mask: Array | None, query: Array) -> Array | None:
         return None
     if mask.dtype.kind == "b":
         mask = numpy.where(mask, 0, numpy.array(-math.inf, compute_dtype(query.dtype)))
-    return _with_heads(mask)
+    return _with_heads(widened(mask))
 
 
 @compiled("nn.attention.attention", least=0)
@@ -79,11 +81,11 @@ def attention(
     is added to the scores.
     `kept`: the weights that dropout keeps, as `packed_weights` returns them. `share`: the probability that a weight is dropped.
     """
-    batch, heads, length, _ = query.shape
-    count = batch * heads * length * key.shape[2]
-    out = result_like(query, value)
-    statistics = numpy.empty((batch, heads, 2, length), compute_dtype(query.dtype))
-    for place, _, (q, k, v, added, bits) in _parts(query, key, value, mask, kept, count):
+    length = query.shape[2]
+    out, statistics = results_like(query, value)
+    for place, _, (q, k, v, added, bits) in parts(
+        query, key, value, mask, kept, AT_ONCE // (length * key.shape[2] or 1)
+    ):
         exponentials, top, inverse = _exponentials(q, k, added, causal, scale)
         statistics[place][:, :, 0], statistics[place][:, :, 1] = top[..., 0], inverse[..., 0]
         if bits is not None:
@@ -98,17 +100,17 @@ def attention_gradients(
     scale: float, out: Array, statistics: Array,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return the gradients of query, key and value."""
-    count = math.prod(query.shape[:3]) * key.shape[2]
+    at_once = AT_ONCE // (query.shape[2] * key.shape[2] or 1)
     to_query, to_key, to_value = gradients_like(query, key, value)
-    for place, of_keys, (q, k, v, added, bits) in _parts(query, key, value, mask, kept, count):
+    for place, of_keys, (q, k, v, added, bits) in parts(query, key, value, mask, kept, at_once):
         weights, _, inverse = _exponentials(q, k, added, causal, scale)
         weights *= inverse
-        wide = widen(grad[place])
+        wide = widened(grad[place])
         change, dropped = wide @ _for_queries(v, q.shape[1]).mT, weights
         if bits is not None:
             noise = _unpacked(bits, query.shape[2], share, statistics.dtype)
             change, dropped = change * noise, weights * noise
-        change -= (wide * widen(out[place])).sum(-1, keepdims=True)
+        change -= (wide * widened(out[place])).sum(-1, keepdims=True)
         change *= weights
         change *= scale
         to_query[place] = change @ _for_queries(k, q.shape[1])
@@ -118,25 +120,37 @@ def attention_gradients(
 
 
 AT_ONCE = 1 << 16
-"""Up to this number of scores are held at once. If there are more scores, only the scores of one head of keys are held."""
+"""Up to this number of scores are held at once, or the scores of one head of keys."""
 
 
-def _parts(
-    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, scores: int
+def parts(
+    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, at_once: int
 ) -> Iterator[Any]:
-    """Yield the parts that are computed at once: their indices among the heads of queries and of keys, and their arrays."""
-    batch, heads, length, _ = query.shape
+    """Yield the parts that are computed at once: their indices among the heads of queries and of keys, and their arrays.
+
+    `at_once`: the maximum number of heads of queries of a part, which has at least one head of keys.
+    """
+    batch, heads = query.shape[:2]
     key_heads = key.shape[1]
     group = heads // key_heads
-    if scores <= AT_ONCE:
-        places = [(slice(0, batch), slice(0, key_heads))]
-    else:
-        places = [(slice(b, b + 1), slice(h, h + 1)) for b in range(batch) for h in range(key_heads)]
-    added = None if mask is None else numpy.broadcast_to(mask, (batch, heads, length, key.shape[2]))
-    for of_keys in places:
-        place = of_keys[0], slice(of_keys[1].start * group, of_keys[1].stop * group)
-        arrays = widen(query[place]), widen(key[of_keys]), widen(value[of_keys])
-        yield place, of_keys, (*arrays, None if added is None else added[place], None if kept is None else kept[place])
+    some = min(max(at_once // group, 1), key_heads)
+    several = max(at_once // heads, 1)
+    for first, start in itertools.product(range(0, batch, several), range(0, key_heads, some)):
+        of_keys = slice(first, first + several), slice(start, start + some)
+        place = of_keys[0], slice(start * group, (start + some) * group)
+        arrays = [widened(each) for each in (query[place], key[of_keys], value[of_keys])]
+        added = None if mask is None else _broadcast_part(mask, place)
+        yield place, of_keys, (*arrays, added, None if kept is None else kept[place])
+
+
+def widened(array: Array) -> Array:
+    """Return an array of a half type as float32, and other arrays unchanged."""
+    return convert(array, FLOAT32) if array.dtype in HALVES else array
+
+
+def _broadcast_part(mask: Array, place: tuple[slice, ...]) -> Array:
+    """Return the part of a mask whose dimensions of size 1 are broadcast."""
+    return mask[tuple([cut if size > 1 else slice(None) for size, cut in zip(mask.shape[:2], place, strict=True)])]
 
 
 def _for_queries(array: Array, heads: int) -> Array:
@@ -209,6 +223,12 @@ def _unpacked(kept: Array, length: int, share: float, dtype: Any) -> Array:
     """Return the factors of the weights of a head, as a matrix (queries, keys)."""
     bits = numpy.unpackbits(kept.view(numpy.uint8), axis=-1, count=length, bitorder="little")
     return bits.mT / dtype.type(1 - share)
+
+
+def results_like(query: Array, value: Array) -> tuple[Array, Array]:
+    """Return arrays for the result and the statistics."""
+    batch, heads, length = query.shape[:3]
+    return result_like(query, value), numpy.empty((batch, heads, 2, length), compute_dtype(query.dtype))
 
 
 def result_like(query: Array, value: Array) -> Array:

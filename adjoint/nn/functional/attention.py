@@ -67,15 +67,14 @@ def scaled_dot_product_attention(
         )
     if scale is None:
         scale = 1 / math.sqrt(max(query.size(-1), 1))  # empty products are 0 too
-    if query.dtype in _HALVES and query.dtype == key.dtype == value.dtype:
-        # Scores rounded to a half type would change the weights by as much as their last digit. A rounded result would change the
-        # gradients, which are computed from it.
-        mask = attn_mask if attn_mask is None or attn_mask.dtype != query.dtype else attn_mask.float()
-        wide = query.float(), key.float(), value.float()
-        return scaled_dot_product_attention(*wide, mask, dropout_p, is_causal, scale, enable_gqa).to(query.dtype)
     found = operators.attention_in_blocks(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if found is not None:
         return found
+    if query.dtype in _HALVES and query.dtype == key.dtype == value.dtype:
+        # Scores rounded to a half type would change the weights by as much as their last digit.
+        mask = attn_mask if attn_mask is None or attn_mask.dtype != query.dtype else attn_mask.float()
+        wide = query.float(), key.float(), value.float()
+        return scaled_dot_product_attention(*wide, mask, dropout_p, is_causal, scale, enable_gqa).to(query.dtype)
     if enable_gqa:
         if query.size(-3) % key.size(-3) or query.size(-3) % value.size(-3):
             raise RuntimeError("Number of heads in key and value must divide the number of heads in ")

@@ -12,13 +12,18 @@ from ...dispatch.annotations import Array
 from ...dispatch.decorators import internal, public, tensors
 from ...kernels.create import random
 from ...kernels.nn import attention as kernels
+from ...kernels.runtime.floating import compute_dtype
 from ...tape import modes
 from ...tensor import wrap
 from ..create.random import stream_of
 
 
 def _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
-    """Compute the gradients by differentiable operations, which store all weights."""
+    """Compute the gradients by differentiable operations, which store all weights. Half types are computed in float32."""
+    if (kind := query.dtype) in _HALVES:
+        grad, query, key, value = (each.float() for each in (grad, query, key, value))
+        found = _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs)
+        return tuple([each.to(kind) for each in found])
     group = query.size(-3) // key.size(-3) if query.dim() > 2 else 1
     keys, values = (each if group == 1 else each.repeat_interleave(group, -3) for each in (key, value))
     scores = (query @ keys.mT) * scale
@@ -71,6 +76,8 @@ class blocked_attention:
         )
 
 
+_HALVES = (dtypes.float16, dtypes.bfloat16)
+
 _WIDEST = 256
 
 _MANY = 1 << 11
@@ -87,7 +94,8 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
             f"Expected query, key, and value to have the same dtype, but got query.dtype: {names[0]} key.dtype: {names[1]} and "
             f"value.dtype: {names[2]} instead."
         )
-    if not type(q) is type(k) is type(v) is numpy.ndarray or q.dtype.char not in "fd" or modes.STATE.interpreters:
+    wide = compute_dtype(q.dtype)
+    if not type(q) is type(k) is type(v) is numpy.ndarray or wide.char not in "fd" or modes.STATE.interpreters:
         return None
     ndim = q.ndim
     if not 2 <= ndim <= 4 or not ndim == k.ndim == v.ndim or not 0 <= dropout_p < 1:
@@ -124,7 +132,7 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
     kept = None
     if dropout_p > 0:
         kept = kernels.packed_weights(
-            lambda noise: random.dropout_mask(stream_of(None), noise, dropout_p), q.shape[:-1], keys, q.dtype
+            lambda noise: random.dropout_mask(stream_of(None), noise, dropout_p), q.shape[:-1], keys, wide
         )
     return blocked_attention(query, key, value, mask, kept, dropout_p, causal, scale)[0]
 
@@ -134,7 +142,7 @@ def _is_plain(mask, query, scores):
     array = mask._array
     return (
         type(array) is numpy.ndarray
-        and (array.dtype.kind == "b" or array.dtype is query.dtype)
+        and (array.dtype.kind == "b" or array.dtype in (query.dtype, compute_dtype(query.dtype)))
         and not (mask.requires_grad and modes.is_recording())
         and array.ndim <= len(scores)
         and array.ndim >= 2

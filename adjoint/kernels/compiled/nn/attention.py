@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
-from ....codegen.costs import FLOPS_PER_BYTE
+from ....codegen.costs import FLOPS_PER_BYTE, PART
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.plans import Plans
-from ...memory.copying import contiguous
-from ...nn.attention import gradients_like, result_like
-from ...runtime.floating import widen
+from ...memory.copying import contiguous, copy_
+from ...nn.attention import gradients_like, parts, result_like, results_like, widened
+from ...runtime.floating import HALVES
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
 from . import attention_blocks as blocks
 from .attention_blocks import attend, attend_backward
@@ -31,8 +32,17 @@ def attention(
     causal: bool,
     scale: float,
 ) -> Any:
-    """Compute `kernels.nn.attention.attention`."""
-    q, k, v = [_rows_of_numbers(widen(each)) for each in (query, key, value)]
+    """Compute `kernels.nn.attention.attention`. Several heads of half types at a time are converted to float32."""
+    if query.dtype in HALVES:
+        results = results_like(query, value)
+        for place, _, (q, k, v, added, bits) in parts(query, key, value, mask, kept, _heads_at_once(query, key)):
+            found = attention(q, k, v, added, bits, share, causal, scale)
+            if found is NotImplemented:
+                return found
+            for result, part in zip(results, found, strict=True):
+                copy_(result[place], part)
+        return results
+    q, k, v = map(_rows_of_numbers, (query, key, value))
     k, v = _adjacent_rows(k, q.shape[2]), _adjacent_rows(v, q.shape[2])
     plan = _planned(q, k, v, mask, kept, causal)
     if plan is None:
@@ -42,7 +52,7 @@ def attention(
     call = plan.forward or plan.plan_forward(out)
     arrays = out, statistics, q, k, v, plan.mask(mask), plan.kept(kept)
     launch(*call.loops, *map(address, arrays), call.sizes, scale, _keep_scale(kept, share))
-    return out.astype(query.dtype, copy=False), statistics
+    return out, statistics
 
 
 def attention_gradients(
@@ -50,7 +60,19 @@ def attention_gradients(
     scale: float, out: Array, statistics: Array,
 ) -> Any:  # fmt: skip
     """Compute `kernels.nn.attention.attention_gradients`."""
-    q, k, v, out, grad = [_rows_of_numbers(widen(each)) for each in (query, key, value, out, grad)]
+    if query.dtype in HALVES:
+        gradients = gradients_like(query, key, value)
+        for place, of_keys, (q, k, v, added, bits) in parts(query, key, value, mask, kept, _heads_at_once(query, key)):
+            wide = widened(grad[place]), q, k, v
+            found = attention_gradients(
+                *wide, added, bits, share, causal, scale, widened(out[place]), statistics[place]
+            )
+            if found is NotImplemented:
+                return found
+            for gradient, part, cut in zip(gradients, found, (place, of_keys, of_keys), strict=True):
+                copy_(gradient[cut], part)
+        return gradients
+    q, k, v, out, grad = map(_rows_of_numbers, (query, key, value, out, grad))
     k, v = _adjacent_rows(k, q.shape[2]), _adjacent_rows(v, q.shape[2])
     plan = _planned(q, k, v, mask, kept, causal)
     if plan is None:
@@ -76,7 +98,12 @@ def attention_gradients(
     if call.splits > 1:
         numpy.sum(key_parts, 0, out=to_key)
         numpy.sum(value_parts, 0, out=to_value)
-    return tuple([found.astype(query.dtype, copy=False) for found in gradients])
+    return gradients
+
+
+def _heads_at_once(query: Array, key: Array) -> int:
+    """Return the number of heads that are converted to float32 at a time."""
+    return PART // (math.prod(query.shape[2:]) + math.prod(key.shape[2:]) or 1)
 
 
 _PLANS: Plans[_Plan | None] = Plans()
