@@ -13,6 +13,7 @@ import inspect
 import sys
 import warnings
 from collections import defaultdict
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name, walk_packages
@@ -77,6 +78,9 @@ NAMESPACES = ("linalg", "fft", "special", "sparse", "nn.functional", "")
 NOWHERE = ("_C._distributed_c10d", "_C._onnx", "onnx._internal")
 """Modules that must not exist, because programs test for them."""
 
+FUNCTIONS = (FunctionType, BuiltinFunctionType, type(cache(len)))
+"""The types of functions, also of functions that keep their results."""
+
 Where = tuple[str, str]
 
 
@@ -87,7 +91,12 @@ def wanted_modules() -> dict[str, ModuleType]:
     names = [name for name in sys.modules if name == "torch" or name.startswith("torch.")]
     public = [n for n in names if n in PRIVATE or not any(part.startswith("_") for part in n.split("."))]
     kept = [n for n in public if n.count(".") < DEEPEST and "_internal" not in n]
-    return {name.partition(".")[2]: sys.modules[name] for name in sorted(kept, key=lambda n: (n.count("."), n))}
+    return {name.partition(".")[2]: sys.modules[name] for name in sorted(kept, key=_last_private)}
+
+
+def _last_private(name: str) -> tuple[bool, int, str]:
+    """Return the rank of a module among those that name an object. Modules of private operators come last."""
+    return name == "torch._C._nn", name.count("."), name
 
 
 def own_modules() -> dict[str, ModuleType]:
@@ -123,7 +132,7 @@ def attribute(module: ModuleType | None, name: str) -> Any:
 
 def is_identified(value: Any) -> bool:
     """Return whether a value is an object with an identity, such as a class, and not a constant."""
-    if isinstance(value, (ModuleType, type, FunctionType, BuiltinFunctionType)):
+    if isinstance(value, (ModuleType, type, *FUNCTIONS)):
         module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         return str(module).partition(".")[0] in ("torch", "adjoint", "None")
     return not isinstance(value, (int, float, str, bytes, tuple, list, dict, set, frozenset, type(None))) and (
@@ -133,7 +142,7 @@ def is_identified(value: Any) -> bool:
 
 def home_in_pytorch(value: Any) -> Where | None:
     """Return the module and the name under which PyTorch's pickles would refer to a class or function."""
-    if not isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+    if not isinstance(value, (type, *FUNCTIONS)):
         return None
     module, name = str(value.__module__), value.__qualname__
     there = sys.modules.get(module)
@@ -209,6 +218,11 @@ class Pairs:
         """Return the object of this package with the name of a PyTorch object."""
         return attribute(self.module_at(module), name)
 
+    def has(self, module: str, name: str, mine: Any) -> bool:
+        """Return whether a module has an object under this name without the table. Its `__getattr__` must return `mine`."""
+        found = self.at(module, name)
+        return found is mine or (found is not None and name in vars(self.module_at(module)))
+
     def lines(self) -> list[str]:
         """Return the lines of the table."""
         homes: dict[Where, set[str]] = defaultdict(set)
@@ -237,11 +251,12 @@ class Pairs:
         homes_there = {there for _, there in homes}
         for there, module in self.theirs.items():
             for name, value in members(module).items():
-                if (there, name) in defined or id(value) not in self.pairs or self.at(there, name) is not None:
+                if (there, name) in defined or id(value) not in self.pairs:
                     continue
-                if not (self.exists(there) or there in homes_there):
+                mine = self.pairs[id(value)][1]
+                if self.has(there, name, mine) or not (self.exists(there) or there in homes_there):
                     continue
-                source = self.source_of(self.pairs[id(value)][1])
+                source = self.source_of(mine)
                 if source is not None and source != (f"{there}.{name}".lstrip("."), ""):
                     file, called = source
                     contents[file, there].add(name if called == name else f"{name}={called}")
