@@ -15,9 +15,10 @@ from numpy import ndarray
 
 from ..._runtime.first_use import import_late
 from ..._runtime.forks import lock_across_forks
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import THREADED
 from ...codegen.plans import compiled
+from ..runtime.addresses import address
 
 DEFAULT_SEED = 67280421310721
 """The default seed of a generator."""
@@ -50,6 +51,39 @@ BULK = 2048
 
 
 _WORDS = compiled("create.twister.words", least=THREADED)
+
+
+FEW = 1 << 10
+"""The least number of random numbers for which the interpreter lock is released."""
+
+
+class Drawing(compiled):
+    """Compiled loops that fill arrays with random numbers.
+
+    Their form takes a dtype and returns the loop for arrays of this dtype. The loop is kept.
+    """
+
+    def __init__(self, path: str, *, least: int, cost: int) -> None:
+        super().__init__(path, least=least, cost=cost)
+        self._loops: dict[Any, Any] = {}
+
+    def fill(self, out: ndarray, stream: "Stream", *numbers: float, first: int = 0) -> Any:
+        """Fill a contiguous array from element `first` on. Further arguments are Python's numbers.
+
+        Return the result of the loop, or NotImplemented if NumPy must draw the numbers.
+        """
+        size = out.size
+        if size < self.least and next(self._waiting, 0) and not (LOOPS.every_size and size):
+            return NotImplemented
+        loop = self._loops.get(out.dtype) if LOOPS._enabled and not SHAPES.only else None
+        if loop is None:
+            if (loop := LOOPS.run(self.path, out.dtype)) is NotImplemented:
+                return NotImplemented
+            self._loops[out.dtype] = loop
+        state = stream._address or stream.state_address
+        if size < FEW:
+            return loop.quick(out, state, *numbers, first, size)
+        return loop.call(address(out), state, *numbers, first, size)
 
 
 class Stream:

@@ -18,7 +18,9 @@ def under_vmap(draw_batch: Any) -> Any:
     def decorate(create: Any) -> Any:
         @functools.wraps(create)
         def drawing(*args: Any, **keywords: Any) -> Any:
-            for level in reversed(modes.STATE.interpreters) if modes.FLAGS.special else ():
+            if not modes.FLAGS.special:
+                return create(*args, **keywords)
+            for level in reversed(modes.STATE.interpreters):
                 if hasattr(level, "drawn"):
                     if keywords.get("out") is not None:
                         raise RuntimeError(

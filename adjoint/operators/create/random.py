@@ -81,24 +81,25 @@ def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernel
     return sampler(stream, array, *parameters)
 
 
-def _sampled(name, sample, sampler, doc):
+def _sampled(name, sampler, doc):
     def create(
         *sizes, size=None, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
         requires_grad=False,
     ):  # fmt: skip
         kind = None if dtype is out is None else result_dtype(name, dtype, out)
         kind = kind or dtypes.get_default_dtype()
-        shape, captured = shape_of(sizes, size, name), modes.STATE.capture is not None and out is None
-        stream: Any = None if captured else stream_of(generator)
+        shape = shape_of(sizes, size, name)
         if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
-            return wrap(sample(stream, shape, kind.numpy))
+            return wrap(sampler(stream_of(generator), numpy.empty(shape, kind.numpy)))
+        captured = modes.STATE.capture is not None and out is None
+        stream: Any = None if captured else stream_of(generator)
         check_request(name, kind.numpy, out, requires_grad, device, pin_memory, layout)
         if on_meta(device):
             return leaf(in_order(shape, kind.numpy), requires_grad, device, pin_memory, layout)
-        if captured:
-            array = computed(_drawn, shape, kind.numpy, sample, generator, keeps=True)._array
+        if out is not None:
+            array = drawn_into(out, shape, sampler, stream)
         else:
-            array = sample(stream, shape, kind.numpy) if out is None else drawn_into(out, shape, sampler, stream)
+            array = computed(_drawn, shape, kind.numpy, sampler, generator, keeps=True)._array
         return finished(name, array, out, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
@@ -106,9 +107,9 @@ def _sampled(name, sample, sampler, doc):
     return public()(under_vmap(with_batch_size)(create))
 
 
-def _drawn(shape: Any, dtype: Any, sample: Any, generator: Generator | None) -> Any:
-    """Return the numbers that `sample` draws into a new array."""
-    return sample(stream_of(generator), tuple(shape), dtype)
+def _drawn(shape: Any, dtype: Any, sampler: Any, generator: Generator | None) -> Any:
+    """Return the numbers that `sampler` draws into a new array."""
+    return sampler(stream_of(generator), numpy.empty(tuple(shape), dtype))
 
 
 def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Generator | None, *parameters: Any) -> Any:
@@ -144,7 +145,6 @@ def _sampled_like(name, sample, method, doc):
 
 rand = _sampled(
     "rand",
-    kernels.rand,
     kernels.uniform_,
     """Numbers evenly spread over [0, 1).
 
@@ -153,7 +153,7 @@ rand = _sampled(
     tensor([0.4963, 0.7682])
     """,
 )
-randn = _sampled("randn", kernels.randn, kernels.normal_, "Normally distributed numbers of mean 0 and variance 1.")
+randn = _sampled("randn", kernels.normal_, "Normally distributed numbers of mean 0 and variance 1.")
 rand_like = _sampled_like(
     "rand_like", kernels.uniform_, "uniform_", "Numbers evenly spread over [0, 1), in the shape of `input`."
 )
@@ -202,11 +202,11 @@ def randint(
     kind = (None if dtype is out is None else result_dtype("randint", dtype, out)) or dtypes.int64
     shape = checked_shape(size, "randint", where=where)
     if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
-        return wrap(kernels.randint(stream_of(generator), low, high, shape, kind.numpy))
+        return wrap(kernels.random_(stream_of(generator), numpy.empty(shape, kind.numpy), low, high))
     check_request("randint", kind.numpy, out, requires_grad, device, pin_memory, layout)
     if on_meta(device):
         return leaf(in_order(shape, kind.numpy), requires_grad, device, pin_memory, layout)
-    array = kernels.randint(stream_of(generator), low, high, shape, kind.numpy)
+    array = kernels.random_(stream_of(generator), numpy.empty(shape, kind.numpy), low, high)
     return finished("randint", array, out, requires_grad, device, pin_memory, layout)
 
 
@@ -575,11 +575,11 @@ def random_(input, *limits, generator=None, **names):
 
     Without limits, the integers start at 0 and end where the dtype no longer represents every integer.
     """
+    if not limits and not names:
+        return random(input, generator=generator)
     if len(limits) == 1 and not names:
         return random_to(input, limits[0], generator=generator)
     interval = _interval("random_", limits, names, {})
-    if not interval:
-        return random(input, generator=generator)
     if "from" in interval:
         return random_between(input, interval["from"], interval.get("to"), generator=generator)
     return random_to(input, interval["to"], generator=generator)

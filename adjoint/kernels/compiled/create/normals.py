@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from ....codegen.llvm.external import c_function
 from ....codegen.llvm.kernels import *
-from ...create.mt19937 import Stream
-from .twister import fraction, next_fractions, run_for
+from .twister import fraction, next_fractions
 
 BLOCK, HALF = 16, 8
 SQRT_HALF_BITS, MANTISSA_BITS = 0x3F3504F3, 0x7FFFFF
@@ -140,16 +139,14 @@ def draw_pairs(
     return spare
 
 
-def draw(out: ndarray, stream: Stream, mean: float, std: float) -> Any:
-    """Fill a contiguous, nonempty array of float32 or float64 with normal numbers."""
-    if out.size >= BLOCK:
-        run_for(draw_normals, out, stream.state_address, mean, std)
-        return out
-    waiting = stream.normal
-    first = 0 if waiting is None else 1
-    spare = run_for(draw_pairs, out, stream.state_address, mean, std, waiting or 0.0, first=first)
-    stream.normal = spare if (out.size - first) % 2 else None
-    return out
+def many(dtype: numpy.dtype[Any]) -> Any:
+    """Return the loop that fills arrays of at least 16 numbers with normal numbers."""
+    return draw_normals.compiled(T=type_of(dtype))
+
+
+def pairs(dtype: numpy.dtype[Any]) -> Any:
+    """Return the loop that fills arrays of at least one number with normal numbers."""
+    return draw_pairs.compiled(T=type_of(dtype))
 
 
 @loops(explicit=True, plain=True)
@@ -159,7 +156,6 @@ def draw_exponentials(out: Pointer[T], state: Pointer[u32], scale: f64, start: I
         out[i] = T(c_log1p(fraction(state) * -1) * scale)
 
 
-def exponentials(out: ndarray, stream: Stream, scale: float) -> Any:
-    """Fill a contiguous array of float32 or float64 with exponentially distributed numbers that have the rate `-1 / scale`."""
-    run_for(draw_exponentials, out, stream.state_address, scale)
-    return out
+def exponentials(dtype: numpy.dtype[Any]) -> Any:
+    """Return the loop that fills arrays of float32 or float64 with exponentially distributed numbers of a rate `-1 / scale`."""
+    return draw_exponentials.compiled(T=type_of(dtype))

@@ -166,33 +166,14 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
     return out
 
 
-def run_for(kernel: Any, out: ndarray, *arguments: Any, first: int = 0) -> Any:
-    """Run the kernel for an array of float32 or float64 from element `first` on, with further arguments."""
-    function = _compiled(kernel, out.itemsize)
-    if out.size < FEW:
-        return function.quick(out, *arguments, first, out.size)
-    return function.call(address(out), *arguments, first, out.size)
+def between(dtype: numpy.dtype[Any]) -> Any:
+    """Return the loop that fills arrays of float32 or float64 with numbers in an interval."""
+    return next_between.compiled(T=type_of(dtype))
 
 
-FEW = 1 << 10
-"""The least number of random numbers for which the interpreter lock is released."""
-
-
-@cache
-def _compiled(kernel: Any, itemsize: int) -> Any:
-    return kernel.compiled() if kernel is draw else kernel.compiled(T=f64 if itemsize == 8 else f32)
-
-
-def between(out: ndarray, stream: Stream, *limits: float) -> Any:
-    """Fill a contiguous array of float32 or float64 with numbers in an interval; see `next_between`."""
-    run_for(next_between, out, stream.state_address, *limits)
-    return out
-
-
-def fractions(out: ndarray, stream: Stream) -> Any:
-    """Fill a contiguous array of float32 or float64 with numbers in [0, 1)."""
-    run_for(next_fractions, out, stream.state_address)
-    return out
+def fractions(dtype: numpy.dtype[Any]) -> Any:
+    """Return the loop that fills arrays of float32 or float64 with numbers in [0, 1)."""
+    return next_fractions.compiled(T=type_of(dtype))
 
 
 @loops(explicit=True, plain=True)
@@ -208,10 +189,10 @@ def exchange(order: Pointer[i64], state: Pointer[u32], n: Int) -> None:
 
 
 @loops(explicit=True, plain=True)
-def draw(out: Pointer[i64], state: Pointer[u32], first: Int, size: Int, start: Int, stop: Int) -> None:
-    """Draw integers that start at `first` and have `size` possible values."""
+def draw(out: Pointer[T], state: Pointer[u32], first: Int, size: Int, start: Int, stop: Int) -> None:
+    """Draw integers that start at `first` and have `size` possible values (fewer than 2**32)."""
     for i in range(start, stop):
-        out[i] = first + i64(next_word(state) % u32(size))
+        out[i] = T(first + i64(next_word(state) % u32(size)))
 
 
 _exchange = cache(exchange.compiled)
@@ -223,7 +204,6 @@ def permutation(out: ndarray, stream: Stream) -> Any:
     return out
 
 
-def integers(out: ndarray, stream: Stream, first: int, size: int) -> Any:
-    """Fill a contiguous int64 array with integers that start at `first` and have `size` possible values (fewer than 2**32)."""
-    run_for(draw, out, stream.state_address, first, size)
-    return out
+def integers(dtype: numpy.dtype[Any]) -> Any:
+    """Return the loop that fills arrays of a dtype with integers."""
+    return draw.compiled(T=type_of(dtype))

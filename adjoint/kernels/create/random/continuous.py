@@ -25,7 +25,7 @@ from ...math.fma import fma32, fma64
 from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
 from ...runtime.parallel import parallel_rows
 from ...runtime.shapes import broadcast_shapes
-from ..mt19937 import Stream
+from ..mt19937 import Drawing, Stream
 from .libm import each, rounded
 from .targets import as_real, c_name, require_floating, round_to, store
 from .uniform import FLOAT32, FLOAT64, fractions, fractions53, in_parts, is_filled_at_once
@@ -67,8 +67,16 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     """
     if {type(mean), type(std)} <= _NUMBERS and std >= 0.0 and out.size and is_filled_at_once(out):
         with stream.lock:
-            if _DRAW.run(out.size, out, stream, float(mean), float(std)) is not NotImplemented:
-                return out
+            if out.size >= BLOCK:
+                if _MANY.fill(out, stream, float(mean), float(std)) is not NotImplemented:
+                    return out
+            else:
+                waiting = stream.normal
+                first = 0 if waiting is None else 1
+                spare = _PAIRS.fill(out, stream, float(mean), float(std), waiting or 0.0, first=first)
+                if spare is not NotImplemented:
+                    stream.normal = spare if (out.size - first) % 2 else None
+                    return out
     _require_numbers(mean, std)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -85,7 +93,8 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     return out
 
 
-_DRAW = compiled("create.normals.draw", least=SORTED, cost=20)
+_MANY = Drawing("create.normals.many", least=SORTED, cost=20)
+_PAIRS = Drawing("create.normals.pairs", least=SORTED, cost=20)
 _NUMBERS = {int, float}
 
 
@@ -256,14 +265,14 @@ def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
     scale = -1.0 / lambd
     if is_filled_at_once(out):
         with stream.lock:
-            if _EXPONENTIALS.run(out.size, out, stream, scale) is not NotImplemented:
+            if _EXPONENTIALS.fill(out, stream, float(scale)) is not NotImplemented:
                 return out
     return _fill_by_function(
         stream, out, lambda n: -fractions53(stream, n), math.log1p, numpy.log1p, lambda y: scale * y
     )
 
 
-_EXPONENTIALS = compiled("create.normals.exponentials", least=SORTED, cost=1)
+_EXPONENTIALS = Drawing("create.normals.exponentials", least=SORTED, cost=1)
 
 
 def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:

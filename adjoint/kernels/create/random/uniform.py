@@ -1,8 +1,7 @@
 """Uniform numbers: fractions (from which other samplers start), numbers in an interval (`rand`, `uniform_`), and integers."""
 
-import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -17,7 +16,7 @@ from ...math.fma import fma32, fma64
 from ...runtime.floating import is_floating, refuse, type_name
 from ...runtime.layout import row_major
 from ...runtime.narrow_array import is_narrow
-from ..mt19937 import Stream
+from ..mt19937 import Drawing, Stream
 from .targets import as_real, c_name, require_floating, round_to, store
 
 FLOAT32, FLOAT64, INT64 = (numpy.dtype(name) for name in ("float32", "float64", "int64"))
@@ -69,13 +68,13 @@ def fractions53(stream: Stream, n: int) -> ndarray:
 def fractions(stream: Stream, shape: Any, dtype: "numpy.dtype[Any]") -> ndarray:
     """Return numbers in [0, 1) for samplers of `dtype`, in float64 for float64, and in float32 for other types."""
     out = numpy.empty(shape, dtype if dtype is FLOAT64 else FLOAT32)
-    if _FRACTIONS.run(out.size, out, stream) is not NotImplemented:
+    if _FRACTIONS.fill(out, stream) is not NotImplemented:
         return out
     return (fractions53 if dtype is FLOAT64 else fractions24)(stream, out.size).reshape(shape)
 
 
-_FRACTIONS = compiled("create.twister.fractions", least=THREADED, cost=1)
-_BETWEEN = compiled("create.twister.between", least=THREADED, cost=20)
+_FRACTIONS = Drawing("create.twister.fractions", least=THREADED, cost=1)
+_BETWEEN = Drawing("create.twister.between", least=THREADED, cost=20)
 
 
 def is_filled_at_once(out: ndarray) -> bool:
@@ -91,9 +90,6 @@ def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> n
     Raises:
         NotImplementedError: if `dtype` is neither floating-point nor complex.
     """
-    if (dtype is FLOAT32 or dtype is FLOAT64) and math.prod(shape) <= TILE:
-        with stream.lock:
-            return fractions(stream, shape, dtype)
     return uniform_(stream, numpy.empty(shape, dtype))
 
 
@@ -110,9 +106,9 @@ def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) 
             _check_bounds(from_, to, out.dtype)
         with stream.lock:
             if unit:
-                found = _FRACTIONS.run(out.size, out, stream)
+                found = _FRACTIONS.fill(out, stream)
             else:
-                found = _BETWEEN.run(out.size, out, stream, *_limits(from_, to, out.dtype))
+                found = _BETWEEN.fill(out, stream, *_limits(from_, to, out.dtype))
             if found is not NotImplemented:
                 return out
     if out.dtype.kind in "cW":
@@ -151,10 +147,10 @@ def _check_bounds(from_: float, to: float, dtype: "numpy.dtype[Any]") -> None:
         )
 
 
-def _limits(from_: float, to: float, dtype: "numpy.dtype[Any]") -> tuple[Any, Any, float]:
+def _limits(from_: float, to: float, dtype: "numpy.dtype[Any]") -> tuple[float, float, float]:
     """Return the limits and their difference, rounded to float32 unless `dtype` is float64."""
     if dtype == FLOAT64:
-        return from_, to, to - from_
+        return float(from_), float(to), float(to - from_)
     low, high = float(numpy.float32(from_)), float(numpy.float32(to))
     return low, high, float(numpy.float32(high - low))
 
@@ -204,19 +200,37 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
         TypeError: if a limit is not an integer.
         NotImplementedError: if `out` is complex, or if it has one of the longer unsigned types and there are no limits.
     """
-    dtype = out.dtype
     if from_ is None:
         if not out.size:
             return out
+    else:
+        from_, to = operator.index(from_), None if to is None else operator.index(to)
+        if to is None and from_ == -(2**63):
+            return _fill_all_64_bits(stream, out)
+    first, count, wide, messages = _interval_of_integers(from_, to, out.dtype)
+    for message in messages:
+        warn(message)
+    with stream.lock:
+        if not wide and out.size <= TILE:
+            target = out if out.dtype in _DRAWN and out.flags.c_contiguous else numpy.empty(out.size, INT64)
+            if _INTEGERS.fill(target, stream, first, count) is not NotImplemented:
+                return out if target is out else store(out, target)
+        return in_parts(out, lambda n: _integers(stream, n, first, count, wide))
+
+
+@lru_cache(256)
+def _interval_of_integers(
+    from_: int | None, to: int | None, dtype: "numpy.dtype[Any]"
+) -> tuple[int, int, bool, Sequence[str]]:
+    """Return the first integer, the number of integers, whether each is made from 64 bits, and warnings."""
+    messages: Sequence[str] = ()
+    if from_ is None:
         if dtype.kind == "c" or dtype in UNSIGNED or is_narrow(dtype):
             raise refuse("random_kernel_cpu", dtype)
-        return _fill(stream, out, 0, _largest(dtype) + 1, wide=dtype.itemsize == 8)
-    from_, to = operator.index(from_), None if to is None else operator.index(to)
+        return 0, _largest(dtype) + 1, dtype.itemsize == 8, messages
     if not -(2**63) <= from_ < 2**63 or (to is not None and not -(2**63) <= to < 2**63):
         raise ValueError("Overflow when unpacking long long")
     if to is None:
-        if from_ == -(2**63):
-            return _fill_all_64_bits(stream, out)
         to = _upper_limit(from_, dtype)
     elif from_ >= to:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={from_} >= to={to}")
@@ -227,9 +241,8 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
             raise refuse("random_update_from_to", dtype)
         if is_floating(dtype):
             from_, to = _limits_within_precision(from_, to, dtype)
-        for message in _warnings_of_limits(from_, to, dtype):
-            warn(message)
-    return _fill(stream, out, from_, to - from_, wide=to - from_ >= WIDE_RANGE)
+        messages = _warnings_of_limits(from_, to, dtype)
+    return from_, to - from_, to - from_ >= WIDE_RANGE, messages
 
 
 def _fill_all_64_bits(stream: Stream, out: ndarray) -> ndarray:
@@ -239,7 +252,8 @@ def _fill_all_64_bits(stream: Stream, out: ndarray) -> ndarray:
         raise refuse("random_full_64_bits_range_kernel_cpu", dtype)
     if out.size and dtype != numpy.int64 and not is_floating(dtype):
         raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
-    return _fill(stream, out, 0, 2**64, wide=True)
+    with stream.lock:
+        return in_parts(out, lambda n: _integers(stream, n, 0, 2**64, wide=True))
 
 
 def _upper_limit(from_: int, dtype: "numpy.dtype[Any]") -> int:
@@ -277,7 +291,6 @@ def _largest(dtype: "numpy.dtype[Any]") -> int:
     return 1 if dtype.kind == "b" else min(int(numpy.iinfo(dtype).max), 2**63 - 1)
 
 
-@lru_cache(64)
 def _limits_within_precision(from_: int, to: int, dtype: "numpy.dtype[Any]") -> tuple[int, int]:
     """Return the limits, moved inwards if rounding an integer between them to `dtype` could leave the interval."""
     start, stop = _lower_limit_within_precision(from_, dtype), to
@@ -308,7 +321,6 @@ def _step(value: int, dtype: "numpy.dtype[Any]") -> int:
     return 1 << max(abs(value).bit_length() - _digits(dtype), 0)
 
 
-@lru_cache(64)
 def _warnings_of_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> list[str]:
     """Return warnings about limits that the type cannot represent. Raise an error about limits outside its range."""
     found = []
@@ -332,17 +344,9 @@ def _warnings_of_limits(from_: int, to: int, dtype: "numpy.dtype[Any]") -> list[
     return found
 
 
-def _fill(stream: Stream, out: ndarray, from_: int, size: int, wide: bool) -> ndarray:
-    """Fill `out` with `from_` plus words modulo `size`."""
-    with stream.lock:
-        if not wide and out.size <= TILE:
-            target = out if out.dtype is INT64 and out.flags.c_contiguous else numpy.empty(out.size, INT64)
-            if _INTEGERS.run(out.size, target, stream, from_, size) is not NotImplemented:
-                return out if target is out else store(out, target)
-        return in_parts(out, lambda n: _integers(stream, n, from_, size, wide))
-
-
-_INTEGERS = compiled("create.twister.integers", least=TILE, cost=1)
+_INTEGERS = Drawing("create.twister.integers", least=TILE, cost=1)
+_DRAWN = frozenset(map(numpy.dtype, ("int64", "int32", "float32", "float64")))
+"""The dtypes of arrays that compiled loops fill with integers."""
 
 
 def _integers(stream: Stream, n: int, from_: int, size: int, wide: bool) -> ndarray:
