@@ -144,3 +144,19 @@ def _wait(processes: subprocess.Popen[bytes], failures: Path) -> int:
     if status in DEADLY:  # MPICH's launcher ends with the number of the signal
         return 128 + status
     return 128 - status if status < 0 else status
+
+
+def main() -> None:
+    """Run `python -m torch.distributed.launch`: the former `torch.distributed.run`, which gives scripts `--local-rank`."""
+    from .run import get_args_parser, run
+
+    parser = get_args_parser()
+    parser.add_argument("--use-env", "--use_env", action="store_true", help="leave out the argument --local-rank")
+    args = parser.parse_args()
+    if not args.use_env:
+        args.training_script_args.insert(0, "--local-rank=${local_rank}")
+    run(args)
+
+
+if __name__ == "__main__":
+    main()

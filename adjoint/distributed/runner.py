@@ -56,6 +56,7 @@ def main(arguments: list[str]) -> NoReturn:
     _report_exits()
     sys.excepthook = _show
     status = 0
+    arguments = [each.replace("${local_rank}", os.environ.get("LOCAL_RANK", "0")) for each in arguments]
     try:
         if arguments[0] == "-m":
             run_module(*arguments[1:])
