@@ -99,7 +99,7 @@ class GradScaler:
         if isinstance(outputs, torch.Tensor):
             return outputs * self._current()
         if isinstance(outputs, Iterable):
-            scaled = [self.scale(each) for each in outputs]
+            scaled = map(self.scale, outputs)  # as in PyTorch: a list could not hold the letters of a string
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
@@ -197,6 +197,11 @@ class GradScaler:
         scale = self._current()
         with torch.no_grad():
             if new_scale is not None:
+                if isinstance(new_scale, torch.Tensor) and (new_scale.numel() != 1 or new_scale.requires_grad):
+                    raise AssertionError(
+                        "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+                        "requires_grad=False."
+                    )
                 scale.fill_(float(new_scale))
             else:
                 states = self._per_optimizer_states.values()

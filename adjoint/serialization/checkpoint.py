@@ -202,7 +202,7 @@ def load(
                     f"mmap can only be used with files saved with `torch.save({f}, _use_new_zipfile_serialization="
                     "True), please torch.save your checkpoint with this option in order to use mmap."
                 )
-            return read_legacy(file, reader.pickle, reader.restore)
+            return read_legacy(file, reader.pickle, reader.restore, reader.error_for_foreign(start))
         except pickle.UnpicklingError as error:
             raise pickle.UnpicklingError(_REFUSED + str(error)) from None
         except ErrorOfCaller as error:
@@ -231,6 +231,14 @@ class _Reader:
                 )
             return kind(file, persistent_load, self._encoding).load()
         return Unpickler(file, self._allowed, self._users, persistent_load, self._encoding, length).load()
+
+    def error_for_foreign(self, start: bytes) -> Exception:
+        """Return the error for a pickle that `save` has not written. PyTorch refuses one with frames at its first byte."""
+        if start[2:3] == pickle.FRAME and not self._trusted:
+            return pickle.UnpicklingError(
+                f"Unsupported operand {pickle.FRAME[0]}, of a pickle that `save` has not written"
+            )
+        return RuntimeError("Invalid magic number; corrupt file?")
 
     def archive(self, file: IO[bytes], mapped: bool) -> Any:
         """Read the object in a zip archive."""

@@ -44,7 +44,7 @@ def write_legacy(obj: object, protocol: int) -> list[Any]:
     return parts
 
 
-def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> Any:
+def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore, foreign: Exception) -> Any:
     """Return the object at the current position of `file`. Afterwards, the position is after the object.
 
     Args:
@@ -52,9 +52,10 @@ def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> A
         read_pickle: a function that reads one pickle, given the file, the remaining bytes, and a function for
             persistent ids.
         restore: a function that maps storages to their devices.
+        foreign: the error for a file in another format.
 
     Raises:
-        RuntimeError: if the file is damaged or in another format.
+        RuntimeError: if the file is damaged.
         EOFError: if it is truncated.
     """
     start = file.tell()
@@ -63,7 +64,7 @@ def read_legacy(file: IO[bytes], read_pickle: ReadPickle, restore: Restore) -> A
     table = _StorageReader(length, restore)
     try:
         if not equals(read_pickle(file, length, table.refuse), _MAGIC):
-            raise RuntimeError("Invalid magic number; corrupt file?")
+            raise foreign
         version = read_pickle(file, length, table.refuse)
         if not equals(version, _PROTOCOL):
             raise RuntimeError(f"Invalid protocol version: {shown(version)}")

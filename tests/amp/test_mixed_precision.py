@@ -137,6 +137,22 @@ class Recording(torch.optim.Optimizer):
         self.seen.append((self.grad_scale and float(self.grad_scale), float(self.found_inf)))
 
 
+def test_a_scaler_scales_nested_tensors_and_leaves_the_letters_of_a_string_alone():
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    one, (two,) = scaler.scale([A, (A * 2,)])
+    assert (one == 4).all()
+    assert (two == 8).all()
+    assert isinstance(scaler.scale("text"), map)
+    with pytest.raises(ValueError, match="outputs must be a Tensor or an iterable of Tensors"):
+        scaler.scale([1])
+
+
+@pytest.mark.parametrize("scale", [torch.ones(2), torch.ones(1, requires_grad=True)])
+def test_a_new_scale_is_one_number(scale):
+    with pytest.raises(AssertionError, match="new_scale should be a float or a 1-element"):
+        torch.amp.GradScaler("cpu").update(scale)
+
+
 def test_an_optimizer_that_unscales_itself_receives_the_scale_and_what_was_found():
     weight = torch.ones(2, requires_grad=True)
     optimizer, scaler = Recording([weight]), torch.amp.GradScaler("cpu", init_scale=4.0)

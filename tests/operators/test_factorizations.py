@@ -2,11 +2,13 @@
 
 import contextlib
 import math
+import warnings
 
 import numpy
 import pytest
 
 import adjoint as torch
+from adjoint._runtime import tracebacks
 
 RANDOM = numpy.random.default_rng(0)
 KINDS = ("float32", "float64", "complex64", "complex128")
@@ -213,3 +215,15 @@ def test_out_may_have_any_dtype_to_which_the_result_can_be_cast(function):
     with pytest.raises(RuntimeError, match=r"safely castable from .* dtype, but got .* with dtype Bool"):
         function(A, out=torch.empty(0, dtype=torch.bool))
     assert function(A, out=torch.empty(0, dtype=torch.complex128)).dtype is torch.complex128
+
+
+@pytest.mark.parametrize("name", ["cholesky", "lu", "qr"])
+@pytest.mark.filterwarnings("default")
+def test_older_functions_are_deprecated(name, monkeypatch):
+    monkeypatch.setattr(tracebacks, "_given", set())
+    with pytest.warns(UserWarning, match=rf"torch.{name} is deprecated in favor of torch.linalg.{name}"):
+        getattr(torch, name)(torch.eye(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        getattr(torch, name)(torch.eye(2))
+        torch.pca_lowrank(drawn((4, 3)), 2)

@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 import adjoint as torch
+from adjoint._runtime import tracebacks
 
 
 @pytest.mark.parametrize("count", [0, 3, 200])
@@ -104,3 +105,17 @@ def test_rows_are_searched_one_by_one_or_at_once_with_the_same_result(rows, dtyp
         for pair in zip(sequences.numpy(), values.numpy(), strict=True)
     ]
     assert torch.searchsorted(sequences, values, right=right).tolist() == numpy.array(expected).tolist()
+
+
+def test_searchsorted_warns_of_inputs_that_it_copies(monkeypatch):
+    monkeypatch.setattr(tracebacks, "_given", set())
+    rows = torch.arange(6.0).reshape(2, 3)
+    columns = rows.T
+    for name, call in {
+        "input value": lambda: torch.bucketize(columns, rows[0]),
+        "boundary": lambda: torch.searchsorted(rows[:, 0], 2.0),
+        "sorter": lambda: torch.searchsorted(rows.T.contiguous(), rows.T.contiguous(), sorter=rows.argsort(0).T),
+    }.items():
+        with pytest.warns(UserWarning, match=rf"searchsorted\(\): {name} tensor is non-contiguous"):
+            call()
+        call()

@@ -916,6 +916,11 @@ def test_files_of_another_kind():
             torch.load(io.BytesIO(content))
     with pytest.raises(RuntimeError, match="Invalid magic number; corrupt file"):
         torch.load(io.BytesIO(pickle.dumps(3)))
+    framed = pickle.dumps({"a": [1, 2]}, 4)
+    with pytest.raises(pickle.UnpicklingError, match="Unsupported operand 149"):
+        torch.load(io.BytesIO(framed))
+    with pytest.raises(RuntimeError, match="Invalid magic number; corrupt file"):
+        torch.load(io.BytesIO(framed), weights_only=False)
     with pytest.raises(RuntimeError, match="Invalid protocol version: 7"):
         torch.load(io.BytesIO(pickle.dumps(0x1950A86A20F9469CFC6C) + pickle.dumps(7)))
 

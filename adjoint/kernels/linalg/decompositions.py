@@ -162,16 +162,6 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
     return result.mT.conj() if upper else column_major(result)
 
 
-def older_cholesky(self: Array, upper: bool = False) -> Array:
-    """Compute `cholesky` with the arguments of `torch.cholesky`."""
-    try:
-        return cholesky(self, upper, "cholesky")
-    except RuntimeError as error:
-        if not is_inexact(self.dtype) and self.ndim > 1:
-            raise refuse("cholesky_cpu", self) from None
-        raise type(error)(str(error).removeprefix("linalg.")) from None
-
-
 def _indefinite_order(matrix: Array) -> int:
     """Return the order of the first leading minor that is not positive-definite, or 0 if all minors are."""
     for order in range(1, len(matrix) + 1):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..._runtime.tracebacks import warn_once
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SORTED
 from ...codegen.plans import compiled
@@ -276,3 +277,26 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool = False) -> Ar
             factors[place], exchanged[place], result[place], hermitian and LD.dtype.kind == "c"
         )
     return column_major(result)
+
+
+_OLDER_CHOLESKY = """torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a \
+future PyTorch release.
+L = torch.cholesky(A)
+should be replaced with
+L = torch.linalg.cholesky(A)
+and
+U = torch.cholesky(A, upper=True)
+should be replaced with
+U = torch.linalg.cholesky(A).mH
+This transform will produce equivalent results for all valid (symmetric positive definite) inputs."""
+
+
+def older_cholesky(self: Array, upper: bool = False) -> Array:
+    """Compute `cholesky` with the arguments of `torch.cholesky`."""
+    warn_once("torch.cholesky", _OLDER_CHOLESKY)
+    try:
+        return decompositions.cholesky(self, upper, "cholesky")
+    except RuntimeError as error:
+        if not is_inexact(self.dtype) and self.ndim > 1:
+            raise refuse("cholesky_cpu", self) from None
+        raise type(error)(str(error).removeprefix("linalg.")) from None

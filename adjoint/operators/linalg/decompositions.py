@@ -6,7 +6,7 @@ import functools
 
 import numpy
 
-from ..._runtime.tracebacks import warn
+from ..._runtime.tracebacks import warn_once
 from ...dispatch.annotations import Array, Bool, Int
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT, all_stored, stored
@@ -14,6 +14,7 @@ from ...dispatch.return_types import return_type
 from ...kernels.linalg import decompositions as kernels
 from ...kernels.linalg import matmul
 from ...kernels.linalg.elimination import lu_factor
+from ...kernels.linalg.factored import older_cholesky
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tape.modes import FLAGS, is_recording
 from ...tape.saved import unpack
@@ -153,7 +154,7 @@ def cholesky_lower(input, *, upper=False, out=None):
     return linalg_cholesky(input, upper, out=out)
 
 
-@operator(kernel=kernels.older_cholesky, batch="leading", narrow="trivial")
+@operator(kernel=older_cholesky, batch="leading", narrow="trivial")
 class cholesky:
     """The triangular factor of positive-definite matrices; see `linalg.cholesky`."""
 
@@ -376,9 +377,17 @@ def qr(A, mode="reduced", *, out=None):
     return linalg_qr(A, mode, out=out)
 
 
+_OLDER_QR = """torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.
+The boolean parameter 'some' has been replaced with a string parameter 'mode'.
+Q, R = torch.qr(A, some)
+should be replaced with
+Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"""
+
+
 @public(name="qr", method=("qr",), numpy_names=True)
 def qr_function(input, some: bool = True, *, out=None):
     """An orthonormal and an upper triangular factor; see `linalg.qr`."""
+    warn_once("torch.qr", _OLDER_QR)
     return named(QR, linalg_qr(input, "reduced" if some else "complete", out=out), out)
 
 
@@ -423,16 +432,11 @@ Please either pass the dim explicitly or simply use torch.linalg.cross.
 The default value of dim will change to agree with that of linalg.cross in a future release."""
 
 
-@functools.cache
-def _warn_of_default_dim():
-    warn(_DEFAULT_DIM)
-
-
 @public(name="cross", method=("cross",), numpy_names=True)
 def cross_function(input, other, dim=None, *, out=None):
     """The cross product of vectors along `dim`. By default, `dim` is the first dimension of size 3."""
     if dim is None:
-        _warn_of_default_dim()
+        warn_once("torch.cross", _DEFAULT_DIM)
         if input._array.ndim == other._array.ndim:
             sizes = broadcast_shapes(input._array.shape, other._array.shape)
             dim = next((d for d, size in enumerate(sizes) if size == 3), None)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from math import prod
 
-from ..._runtime.tracebacks import warn
+from ..._runtime.tracebacks import warn_once
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import Castable, stored
 from ...kernels.linalg import LinAlgError
@@ -104,15 +103,10 @@ _OLDER_PRODUCT = """torch.chain_matmul is deprecated and will be removed in a fu
 instead, which accepts a list of two or more tensors rather than multiple parameters."""
 
 
-@functools.cache
-def _warn_of_older_product():
-    warn(_OLDER_PRODUCT)
-
-
 @public()
 def chain_matmul(*matrices, out=None):
     """The product of several matrices. Use `linalg.multi_dot` instead."""
-    _warn_of_older_product()
+    warn_once("torch.chain_matmul", _OLDER_PRODUCT)
     if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
         matrices = tuple(matrices[0])
     if not matrices:
@@ -127,11 +121,11 @@ def chain_matmul(*matrices, out=None):
     return multi_dot(list(matrices), out=out)
 
 
-@functools.cache
 def _warn_of_older_norm(name, instead):
-    warn(
+    warn_once(
+        name,
         f"at::{name} is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch release. "
-        f"Please use `linalg.{instead}` instead"
+        f"Please use `linalg.{instead}` instead",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ..._runtime.tracebacks import warn
+from ..._runtime.tracebacks import warn_once
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import add_method, internal, public
 from ...dispatch.out import STRICT, all_stored, checked_targets
@@ -134,18 +134,13 @@ should be replaced with
 LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)"""
 
 
-@functools.cache
-def _warn_of_older_factors():
-    warn(_OLDER_LU)
-
-
 WITH_INFO = return_type("_lu_with_info", "LU", "pivots", "info")
 
 
 @public()
 def lu(input, pivot=True, get_infos=False, out=None):
     """Gaussian elimination. Use `linalg.lu_factor_ex` instead. The last result is returned only if `get_infos` is true."""
-    _warn_of_older_factors()
+    warn_once("torch.lu", _OLDER_LU)
     results = WITH_INFO(*linalg_lu_factor_ex(input, pivot, not get_infos))
     if not get_infos:
         results = tuple(results[:2])
@@ -282,15 +277,10 @@ should be replaced with
 X = torch.linalg.lu_solve(LU, pivots, B)"""
 
 
-@functools.cache
-def _warn_of_older_solution():
-    warn(_OLDER_SOLVE)
-
-
 @public(method=True)
 def lu_solve(input, LU_data, LU_pivots, *, out=None):
     """The solution of linear systems by their factors. Use `linalg.lu_solve` instead."""
-    _warn_of_older_solution()
+    warn_once("torch.lu_solve", _OLDER_SOLVE)
     return linalg_lu_solve(LU_data, LU_pivots, input, True, False, out=out)
 
 

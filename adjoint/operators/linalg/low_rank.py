@@ -18,10 +18,10 @@ def _basis(matrix, q, niter, shift):
         return found if shift is None else found - shift.mH @ columns
 
     drawn = tensors.randn(matrix._array.shape[-1], q, dtype=matrix.dtype, device=matrix.device)
-    basis = tensors.qr(product(drawn))[0]
+    basis = tensors.linalg_qr(product(drawn), "reduced")[0]
     for _ in range(niter):
-        basis = tensors.qr(adjoint_product(basis))[0]
-        basis = tensors.qr(product(basis))[0]
+        basis = tensors.linalg_qr(adjoint_product(basis), "reduced")[0]
+        basis = tensors.linalg_qr(product(basis), "reduced")[0]
     return basis
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
-from ..._runtime.tracebacks import warn
+from ..._runtime.tracebacks import warn_once
 from ...dispatch.annotations import Array, Bool
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT, Castable, stored
@@ -59,11 +59,6 @@ should be replaced with
 X = torch.linalg.solve_triangular(A, B)."""
 
 
-@functools.cache
-def _warn_of_age():
-    warn(_OLDER)
-
-
 @internal(
     kernels.triangular_solve,
     function_name="triangular_solve",
@@ -100,7 +95,7 @@ def triangular_solve(input, A, upper: bool = True, transpose: bool = False, unit
 
     If `transpose` is true, A is transposed first.
     """
-    _warn_of_age()
+    warn_once("torch.triangular_solve", _OLDER)
     return tensors.solve_with_triangular(input, A, upper, transpose, unitriangular, out=out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import dtypes
+from ..._runtime.tracebacks import warn_once
 from ...dispatch.annotations import Array, Bool, Dtype, Int, Number
 from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.decorators import internal, operator, public, tensors
@@ -459,6 +460,14 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     if not isinstance(sorted_sequence, Tensor) or not (isinstance(input, Tensor) or is_number(input)):
         raise invalid_arguments("searchsorted", sorted_sequence, input)
     values = input if isinstance(input, Tensor) else tensors.scalar_tensor(input, dtype=sorted_sequence.dtype)
+    for name, each in (("input value", values), ("boundary", sorted_sequence), ("sorter", sorter)):
+        if each is not None and not each.is_contiguous():
+            warn_once(
+                f"searchsorted {name}",
+                f"torch.searchsorted(): {name} tensor is non-contiguous, this will lower the performance due to extra data copy "
+                f"when converting non-contiguous tensor to contiguous, please use contiguous {name} tensor if possible. This "
+                "message will only appear once per program.",
+            )
     return searchsorted_tensor(
         sorted_sequence, values, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out
     )

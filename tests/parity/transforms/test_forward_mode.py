@@ -21,9 +21,6 @@ from tests.parity.candidate import seed
 from tests.parity.comparison import results_differ, tensors_in
 from tests.parity.conversion import from_array, to_array
 
-# PyTorch creates some samples with a deprecated function.
-pytestmark = pytest.mark.filterwarnings("ignore:torch.qr is deprecated:UserWarning")
-
 FORWARD = {module: importlib.import_module(f"{module.__name__}.autograd.forward_ad") for module in (adjoint, torch)}
 DTYPES = (torch.float64, torch.complex128)
 MOST = 12

@@ -15,9 +15,6 @@ from adjoint.transforms.tree import tree_unflatten as unflatten
 from tests.parity import samples
 from tests.parity.conversion import to_array
 
-# PyTorch creates some samples with a deprecated function.
-pytestmark = pytest.mark.filterwarnings("ignore:torch.qr is deprecated:UserWarning")
-
 MOST = 6
 EXAMPLES = 3
 
