@@ -56,6 +56,13 @@ class CompiledKernels:
         function.quick = self.called(function, function.quick)
         function.split = self.called(function, function.split)
 
+    def around(self, name: str) -> ExitStack:
+        """Enter the contexts of the observers for a call of a kernel, and return them as one context."""
+        with ExitStack() as contexts:
+            for observer in self.observers:
+                contexts.enter_context(observer(name))
+            return contexts.pop_all()
+
     def called(self, function: CompiledFunction, call: Any) -> Any:
         """Return the replacement of `call`, which is one of the functions that run the kernel. None is returned unchanged."""
         call = getattr(call, "original", call)
@@ -66,9 +73,7 @@ class CompiledKernels:
             # A kernel that runs another one for ranges receives its address, which is also the first argument of `split`.
             given = (self._names.get(each) for each in arguments[1:] if isinstance(each, int))
             name = next(filter(None, given), function.code.name)
-            with ExitStack() as around:
-                for observer in self.observers:
-                    around.enter_context(observer(name))
+            with self.around(name):
                 return call(*arguments)
 
         observed.original = call  # type: ignore[attr-defined]

@@ -99,11 +99,12 @@ def may_be(count: int) -> bool:
 class Block(NamedTuple):
     """The loops of an instruction: machine code that takes pointers, and the pointers' targets (buffers and elements in them).
 
-    `key`: the key under which the machine code is cached.
+    `key`: the key under which the machine code is cached. `name`: the kernel and the instruction, for observers.
     """
 
     key: Any
     pointers: list[tuple[int, int]]
+    name: str
 
 
 class Compiled(NamedTuple):
@@ -121,8 +122,10 @@ class Writer:
     """Writes the blocks of a run of instructions, for values of one dtype.
 
     `launches`: the planned kernels among the blocks, by the positions of their words in `sizes`. `temporary`: the numbers of
-    arrays that only planned kernels use.
+    arrays that only planned kernels use. `instruction`: the name of the instruction that is being written.
     """
+
+    instruction = ""
 
     def __init__(self, program: Program, dtype: str) -> None:
         self.program, self.dtype = program, dtype
@@ -173,7 +176,7 @@ class Writer:
             name = f"block_{len(self.names)}"
             self.module.add(kernel, name, {})
             self.names[key] = name
-        self.blocks.append(Block(key, list(self.pointers)))
+        self.blocks.append(Block(key, list(self.pointers), f"block of {self.instruction}"))
         self.begin()
 
     def launch(self, planned: Callable[[], Any], *places: Place) -> None:
@@ -183,7 +186,8 @@ class Writer:
             raise Foreign
         key = Compiled(launch.address, f"; {launch.name}, a planned kernel")
         KNOWN_BLOCKS[key] = key
-        self.blocks.append(Block(key, [(SIZES, len(self.sizes)), *[(each.buffer, each.offset) for each in places]]))
+        pointers = [(SIZES, len(self.sizes)), *[(each.buffer, each.offset) for each in places]]
+        self.blocks.append(Block(key, pointers, f"{launch.name} of {self.instruction}"))
         self.launches.append((len(self.sizes), launch))
         self.sizes += [0] * launch.size
 

@@ -74,6 +74,11 @@ class CompiledFunction:
                 variant.calls += 1
                 return result
         if is_elsewhere():
+            for variant in self.variants if STATE.recorder is not None and STATE.recorder.shows_programs else ():
+                result = variant.profiled(args, kwargs, STATE.recorder)
+                if result is not MISSED:
+                    variant.calls += 1
+                    return result
             return self.compiled_function(*args, **kwargs)
         return self.capture(args, kwargs) if self.reason is None else self.uncaptured(*args, **kwargs)
 

@@ -379,10 +379,12 @@ def may_run(here: dict[str, Any]) -> bool:
 
 
 def is_undisturbed() -> bool:
-    """Return whether no handler and no device context affects the operators of this thread."""
+    """Return whether no device context and no handler, except a profile of a program, affects the operators of this thread."""
     here = modes.STATE.__dict__
     state = here["transforms"], here["default_place"], here["places"]
-    return bool(handlers_of_thread() == () and state == ((), None, ()))
+    handlers = handlers_of_thread()
+    profiled = handlers == (here["recorder"],) and handlers[0].in_program
+    return bool((handlers == () or profiled) and state == ((), None, ()))
 
 
 def modes_in_force() -> tuple[Any, ...]:

@@ -31,6 +31,7 @@ def write(writer: Writer, instruction: Instruction) -> None:
     """
     lists: tuple[list[Any], ...] = writer.blocks, writer.buffers, writer.sizes, writer.launches, writer.temporary
     before = [*map(len, lists)], dict(writer.places)
+    writer.instruction = instruction.name
     try:
         write_lines(writer, instruction)
         writer.finish()

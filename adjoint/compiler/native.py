@@ -19,6 +19,7 @@ from ..codegen.llvm.built_in import built_in, define_functions_of_python
 from ..codegen.llvm.calls import MOST_ARRAYS
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.workers import WORKERS
+from ..codegen.observed_kernels import KERNELS
 from ..kernels.runtime.addresses import AFTER_HEAD
 from ..kernels.runtime.parallel import get_num_threads
 from .blocks import POINTERS, SIZES, STATUS, TYPES, Compiled, Foreign, Writer, order_of
@@ -48,7 +49,7 @@ class Native:
         places = {number: (0, span.offset) for number, span in self.spans.items()}
         places |= {STATUS: (0, self.arena), SIZES: (1, 0)}  # the status follows the values
         places |= {number: (position, 0) for position, number in enumerate(outside, 2)}
-        self.places, self.writer = places, writer
+        self.places, self.writer, self.outside = places, writer, len(outside)
 
     @computed_once
     def machine_code(self) -> list[Compiled]:
@@ -67,33 +68,41 @@ class Native:
         Raises:
             CompilationError: if LLVM refuses a block.
         """
-        return Launched(self).run if self.writer.launches else self.built_in(self.writer.sizes)
+        return self.launched.run if self.writer.launches else self.built_in(self.writer.sizes)
 
-    def built_in(self, sizes: list[int]) -> Any:
-        """Return the native function for these words in place of the writer's sizes."""
-        writer, words = self.writer, []
+    @computed_once
+    def launched(self) -> Launched:
+        """Return the object that runs the blocks one at a time while kernels are observed."""
+        return Launched(self)
+
+    def built_in(
+        self, sizes: list[int], blocks: slice = slice(None), places: dict[int, tuple[int, int]] | None = None
+    ) -> Any:
+        """Return the native function of some blocks, for these words in place of the writer's sizes.
+
+        `places`: the positions of the buffers, if they are not those of the whole run.
+        """
+        writer, words, places = self.writer, [], places or self.places
         pointers = MOST_ARRAYS + 1 if writer.launches else POINTERS
-        for block, compiled in zip(writer.blocks, self.machine_code, strict=True):
+        chosen = writer.blocks[blocks]
+        for block, compiled in zip(chosen, self.machine_code[blocks], strict=True):
             words.append(compiled.address)
             for buffer, offset in block.pointers:
-                array, begin = self.places[buffer]
+                array, begin = places[buffer]
                 words += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
             words += [0, 0] * (pointers - len(block.pointers))
         touched = sum(
-            int(math.prod(writer.form(buffer)[0]))
-            for block in writer.blocks
-            for buffer, _ in block.pointers
-            if buffer >= 0
+            int(math.prod(writer.form(buffer)[0])) for block in chosen for buffer, _ in block.pointers if buffer >= 0
         )
         code = [
-            len(writer.blocks),
-            self.arena,
+            len(chosen),
+            places[STATUS][1],
             8 * (HEAD + len(words)),
             int(bool(writer.launches) or touched >= ELEMENTS),
             *words,
             *sizes,
         ]
-        return built_in(f"native, of {self.blocks} blocks", block_runner(pointers).address, numpy.array(code))
+        return built_in(f"native, of {len(chosen)} blocks", block_runner(pointers).address, numpy.array(code))
 
     def __str__(self) -> str:
         names = ", ".join(
@@ -106,23 +115,43 @@ class Native:
 
 
 class Launched:
-    """A native run with planned kernels. Its words depend on the number of threads, and on the memory that they share."""
+    """A native run. It runs its blocks one at a time while kernels are observed.
+
+    The words of planned kernels depend on the number of threads, and on the memory that they share.
+    """
 
     def __init__(self, native: Native) -> None:
         self.native = native
-        self.functions: dict[tuple[int, int], Any] = {}
+        self.functions: dict[tuple[int, int, bool], Any] = {}
 
     def run(self, *arrays: Any) -> None:
         """Run the blocks on these arrays."""
         threads = get_num_threads()
-        shared = WORKERS.ready(threads)
-        run = self.functions.get((threads, shared))
+        key = threads, WORKERS.ready(threads), bool(KERNELS.observers)
+        run = self.functions.get(key)
         if run is None:
-            sizes = [*self.native.writer.sizes]
-            for position, launch in self.native.writer.launches:
-                sizes[position : position + launch.size] = launch.words(threads, shared)
-            run = self.functions[threads, shared] = self.native.built_in(sizes)
+            run = self.functions[key] = self.made(*key)
         run(*arrays)
+
+    def made(self, threads: int, shared: int, observed: bool) -> Any:
+        """Return the function that runs the blocks."""
+        native, sizes = self.native, [*self.native.writer.sizes]
+        for position, launch in native.writer.launches:
+            sizes[position : position + launch.size] = launch.words(threads, shared)
+        if not observed:
+            return native.built_in(sizes)
+        places = {number: (2 + native.outside, span.offset) for number, span in native.spans.items()}
+        places = native.places | places | {STATUS: (0, 0)}
+        blocks = [native.built_in(sizes, slice(k, k + 1), places) for k in range(native.blocks)]
+        return functools.partial(self.observed, blocks)
+
+    def observed(self, blocks: list[Any], *arrays: Any) -> None:
+        """Run the blocks one at a time, each inside the observers of kernels. Their arena is one more array."""
+        arena = numpy.empty(self.native.arena + 64, numpy.uint8)
+        arena = arena[-arena.ctypes.data % 64 :]
+        for block, run in zip(self.native.writer.blocks, blocks, strict=True):
+            with KERNELS.around(block.name):
+                run(*arrays, arena)
 
 
 class Span(NamedTuple):

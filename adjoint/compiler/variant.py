@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import time
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -17,7 +15,7 @@ from numpy import may_share_memory
 from adjoint.device import Size
 
 from ..codegen.llvm.host import HOST
-from ..dispatch.source import compile_source, indented
+from ..dispatch.source import indented
 from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
 from ..tape.versions import counting, shared_counter
@@ -38,10 +36,11 @@ from .conditions import (
 from .errors import Unsupported
 from .expectations import EXPECT, MISSED, missed
 from .extents import Differs, Folded, General
+from .in_steps import profiled, timed
 from .known import MUTABLE, is_constant, is_plain, shown, uncollected
 from .objects import Fits, compile_deferred, identical, way_of
 from .observer import Observer
-from .program import Constant, Instruction, Program, Reference, Source, made
+from .program import Constant, Program, Reference, Source, made
 from .program_text import literal
 from .sized import Sized, SizedFits
 from .symbols import Symbol, called, is_record, new_record, symbol, symbols_in, unwrapped
@@ -98,26 +97,7 @@ class Variant:
             return self.body.origins
         return None if self.sized is None else self.sized.origins.get(code)
 
-    def timed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Instruction, float]] | None:
-        """Run the program, and return the seconds that each instruction took.
-
-        Return None if the program does not fit this call.
-        """
-        source, steps, *_ = self.body
-        lines = source.splitlines()
-        for number in sorted(steps, reverse=True):
-            lines.insert(number, "    moments.append(clock())")
-        if steps:
-            lines.insert(min(steps) - 1, "    moments.append(clock())")
-        moments: list[float] = []
-        names = {**self.namespace, "moments": moments, "clock": time.perf_counter}
-        compile_source("\n".join(lines) + "\n", "<adjoint timed program>", names)
-        if names["run"](args, kwargs) is MISSED:
-            return None
-        return [
-            (instruction, end - begin)
-            for instruction, (begin, end) in zip(steps.values(), itertools.pairwise(moments), strict=True)
-        ]
+    timed, profiled = timed, profiled
 
     def unmet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Return the text of the first condition that a call does not meet."""

@@ -81,11 +81,11 @@ def instructions(program: Any) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
-def measured(times: list[tuple[Any, float]]) -> str:
-    """Return the table of executed steps, with times."""
+def measured(times: list[tuple[str, float]]) -> str:
+    """Return the table of executed steps and of their kernels, with times."""
     longest = max((seconds for _, seconds in times), default=0) or 1
     rows = [
-        f'<tr><td class="code">{escape(str(each))}</td><td class="line"><span class="bar" '
+        f'<tr><td class="code">{escape(each)}</td><td class="line"><span class="bar" '
         f'style="width:{160 * seconds / longest:.0f}px"></span>{1e6 * seconds:.1f} µs</td></tr>'
         for each, seconds in times
     ]

@@ -53,7 +53,8 @@ def compiled(
         source: whether to show the generated source too.
         guards: whether to show the conditions under which each program replaces the function.
         llvm: whether to show the LLVM IR of the native runs.
-        run: the arguments of one more call. This call runs a program and measures the time of each instruction.
+        run: the arguments of one more call. This call runs a program and measures the time of each instruction and of
+            each kernel.
 
     Raises:
         TypeError: if the argument is not compiled.
@@ -76,7 +77,7 @@ def compiled(
 
 
 def measured(found: Any, args: tuple[Any, ...]) -> dict[int, Any]:
-    """Call the program that fits a call. Return its instructions with their seconds, by the identity of the program."""
+    """Call the program that fits a call. Return the times of its instructions, by the identity of the program."""
     for variant in found.variants:
         times = variant.timed(args, {})
         if times is not None:

@@ -10,6 +10,7 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import Any
 
@@ -99,6 +100,7 @@ class Recorder(Handler):
         self.events: list[Event] = []
         self.running: list[Event] = []
         self.shapes, self.memory, self.stack = shapes, memory, stack
+        self.shows_programs = not (shapes or memory or stack)
         self.thread = threading.get_native_id()
         self.held: dict[int, weakref.ref[Any]] = {}
 
@@ -126,6 +128,15 @@ class Recorder(Handler):
             last.end = last.end or event.end
             if last is event:
                 return
+
+    @contextmanager
+    def program(self) -> Iterator[None]:
+        """Let a compiled program run in this context."""
+        outer, self.in_program = self.in_program, True
+        try:
+            yield
+        finally:
+            self.in_program = outer
 
     def communicate(self, name: str, call: Communication) -> Communication:
         """Record a call between processes, which runs in parallel to the following events."""

@@ -24,8 +24,11 @@ class Handler:
 
     A call passes through the handlers one by one. Then the operator computes. A call is a `dispatch.plan.Call`. It
     contains the operator (`op`), how it is called (`way`: for a new result, with `out`, in place), and its arguments
-    (`given`).
+    (`given`). `shows_programs`: whether the handler is a profile that records the instructions of compiled programs.
+    `in_program`: whether such a program runs.
     """
+
+    shows_programs = in_program = False
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Return the result of the call.

@@ -7,6 +7,7 @@ import pytest
 
 import adjoint as torch
 from adjoint import inspect
+from adjoint.codegen.acceleration import LOOPS
 
 nn = torch.nn
 VOID = {"meta", "br", "rect"}
@@ -54,12 +55,27 @@ def test_times_of_instructions_and_a_page(tmp_path):
     found = inspect.compiled(step, run=given, guards=True, source=True)
     assert not torch.equal(model[0].weight, before)  # the call trains the model, as other calls do
     (times,) = found.times.values()
-    assert [each.name for each, _ in times][-1] == "step" and all(seconds >= 0 for _, seconds in times)
+    assert times[-1][0].startswith("step(") and all(seconds >= 0 for _, seconds in times)
     assert " µs  " in found and "it requires:" in found and "its source:" in found
     path = found.save(tmp_path / "program.html")
     page = Balance(path.read_text(encoding="utf-8"))
     assert page.wrong == [] and page.open == []
     assert found.save(tmp_path / "program.txt").read_text(encoding="utf-8") == found
+
+
+@pytest.mark.skipif(not LOOPS.enabled, reason="there are no native runs")
+def test_times_of_the_kernels_in_native_runs():
+    x = torch.randn(300, 300)
+    function = torch.compile(lambda x: nn.functional.softmax(x, -1).sum(0) * 2)
+    for _ in range(2):
+        function(x)
+    found = inspect.compiled(function, run=(x,))
+    (times,) = found.times.values()
+    (_, native, *kernels) = times
+    assert native[0].startswith("native(") and native[1] == pytest.approx(sum(seconds for _, seconds in kernels))
+    assert [*dict.fromkeys(name.split()[-1] for name, _ in kernels)] == ["softmax_of", "sum_dim", "mul"]
+    assert kernels[-1][0] == "  block of mul"
+    assert "block of mul" in found and "block of mul" in found.html()
 
 
 def test_the_memory_and_the_text_of_native_runs():
