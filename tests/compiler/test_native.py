@@ -1,7 +1,9 @@
 """Native runs give the results of the kernels, in any layout, dtype and size. Small programs consist of native runs."""
 
 import itertools
+import os
 import random
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +14,7 @@ from adjoint import inspect
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.values import CompilationError
-from adjoint.compiler.native import in_arena
+from adjoint.compiler.native import LONGEST, in_arena
 from adjoint.compiler.objects import PROGRAMS, addresses, tensor_maker, words
 from adjoint.kernels.runtime import parallel
 
@@ -262,6 +264,56 @@ def test_planned_kernels_give_the_same_bits_on_any_number_of_threads(name, dtype
     (variant,) = compiled.compiled.variants
     texts = "".join(text for native in variant.program.natives for text in native.llvm)
     assert ("a planned kernel" in texts) is LOOPS.enabled
+
+
+def planned(x, y):
+    return F.softmax(x @ y, -1).sum(0) * 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_planned_kernels_run_on_the_threads_of_a_forked_process(monkeypatch):
+    monkeypatch.setattr(parallel, "num_threads", 2)
+    x, y = torch.randn(400, 300), torch.randn(300, 300)
+    compiled = torch.compile(planned)
+    expected = [compiled(x, y) for _ in range(3)][-1]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # stop the child if it waits for the threads of its parent
+        os._exit(0 if torch.equal(compiled(x, y), expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert torch.equal(compiled(x, y), expected)
+
+
+def test_planned_kernels_of_a_loaded_program_run_on_any_number_of_threads(tmp_path, monkeypatch):
+    model, x = torch.nn.Sequential(torch.nn.Linear(300, 300), torch.nn.GELU()), torch.randn(300, 300)
+    torch.compiler.save(torch.compiler.export(model, (x,)), tmp_path / "program.pt")
+    loaded = torch.compiler.load(tmp_path / "program.pt")
+    for threads in (2, 1, 2):
+        monkeypatch.setattr(parallel, "num_threads", threads)
+        with torch.no_grad():
+            assert torch.equal(loaded(x), model(x))
+
+
+def test_programs_for_other_sizes_give_the_bits_of_planned_kernels():
+    compiled, y = torch.compile(planned), torch.randn(300, 300)
+    for rows in (400, 400, 200, 300, 400, 1):
+        x = torch.randn(rows, 300)
+        assert torch.equal(compiled(x, y), planned(x, y))
+
+
+def test_native_runs_end_after_long_work():
+    def long(x):
+        for _ in range(12):
+            x = (x @ x.T).tanh() * 0.1
+        return x
+
+    compiled, x = torch.compile(long), torch.randn(400, 400)
+    for _ in range(2):
+        assert torch.equal(compiled(x), long(x))
+    runs = compiled.compiled.variants[0].program.natives
+    works = [[launch.work for _, launch in run.writer.launches] for run in runs]
+    assert all(sum(work[:-1]) < LONGEST for work in works)
+    assert (len(runs) > 1) is LOOPS.enabled
 
 
 def test_values_share_the_memory_of_the_arena():

@@ -11,6 +11,7 @@ pytest.importorskip("llvmlite")
 import adjoint as torch
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.amx import TILES, has_pairs
+from adjoint.kernels.compiled.linalg import products
 from adjoint.kernels.compiled.linalg.products import product
 from adjoint.kernels.linalg import matmul as kernels
 from adjoint.kernels.runtime import parallel
@@ -240,3 +241,17 @@ def test_products_of_half_types_are_rounded_once(kind):
     assert torch.allclose(torch.addmm(c, a, b).double(), exact + c.double(), rtol=2**-7, atol=2**-6)
     a[3, 4] = torch.inf
     assert (a @ b).isinf().sum() == 140
+
+
+def test_products_by_pieces_on_one_thread_are_left_out_of_native_runs(monkeypatch):
+    made = products._plan
+
+    def plan(a, b, char, threads, by_pieces, *options):
+        return made(a, b, char, threads, False, *options)._replace(by_pieces=by_pieces and threads == 1)
+
+    monkeypatch.setattr(products, "_plan", plan)
+    monkeypatch.setattr(parallel, "num_threads", 2)
+    layout = (96, 96), (384, 4)
+    assert products.in_run(layout, layout, "f", False, False) is NotImplemented
+    launch = products.in_run(layout, layout, "f", False, True)  # as NumPy multiplies them
+    assert len(launch.words(1, 0)) == len(launch.words(2, 0)) == launch.size

@@ -232,16 +232,16 @@ def in_run(a: _Layout, b: _Layout, char: str, offset: bool, as_numpy: bool) -> A
     """
 
     def words(threads: int, shared: int) -> list[int]:
-        plan = planned(threads)
+        plan = planned(threads, False)
         return _IN_RUNS.pack(
             table=[*plan.numbers, OFFSET if offset else FRESH], code=plan.function.code.address, parts=plan.parts,
             piece=plan.piece, threads=plan.threads, by_blas=plan.by_blas, state=BLAS.state, shared=shared,
         )  # fmt: skip
 
-    def planned(threads: int) -> Any:
-        return _plan(a, b, char, threads, not as_numpy, LOOPS.every_size, as_numpy)
+    def planned(threads: int, by_pieces: bool) -> Any:
+        return _plan(a, b, char, threads, by_pieces, LOOPS.every_size, as_numpy)
 
-    plan = planned(get_num_threads())
+    plan = planned(1, not as_numpy)  # one thread computes the largest parts, for which pieces are fastest
     if plan is None or plan.by_pieces or any(plan.copied):
         return NotImplemented
     work = math.prod(plan.shape) * a[0][-1] // FLOPS_PER_BYTE
