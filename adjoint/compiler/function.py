@@ -74,13 +74,23 @@ class CompiledFunction:
                 variant.calls += 1
                 return result
         if is_elsewhere():
-            for variant in self.variants if STATE.recorder is not None and STATE.recorder.shows_programs else ():
-                result = variant.profiled(args, kwargs, STATE.recorder)
-                if result is not MISSED:
-                    variant.calls += 1
-                    return result
+            if (recorder := STATE.recorder) is not None and recorder.shows_programs:
+                return self.run_profiled(args, kwargs, recorder)
             return self.compiled_function(*args, **kwargs)
         return self.capture(args, kwargs) if self.reason is None else self.uncaptured(*args, **kwargs)
+
+    def run_profiled(self, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Any) -> Any:
+        """Call the function so that a profile shows the instructions of the program, if one fits."""
+        for variant in self.variants:
+            try:
+                result = variant.profiled(args, kwargs, recorder)
+            except Exception as error:
+                explain(error, variant)
+                raise
+            if result is not MISSED:
+                variant.calls += 1
+                return result
+        return self.uncaptured(*args, **kwargs)
 
     def as_function(self) -> Callable[..., Any]:
         """Return a function that calls this object, and that can be a method of a class."""

@@ -15,20 +15,20 @@ from .objects import at_once
 
 
 def in_steps(variant: Any, moment: Callable[[], None]) -> Any:
-    """Return `run` of a variant with calls of `moment` before the first instruction and after each instruction.
+    """Return `run` of a variant, in the same lines, with calls of `moment` before the first and after each instruction.
 
     Observers of kernels see each block of native runs.
     """
     source, steps, *_ = variant.body
     lines = source.splitlines()
-    for number in sorted(steps, reverse=True):
-        lines.insert(number, "    moment()")
-    if steps:
-        lines.insert(min(steps) - 1, "    moment()")
+    for position, number in enumerate(sorted(steps)):
+        first = "" if position else "moment(); "
+        lines[number - 1] = f"    {first}{lines[number - 1].strip()}; moment()"
     names = {**variant.namespace, "moment": moment}
     apart = {id(each.function): each.launched.run for each in variant.program.natives}
     names |= {name: apart[id(value)] for name, each in names.items() if id(value := at_once(each)) in apart}
     compile_source("\n".join(lines) + "\n", "<adjoint program in steps>", names)
+    variant.code_in_steps = names["run"].__code__
     return names["run"]
 
 

@@ -61,6 +61,7 @@ class Variant:
     replaced: Variant | None = None
     differences: tuple[str, ...] | list[str] = ()
     written: Body | None = None
+    code_in_steps: Any = None
 
     def __init__(
         self, function: Any, program: Program, namespace: dict[str, Any], checks: list[Check], write: Callable[[], Body]
@@ -93,7 +94,7 @@ class Variant:
 
     def origins_of(self, code: Any) -> dict[int, tuple[str, int]] | None:
         """Return the user's lines for the lines of code, if the code belongs to this variant."""
-        if code is self.body.run.__code__:
+        if code is self.body.run.__code__ or code is self.code_in_steps:
             return self.body.origins
         return None if self.sized is None else self.sized.origins.get(code)
 

@@ -43,6 +43,23 @@ def test_profiles_show_the_instructions_and_kernels_of_a_program():
     assert KERNELS.observers == ()
 
 
+def test_profiles_show_the_programs_in_a_function_that_runs_in_python():
+    model, x = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh()), torch.ones(2)
+
+    @torch.compile
+    def function(x):
+        print("<b>", end="")
+        return model(x).sum()
+
+    with pytest.warns(UserWarning, match="runs .* as it is"):
+        function(x)
+    expected = [function(x) for _ in range(2)][-1]
+    with profile() as prof:
+        found = function(x)
+    assert torch.equal(found, expected) and found.requires_grad
+    assert any(name.startswith("program::") for name in names_in(prof)) and "aten::tanh" not in names_in(prof)
+
+
 def test_profiles_with_shapes_show_operators():
     x = torch.randn(4, 4)
     compiled = compiled_function(lambda x: (x @ x).tanh(), x)
@@ -124,3 +141,4 @@ def test_indices_out_of_bounds_raise_the_same_error_under_observation():
     with profile(), pytest.raises(IndexError) as found:
         compiled(wrong)
     assert str(found.value) == str(expected.value)
+    assert found.value.__notes__ == expected.value.__notes__ != []
