@@ -14,12 +14,12 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import HALVES, OFF, WARNINGS, refuse, restore, unwarned
+from ..kernels.runtime.floating import FLOAT16, HALVES, OFF, WARNINGS, refuse, restore, unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of
 from .acceleration import LOOPS
 from .compiled_complex import EXACT, FUNCTIONS, PARTS
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest, smallest_repeated
-from .costs import CONVERTED, LARGE, THREADED
+from .costs import CONVERTED, HALVED, LARGE, THREADED
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
 
 _OF_INTEGERS = frozenset(
@@ -71,6 +71,7 @@ class LargeUfunc:
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
         self.compiled.of_complex = EXACT if name in EXACT else FUNCTIONS
         self.elements = smallest_repeated(tree) if is_costly(tree) else THREADED
+        self.halves = CONVERTED if is_costly(tree) else HALVED
         self._elements_of_complex = smallest(tree) if is_costly(tree) else LARGE
         self.direct = self.compiled.direct_form(names, self)
         """The forms for calls with only operands, which find their loops in fewer steps."""
@@ -96,7 +97,8 @@ class LargeUfunc:
 
     def _is_large_enough(self, size: int, dtype: numpy.dtype[Any]) -> bool:
         if dtype.itemsize == 2 and dtype in HALVES:
-            return LOOPS.takes(size, CONVERTED)
+            many = LOOPS.takes(size, CONVERTED)
+            return many or (dtype is FLOAT16 and LOOPS.takes(size, self.halves) and self.compiled.repays(size))
         if dtype.kind == "c":
             return LOOPS.takes(size, self._elements_of_complex)
         return LOOPS.takes(size, self.elements) and self.compiled.repays(size)

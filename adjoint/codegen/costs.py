@@ -33,6 +33,9 @@ SCANNED = CALL // 16
 CONVERTED = CALL // 32
 """The threshold for 16-bit numbers, each of which NumPy converts separately."""
 
+HALVED = CALL // 128
+"""The threshold for conversions and exact functions of float16 numbers in compiled loops that are there after many calls."""
+
 SORTED = CALL // 32
 """The threshold for operations that NumPy computes in many passes: sorting, searching, counting, normal random numbers,
 optimizers."""

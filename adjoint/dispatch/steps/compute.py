@@ -209,6 +209,8 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     limit = 0 if LOOPS.every_size else large.elements
     first, *others = (f"{tensor}_array" for tensor in op.tensors)
     wide = f"({first}.size < {CONVERTED} or {first}.dtype not in HALVES)"  # NumPy converts each number
+    if large.halves < CONVERTED:
+        wide = f"({first}.size < {large.halves} or {first}.dtype is not HALVES[0] and {wide})"  # float16
     few = f"{first}.size < {limit} and {wide}"
     if others and not target:  # two small arrays may be broadcast to a large one
         (second,) = others

@@ -12,12 +12,12 @@ from ..._runtime.determinism import must_fill
 from ..._runtime.late_bound import LATE
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import CONVERTED, MOVED, THREADED
-from ...codegen.plans import compiled
+from ...codegen.costs import CONVERTED, HALVED, MOVED, THREADED
+from ...codegen.plans import NUMPY, Plan, compiled
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import bool as boolean
 from ...dtypes import from_numpy
-from ..runtime.floating import FLOAT32, HALVES, OFF, WARNINGS, quietly, restore, unwarned
+from ..runtime.floating import FLOAT16, FLOAT32, HALVES, OFF, WARNINGS, quietly, restore, unwarned
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.meta_array import Unread
 from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
@@ -151,6 +151,12 @@ _CONVERT = compiled("memory.copying.convert", least=THREADED)
 _CONVERT_HALVES = compiled("memory.copying.convert", least=CONVERTED)
 
 
+@compiled("memory.copying.half", least=CONVERTED, cost=1)
+def _half(array: Array, dtype: Any) -> Plan:
+    """Convert from float16 or to float16."""
+    return NUMPY
+
+
 def copy_elements(target: Array, source: Array) -> None:
     """Copy like `numpy.copyto`, but copy large arrays with compiled loops. Both arrays have one dtype and do not overlap."""
     if target.size < MOVED and type(target) is numpy.ndarray and not LOOPS.every_size:
@@ -199,6 +205,10 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
             else array.size < CONVERTED and (array.dtype, dtype) in _ROUNDED and not LOOPS.every_size
         )
     ):
+        if (array.dtype is FLOAT16 or dtype is FLOAT16) and array.size >= HALVED and array.flags.c_contiguous:
+            found = _half(array, dtype)
+            if found is not NotImplemented:
+                return found
         return quietly(array.astype, dtype)
     array = real_part(array, dtype)
     if memory_format is None and isinstance(array, Unread):

@@ -234,9 +234,7 @@ def _cast_method(name, kind):
 
     def cast(self, /, memory_format=None):
         return (
-            self
-            if self._array.dtype is held and memory_format is None
-            else converted(self, kind, memory_format=memory_format)
+            self if self._array.dtype is held and memory_format is None else converted(self, kind, False, memory_format)
         )
 
     cast.__name__ = cast.__qualname__ = name

@@ -13,6 +13,7 @@ from adjoint.nn import functional as F
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 from adjoint.codegen.acceleration import LOOPS
+from adjoint.codegen.compiled_ufuncs import large
 from adjoint.codegen.costs import CALLS
 from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, loops
 from adjoint.codegen.llvm.launch import launch
@@ -36,6 +37,8 @@ def ranges(dtype):
 def drawn(dtype):
     torch.manual_seed(0)
     for size in (1, 2, 3, 10, 15, 16, 17, 40):
+        for limits in ((), (7,), (-5, 100)):
+            yield torch.empty(size, dtype=dtype).random_(*limits)
         if dtype is torch.int64:
             yield torch.randint(-5, 100, (size,))
             yield torch.randperm(size)
@@ -162,3 +165,19 @@ def test_small_arrays_of_an_exact_expression_become_compiled():
     ]
     assert (0, *signature) in compiled.direct, LOOPS.failures
     assert x.lerp(y, weight).equal(first)
+
+
+def test_small_arrays_of_float16_become_compiled():
+    x = torch.linspace(-70000, 70000, 512).half()
+    x[:4] = torch.tensor([torch.nan, -torch.nan, 1e-7, -0.0])
+
+    def results():
+        made = [x + x.flip(0), x * x, torch.sub(x, x.flip(0), out=x * 0), x.float(), (x.float() / 3).half()]
+        return [each.view(torch.uint8).tolist() for each in made]
+
+    first = results()
+    for _ in range(CALLS):
+        results()
+    signature = x._array.dtype, x._array.shape, x._array.strides
+    assert (0, *signature, *signature) in large(numpy.multiply).compiled.direct, LOOPS.failures
+    assert results() == first

@@ -257,21 +257,26 @@ def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
     if out is None:
         out = numpy.empty(array.shape, dtype) if array.flags.c_contiguous else empty_like(array, dtype)
     key = array.dtype, array.shape, array.strides, dtype, out.strides
-    plan = _CONVERSIONS[key] if key in _CONVERSIONS else _CONVERSIONS.keep(key, _conversion(array, out))
+    plan = _CONVERSIONS[key] if key in _CONVERSIONS else _CONVERSIONS.keep(key, _conversion(["array"], array, out))
     if plan is None:
         return NotImplemented
     plan.into((out,), array)
     return out
 
 
-def _conversion(array: ndarray, out: ndarray) -> Plan | None:
+def half(array: ndarray, dtype: Any) -> Any:
+    """Return the plan of a contiguous copy in another dtype."""
+    return _conversion(["array", "dtype"], array, numpy.empty(array.shape, dtype)) or NotImplemented
+
+
+def _conversion(names: list[str], array: ndarray, out: ndarray) -> Plan | None:
     shape, (read, written) = walked([array], [out])
     modes, layout = layout_of(shape, [read], [written], True, False)
     function = _converting(array.dtype, out.dtype, modes)
     if function is None:
         return None
     call = NativeCall(function, out.size, array.itemsize + out.itemsize, layout, ["array"], [memory_like(out)])
-    return call.plan(["array"])
+    return call.plan(names)
 
 
 @functools.cache
