@@ -25,7 +25,7 @@ def in_steps(variant: Any, moment: Callable[[], None]) -> Any:
         first = "" if position else "moment(); "
         lines[number - 1] = f"    {first}{lines[number - 1].strip()}; moment()"
     names = {**variant.namespace, "moment": moment}
-    apart = {id(each.function): each.launched.run for each in variant.program.natives}
+    apart = {id(each.function): each.run for each in variant.program.natives}
     names |= {name: apart[id(value)] for name, each in names.items() if id(value := at_once(each)) in apart}
     compile_source("\n".join(lines) + "\n", "<adjoint program in steps>", names)
     variant.code_in_steps = names["run"].__code__

@@ -50,6 +50,7 @@ class Native:
         places |= {STATUS: (0, self.arena), SIZES: (1, 0)}  # the status follows the values
         places |= {number: (position, 0) for position, number in enumerate(outside, 2)}
         self.places, self.writer, self.outside = places, writer, len(outside)
+        self.functions: dict[tuple[int, int, bool], Any] = {}
 
     @computed_once
     def machine_code(self) -> list[Compiled]:
@@ -68,12 +69,36 @@ class Native:
         Raises:
             CompilationError: if LLVM refuses a block.
         """
-        return self.launched.run if self.writer.launches else self.built_in(self.writer.sizes)
+        return self.run if self.writer.launches else self.built_in(self.writer.sizes)
 
-    @computed_once
-    def launched(self) -> Launched:
-        """Return the object that runs the blocks one at a time while kernels are observed."""
-        return Launched(self)
+    def run(self, *arrays: Any) -> None:
+        """Run the blocks on these arrays. Run them one at a time while kernels are observed."""
+        threads = get_num_threads()
+        key = threads, WORKERS.ready(threads), bool(KERNELS.observers)
+        run = self.functions.get(key)
+        if run is None:
+            run = self.functions[key] = self.made(*key)
+        run(*arrays)
+
+    def made(self, threads: int, shared: int, observed: bool) -> Any:
+        """Return the function that runs the blocks with this number of threads, and the memory that they share."""
+        sizes = [*self.writer.sizes]
+        for position, launch in self.writer.launches:
+            sizes[position : position + launch.size] = launch.words(threads, shared)
+        if not observed:
+            return self.built_in(sizes)
+        places = self.places | {number: (2 + self.outside, span.offset) for number, span in self.spans.items()}
+        places[STATUS] = 0, 0
+        blocks = [self.built_in(sizes, slice(k, k + 1), places) for k in range(self.blocks)]
+        return functools.partial(self.run_observed, blocks)
+
+    def run_observed(self, blocks: list[Any], *arrays: Any) -> None:
+        """Run the blocks one at a time, each inside the observers of kernels. Their arena is one more array."""
+        arena = numpy.empty(self.arena + 64, numpy.uint8)
+        arena = arena[-arena.ctypes.data % 64 :]
+        for block, run in zip(self.writer.blocks, blocks, strict=True):
+            with KERNELS.around(block.name):
+                run(*arrays, arena)
 
     def built_in(
         self, sizes: list[int], blocks: slice = slice(None), places: dict[int, tuple[int, int]] | None = None
@@ -112,46 +137,6 @@ class Native:
             f"native run of {self.blocks} blocks; {self.values} values in {self.arena} bytes, "
             f"{self.apart} if none shared memory: {names}"
         )
-
-
-class Launched:
-    """A native run. It runs its blocks one at a time while kernels are observed.
-
-    The words of planned kernels depend on the number of threads, and on the memory that they share.
-    """
-
-    def __init__(self, native: Native) -> None:
-        self.native = native
-        self.functions: dict[tuple[int, int, bool], Any] = {}
-
-    def run(self, *arrays: Any) -> None:
-        """Run the blocks on these arrays."""
-        threads = get_num_threads()
-        key = threads, WORKERS.ready(threads), bool(KERNELS.observers)
-        run = self.functions.get(key)
-        if run is None:
-            run = self.functions[key] = self.made(*key)
-        run(*arrays)
-
-    def made(self, threads: int, shared: int, observed: bool) -> Any:
-        """Return the function that runs the blocks."""
-        native, sizes = self.native, [*self.native.writer.sizes]
-        for position, launch in native.writer.launches:
-            sizes[position : position + launch.size] = launch.words(threads, shared)
-        if not observed:
-            return native.built_in(sizes)
-        places = {number: (2 + native.outside, span.offset) for number, span in native.spans.items()}
-        places = native.places | places | {STATUS: (0, 0)}
-        blocks = [native.built_in(sizes, slice(k, k + 1), places) for k in range(native.blocks)]
-        return functools.partial(self.observed, blocks)
-
-    def observed(self, blocks: list[Any], *arrays: Any) -> None:
-        """Run the blocks one at a time, each inside the observers of kernels. Their arena is one more array."""
-        arena = numpy.empty(self.native.arena + 64, numpy.uint8)
-        arena = arena[-arena.ctypes.data % 64 :]
-        for block, run in zip(self.native.writer.blocks, blocks, strict=True):
-            with KERNELS.around(block.name):
-                run(*arrays, arena)
 
 
 class Span(NamedTuple):
