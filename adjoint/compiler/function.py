@@ -80,8 +80,10 @@ class CompiledFunction:
         return self.capture(args, kwargs) if self.reason is None else self.uncaptured(*args, **kwargs)
 
     def run_profiled(self, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Any) -> Any:
-        """Call the function so that a profile shows the instructions of the program, if one fits."""
+        """Call the function so that a profile shows the instructions of the program, if one for fixed sizes fits."""
         for variant in self.variants:
+            if not variant.body.steps:
+                continue
             try:
                 result = variant.profiled(args, kwargs, recorder)
             except Exception as error:

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import adjoint as torch
+from adjoint import inspect
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.observed_kernels import KERNELS
 from adjoint.kernels.runtime import parallel
@@ -66,6 +67,20 @@ def test_profiles_with_shapes_show_operators():
     with profile(record_shapes=True) as prof:
         compiled(x)
     assert {"aten::matmul", "aten::tanh"} <= {*names_in(prof)}
+
+
+def test_programs_for_any_size_show_operators_in_profiles_and_kernels_in_inspect():
+    compiled = torch.compile(lambda x: F.softmax(x, -1).sum(0))
+    for rows in (300, 400, 500, 600):
+        compiled(torch.randn(rows, 300))
+    x = torch.randn(700, 300)
+    assert compiled.compiled.variants[0].sized is not None
+    with profile() as prof:
+        compiled(x)
+    assert {"aten::softmax", "aten::sum"} <= {*names_in(prof)}
+    if LOOPS.enabled:
+        (times,) = inspect.compiled(compiled, run=(x,)).times.values()
+        assert any("softmax_rows" in name for name, _ in times)
 
 
 def test_calls_that_no_program_fits_show_operators():
