@@ -31,15 +31,15 @@ def weights(n):
 
 
 SAMPLERS = {
-    "rand": lambda stream, n, dtype: kernels.rand(stream, (n,), dtype),
-    "randn": lambda stream, n, dtype: kernels.randn(stream, (n,), dtype),
+    "rand": lambda stream, n, dtype: kernels.uniform_(stream, numpy.empty((n,), dtype)),
+    "randn": lambda stream, n, dtype: kernels.normal_(stream, numpy.empty((n,), dtype)),
     "uniform_": lambda stream, n, dtype: kernels.uniform_(stream, numpy.empty(n, dtype), -0.3, 0.7),
     "normal_": lambda stream, n, dtype: kernels.normal_(stream, numpy.empty(n, dtype), 0.5, 0.1),
     "bernoulli_": lambda stream, n, dtype: kernels.bernoulli_(stream, numpy.empty(n, dtype), 0.3),
     "random_": lambda stream, n, dtype: kernels.random_(stream, numpy.empty(n, dtype)),
     "exponential_": lambda stream, n, dtype: kernels.exponential_(stream, numpy.empty(n, dtype), 2.5),
-    "randint": lambda stream, n, dtype: kernels.randint(stream, 3, 100, (n,), dtype),
-    "randint wide": lambda stream, n, dtype: kernels.randint(stream, -(2**40), 2**40, (n,), dtype),
+    "randint": lambda stream, n, dtype: kernels.random_(stream, numpy.empty((n,), dtype), 3, 100),
+    "randint wide": lambda stream, n, dtype: kernels.random_(stream, numpy.empty((n,), dtype), -(2**40), 2**40),
     "geometric_": lambda stream, n, dtype: kernels.geometric_(stream, numpy.empty(n, dtype), 0.2),
     "randperm": kernels.randperm,
     "log_normal_": lambda stream, n, dtype: kernels.log_normal_(stream, numpy.empty(n, dtype)),
@@ -118,9 +118,9 @@ def test_numbers_are_those_recorded_from_pytorch(name, dtype, few, many):
 @pytest.mark.parametrize(
     ("draw", "recorded"),
     [
-        (lambda stream: kernels.randn(stream, (5,), FLOAT64),
+        (lambda stream: kernels.normal_(stream, numpy.empty((5,), FLOAT64)),
          [0.33669035438385886, 0.1288094051365897, 0.23446236336153173, 0.2303330279146119, -1.1228563767381703]),
-        (lambda stream: kernels.randn(stream, (20,), FLOAT64)[[0, 1, 7, 18, 19]],
+        (lambda stream: kernels.normal_(stream, numpy.empty((20,), FLOAT64))[[0, 1, 7, 18, 19]],
          [0.2995562877502637, 0.24237779080894106, 0.08948016046560357, -1.526543923410825, -0.33113931395169954]),
         (lambda stream: kernels.exponential_(stream, numpy.empty(3)),
          [0.059914015690802146, 0.0649761287933853, 0.13191677998409057]),
@@ -136,9 +136,13 @@ def test_double_precision_numbers_are_those_recorded_from_pytorch(draw, recorded
 
 def test_familiar_first_numbers_of_seed_zero():
     stream = Stream(0)
-    assert [round(float(x), 4) for x in kernels.rand(stream, (3,), FLOAT32)] == [0.4963, 0.7682, 0.0885]
-    assert [round(float(x), 4) for x in kernels.randn(stream, (3,), FLOAT32)] == [0.3643, 0.1344, 0.1642]
-    assert kernels.randint(stream, 0, 10, (5,), INT64).tolist() == [6, 6, 9, 8, 6]
+    assert [round(float(x), 4) for x in kernels.uniform_(stream, numpy.empty((3,), FLOAT32))] == [
+        0.4963,
+        0.7682,
+        0.0885,
+    ]
+    assert [round(float(x), 4) for x in kernels.normal_(stream, numpy.empty((3,), FLOAT32))] == [0.3643, 0.1344, 0.1642]
+    assert kernels.random_(stream, numpy.empty((5,), INT64), 0, 10).tolist() == [6, 6, 9, 8, 6]
     assert kernels.randperm(stream, 8, INT64).tolist() == [0, 3, 4, 6, 1, 7, 5, 2]
     assert kernels.dropout_mask(Stream(0), numpy.empty(8, FLOAT32), 0.5).tolist() == [0, 0, 2, 0, 0, 0, 2, 2]
 
@@ -160,7 +164,7 @@ def test_low_bits_of_a_seed_decide(seed, initial, drawn):
     stream = Stream()
     stream.manual_seed(seed)
     assert stream.initial_seed == initial
-    assert kernels.randint(stream, 0, 10**9, (2,), INT64).tolist() == drawn
+    assert kernels.random_(stream, numpy.empty((2,), INT64), 0, 10**9).tolist() == drawn
 
 
 @pytest.mark.parametrize("seed", [2**64, -(2**63) - 1])
@@ -174,22 +178,25 @@ def test_seed_out_of_range_changes_nothing(seed):
 def test_state_is_laid_out_as_pytorch_does():
     stream = Stream(42)
     assert zlib.crc32(stream.get_state().tobytes()) == 3998256470
-    kernels.randn(stream, (3,), FLOAT32)
+    kernels.normal_(stream, numpy.empty((3,), FLOAT32))
     assert zlib.crc32(stream.get_state()[:5016].tobytes()) == 1536590949
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 3, 100, 623, 624, 625, 5000])
 def test_state_continues_where_it_was_taken(drawn):
     stream = Stream(7)
-    kernels.rand(stream, (drawn,), FLOAT32)
-    kernels.randn(stream, (3,), FLOAT32)
+    kernels.uniform_(stream, numpy.empty((drawn,), FLOAT32))
+    kernels.normal_(stream, numpy.empty((3,), FLOAT32))
     state = stream.get_state()
     other = Stream()
     other.set_state(state)
     assert numpy.array_equal(other.get_state(), state)
     assert other.initial_seed == 7
-    expected = kernels.randn(stream, (2,), FLOAT32), kernels.rand(stream, (700,), FLOAT32)
-    found = kernels.randn(other, (2,), FLOAT32), kernels.rand(other, (700,), FLOAT32)
+    expected = (
+        kernels.normal_(stream, numpy.empty((2,), FLOAT32)),
+        kernels.uniform_(stream, numpy.empty((700,), FLOAT32)),
+    )
+    found = kernels.normal_(other, numpy.empty((2,), FLOAT32)), kernels.uniform_(other, numpy.empty((700,), FLOAT32))
     assert all(map(numpy.array_equal, found, expected))
 
 
@@ -201,16 +208,16 @@ def test_numbers_drawn_as_a_list_are_those_drawn_one_by_one():
 
 def test_few_normals_are_the_first_of_many():
     many = kernels.normal_(Stream(9), numpy.empty((40, 4))[:, ::2])  # not contiguous, but also drawn in pairs
-    assert numpy.array_equal(many.ravel()[:6], kernels.randn(Stream(9), (6,), FLOAT64))
+    assert numpy.array_equal(many.ravel()[:6], kernels.normal_(Stream(9), numpy.empty((6,), FLOAT64)))
 
 
 def test_second_normal_of_a_pair_waits_for_the_next_scalar_draw():
-    stream, pairs = Stream(1), kernels.randn(Stream(1), (4,), FLOAT64)
-    found = [float(kernels.randn(stream, (1,), FLOAT64)[0])]
-    kernels.rand(stream, (0,), FLOAT32)
-    found.append(float(kernels.randn(stream, (1,), FLOAT64)[0]))
+    stream, pairs = Stream(1), kernels.normal_(Stream(1), numpy.empty((4,), FLOAT64))
+    found = [float(kernels.normal_(stream, numpy.empty((1,), FLOAT64))[0])]
+    kernels.uniform_(stream, numpy.empty((0,), FLOAT32))
+    found.append(float(kernels.normal_(stream, numpy.empty((1,), FLOAT64))[0]))
     assert found == pairs[:2].tolist()
-    kernels.randn(stream, (1,), FLOAT32)
+    kernels.normal_(stream, numpy.empty((1,), FLOAT32))
     assert stream.normal is not None
     stream.manual_seed(1)
     assert stream.normal is None
@@ -247,14 +254,14 @@ def test_threads_share_a_stream_without_losing_or_repeating_numbers():
 
     def draw():
         for _ in range(50):
-            parts.append(kernels.rand(stream, (7,), FLOAT32))  # noqa: PERF401
+            parts.append(kernels.uniform_(stream, numpy.empty((7,), FLOAT32)))  # noqa: PERF401
 
     threads = [threading.Thread(target=draw) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    whole = kernels.rand(Stream(9), (len(parts), 7), FLOAT32)
+    whole = kernels.uniform_(Stream(9), numpy.empty((len(parts), 7), FLOAT32))
     assert {tuple(part) for part in parts} == {tuple(part) for part in whole}
 
 
@@ -278,7 +285,7 @@ def test_permutations_hold_each_number_once(n):
 
 def test_half_types_never_reach_the_upper_limit():
     for dtype in (numpy.dtype(numpy.float16), BFLOAT16):
-        drawn = kernels.rand(Stream(0), (20000,), dtype)
+        drawn = kernels.uniform_(Stream(0), numpy.empty((20000,), dtype))
         assert float(drawn.max()) < 1.0
         assert float(drawn.min()) >= 0.0
 
@@ -286,15 +293,15 @@ def test_half_types_never_reach_the_upper_limit():
 def test_distributions_have_the_means_and_variances_they_should():
     n = 200000
     for draw, mean, variance in [
-        (lambda stream: kernels.rand(stream, (n,), FLOAT32), 1 / 2, 1 / 12),
-        (lambda stream: kernels.randn(stream, (n,), FLOAT32), 0, 1),
+        (lambda stream: kernels.uniform_(stream, numpy.empty((n,), FLOAT32)), 1 / 2, 1 / 12),
+        (lambda stream: kernels.normal_(stream, numpy.empty((n,), FLOAT32)), 0, 1),
         (lambda stream: kernels.exponential_(stream, numpy.empty(n), 2.0), 1 / 2, 1 / 4),
         (lambda stream: kernels.geometric_(stream, numpy.empty(n), 0.25), 4, 12),
         (lambda stream: kernels.bernoulli_(stream, numpy.empty(n), 0.3), 0.3, 0.21),
         (lambda stream: kernels.poisson(stream, numpy.full(n // 10, 3.0)), 3, 3),
         (lambda stream: kernels.poisson(stream, numpy.full(n // 10, 40.0)), 40, 40),
         (lambda stream: kernels.log_normal_(stream, numpy.empty(n), 0.0, 0.5), 1.1331, 0.3646),
-        (lambda stream: kernels.randint(stream, -5, 6, (n,), INT64), 0, 10),
+        (lambda stream: kernels.random_(stream, numpy.empty((n,), INT64), -5, 6), 0, 10),
     ]:
         drawn = draw(Stream(0)).astype(numpy.float64)
         assert abs(drawn.mean() - mean) < 5 * (variance / len(drawn)) ** 0.5
@@ -312,7 +319,7 @@ def test_dropout_draws_nothing_where_the_outcome_is_certain():
 @pytest.mark.parametrize(
     ("draw", "error", "message"),
     [
-        (lambda s: kernels.rand(s, (2,), INT64), NotImplementedError,
+        (lambda s: kernels.uniform_(s, numpy.empty((2,), INT64)), NotImplementedError,
          "\"check_uniform_bounds\" not implemented for 'Long'"),
         (lambda s: kernels.uniform_(s, numpy.empty(2), 2, 1), RuntimeError,
          "uniform_ expects to return a [from, to) range, but found from=2 > to=1"),
@@ -322,13 +329,13 @@ def test_dropout_draws_nothing_where_the_outcome_is_certain():
          "normal expects std >= 0.0, but found std -1"),
         (lambda s: kernels.normal(s, 0.0, numpy.array([-1.0])), RuntimeError,
          "normal expects all elements of std >= 0.0"),
-        (lambda s: kernels.randn(s, (2,), INT64), NotImplementedError,
+        (lambda s: kernels.normal_(s, numpy.empty((2,), INT64)), NotImplementedError,
          "\"normal_kernel_cpu\" not implemented for 'Long'"),
-        (lambda s: kernels.randint(s, 3, 1, (2,), INT64), RuntimeError,
+        (lambda s: kernels.random_(s, numpy.empty((2,), INT64), 3, 1), RuntimeError,
          "random_ expects 'from' to be less than 'to', but got from=3 >= to=1"),
-        (lambda s: kernels.randint(s, 0, 300, (2,), numpy.dtype(numpy.uint8)), RuntimeError,
+        (lambda s: kernels.random_(s, numpy.empty((2,), numpy.dtype(numpy.uint8)), 0, 300), RuntimeError,
          "to - 1 is out of bounds for unsigned char"),
-        (lambda s: kernels.randint(s, 0, 2**63, (2,), INT64), ValueError, "Overflow when unpacking long long"),
+        (lambda s: kernels.random_(s, numpy.empty((2,), INT64), 0, 2**63), ValueError, "Overflow when unpacking long long"),
         (lambda s: kernels.randperm(s, 257 + 1, numpy.dtype(numpy.uint8)), RuntimeError,
          "value cannot be converted to type uint8_t without overflow"),
         (lambda s: kernels.randperm(s, -1, INT64), RuntimeError,
@@ -365,7 +372,7 @@ def test_bad_arguments_draw_nothing(draw, error, message):
 
 def test_integers_beyond_the_precision_of_a_type_are_warned_of():
     with pytest.warns(UserWarning, match=r"^to - 1 is out of bounds \[-\(2\^24\), 2\^24\]\. Due to precision"):
-        kernels.randint(Stream(0), 0, 2**25, (2,), FLOAT32)
+        kernels.random_(Stream(0), numpy.empty((2,), FLOAT32), 0, 2**25)
 
 
 def test_fused_multiply_add_rounds_once():
@@ -392,9 +399,9 @@ def test_state_of_a_generator_is_a_tensor_of_bytes():
     generator = random.Generator().manual_seed(8)
     state = generator.get_state()
     assert state.shape == (5056,)
-    expected = kernels.rand(generator._stream, (3,), FLOAT32)
+    expected = kernels.uniform_(generator._stream, numpy.empty((3,), FLOAT32))
     assert generator.set_state(state) is generator
-    assert numpy.array_equal(kernels.rand(generator._stream, (3,), FLOAT32), expected)
+    assert numpy.array_equal(kernels.uniform_(generator._stream, numpy.empty((3,), FLOAT32)), expected)
     with pytest.raises(TypeError, match=r"^expected a torch.ByteTensor, but got list$"):
         generator.set_state([1])
     with pytest.raises(TypeError, match=r"^RNG state must be a torch.ByteTensor$"):
@@ -405,13 +412,13 @@ def test_state_of_a_generator_is_a_tensor_of_bytes():
                                        lambda g: g.clone_state()])  # fmt: skip
 def test_copies_continue_on_their_own(duplicate):
     generator = random.Generator().manual_seed(11)
-    kernels.randn(generator._stream, (3,), FLOAT32)
+    kernels.normal_(generator._stream, numpy.empty((3,), FLOAT32))
     twin = duplicate(generator)
     assert twin.initial_seed() == 11
     before = generator.get_state()._array.copy()
-    expected = kernels.randn(twin._stream, (5,), FLOAT32)
+    expected = kernels.normal_(twin._stream, numpy.empty((5,), FLOAT32))
     assert numpy.array_equal(generator.get_state()._array, before)
-    assert numpy.array_equal(kernels.randn(generator._stream, (5,), FLOAT32), expected)
+    assert numpy.array_equal(kernels.normal_(generator._stream, numpy.empty((5,), FLOAT32)), expected)
 
 
 @pytest.mark.parametrize(
@@ -434,7 +441,7 @@ def test_errors_of_generators(call, error, message):
 
 
 def drawn_from_default():
-    return kernels.rand(random.default_generator._stream, (3,), FLOAT32).tolist()
+    return kernels.uniform_(random.default_generator._stream, numpy.empty((3,), FLOAT32)).tolist()
 
 
 def test_default_generator():

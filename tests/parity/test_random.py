@@ -75,7 +75,7 @@ def assert_same(seed, draw_torch, draw_kernel):
     stream.manual_seed(seed)
     if seed % 2:  # the generator stores one number of a pair of normal numbers
         torch.randn(1, generator=generator)
-        kernels.randn(stream, (1,), numpy.dtype(numpy.float32))
+        kernels.normal_(stream, numpy.empty((1,), numpy.dtype(numpy.float32)))
     expected, expected_error = attempt(draw_torch, generator)
     found, error = attempt(draw_kernel, stream)
     assert error == expected_error
@@ -98,11 +98,11 @@ def check_in_place(seed, n, name, layout, draw_torch, draw_kernel):
 @over(seeds, sizes, st.sampled_from(FLOATING + COMPLEX + ("int64",)))
 def test_rand_and_randn(seed, n, name):
     dtype = getattr(torch, name)
-    for draw_torch, draw_kernel in ((torch.rand, kernels.rand), (torch.randn, kernels.randn)):
+    for draw_torch, draw_kernel in ((torch.rand, kernels.uniform_), (torch.randn, kernels.normal_)):
         assert_same(
             seed,
             lambda generator, draw=draw_torch: draw(n, dtype=dtype, generator=generator),
-            lambda stream, draw=draw_kernel: draw(stream, (n,), numpy_dtype(name)),
+            lambda stream, draw=draw_kernel: draw(stream, numpy.empty((n,), numpy_dtype(name))),
         )
 
 
@@ -166,7 +166,7 @@ def test_randint(seed, n, name, low, high):
     assert_same(
         seed,
         lambda generator: torch.randint(low, high, (n,), dtype=dtype, generator=generator),
-        lambda stream: kernels.randint(stream, low, high, (n,), numpy_dtype(name)),
+        lambda stream: kernels.random_(stream, numpy.empty((n,), numpy_dtype(name)), low, high),
     )
 
 
@@ -292,8 +292,8 @@ def test_states_are_exchanged_with_pytorch(seed, words, normals):
     torch.randn(normals, generator=generator)
     stream.set_state(generator.get_state().numpy())
     assert stream.initial_seed == generator.initial_seed()
-    kernels.randn(stream, (5,), numpy.dtype(numpy.float32))
-    kernels.rand(stream, (700,), numpy.dtype(numpy.float32))
+    kernels.normal_(stream, numpy.empty((5,), numpy.dtype(numpy.float32)))
+    kernels.uniform_(stream, numpy.empty((700,), numpy.dtype(numpy.float32)))
     torch.randn(5, generator=generator)
     torch.rand(700, generator=generator)
     other = torch.Generator()
@@ -305,5 +305,5 @@ def test_a_million_normal_numbers_in_a_row():
     assert_same(
         2,
         lambda generator: torch.randn(2**20 + 3, generator=generator),
-        lambda stream: kernels.randn(stream, (2**20 + 3,), numpy.dtype(numpy.float32)),
+        lambda stream: kernels.normal_(stream, numpy.empty((2**20 + 3,), numpy.dtype(numpy.float32))),
     )

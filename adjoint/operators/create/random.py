@@ -190,7 +190,7 @@ def randint(
         if not given or (len(given) == 1 and high is None):
             raise TypeError('randint() missing 1 required positional arguments: "size"')
         *given, size = arguments
-        where = f" (position {len(arguments)})"
+        where = (" (position 1)", " (position 2)", " (position 3)")[min(len(arguments), 3) - 1]
         if not isinstance(size, (tuple, list)):
             raise TypeError(f"randint(): argument 'size'{where} must be tuple of ints, not {type(size).__name__}")
     if len(given) == 2:
@@ -245,6 +245,9 @@ def randperm(
 ):
     """The integers from 0 to n - 1 in random order."""
     n = _whole(n, "randperm", "n", 1)
+    plain = out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special
+    if plain and dtype is dtypes.int64:
+        return wrap(kernels.randperm(stream_of(generator), n, dtype.numpy))
     kind = out.dtype if out is not None else checked_dtype(dtype, "randperm")
     check_request("randperm", kind.numpy, out, requires_grad, device, pin_memory, layout)
     if on_meta(device):
@@ -342,10 +345,8 @@ def normal_function(
     if size is None:
         raise _wrong_normal(mean, std)
     kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
-    shape, device = (
-        checked_shape(size, "normal"),
-        cpu if device is None else device,
-    )  # in PyTorch, for any default dtype
+    shape = checked_shape(size, "normal")
+    device = cpu if device is None else device  # in PyTorch, for any default dtype
     check_request("normal", kind.numpy, out, requires_grad, device, pin_memory, layout)
     if out is None:
         return _normal_of_numbers(mean, std, kind, generator, requires_grad, device, pin_memory, layout, shape)

@@ -156,7 +156,7 @@ def _rrelu_operator(input, lower, upper, training, generator, mean):
         slopes = tensors.rand_like(input) * (upper - lower) + lower
         return rrelu_with_noise, tensors.where(input <= 0, slopes, tensors.ones_like(slopes))
     array = read_array(input)
-    draws = random_kernels.rand(stream_of(generator), (int((array <= 0).sum()),), numpy.dtype(numpy.float64))
+    draws = random_kernels.uniform_(stream_of(generator), numpy.empty(int((array <= 0).sum())))
     return rrelu_with_noise, wrap(kernels.rrelu_noise(array, lower + draws * (upper - lower)))
 
 

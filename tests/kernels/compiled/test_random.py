@@ -22,26 +22,30 @@ TRIALS = numpy.concatenate([[0, 5, numpy.nan, 5, 5], RNG.integers(0, 100, 3000)]
 PROBS = numpy.concatenate([[0.5, 0.0, 0.5, 1.0, numpy.nan], RNG.random(3000)])
 
 SAMPLERS = {
-    "randn": lambda stream, dtype: random.randn(stream, (70, 51), dtype),
+    "randn": lambda stream, dtype: random.normal_(stream, numpy.empty((70, 51), dtype)),
     "normal_": lambda stream, dtype: random.normal_(stream, numpy.empty(5003, dtype), 0.3, 1.7),
     "randperm": lambda stream, dtype: random.randperm(stream, 3001, numpy.dtype(numpy.int64)),
     "poisson": lambda stream, dtype: random.poisson(stream, RATES.astype(dtype)),
-    "rand": lambda stream, dtype: random.rand(stream, (70, 51), dtype),
-    "randint": lambda stream, dtype: random.randint(stream, -3, 900, (70, 51), numpy.dtype(numpy.int64)),
+    "rand": lambda stream, dtype: random.uniform_(stream, numpy.empty((70, 51), dtype)),
+    "randint": lambda stream, dtype: random.random_(stream, numpy.empty((70, 51), numpy.dtype(numpy.int64)), -3, 900),
     "uniform_": lambda stream, dtype: random.uniform_(stream, numpy.empty((7, 51), dtype)),
     "uniform_ in an interval": lambda stream, dtype: random.uniform_(stream, numpy.empty((7, 51), dtype), -0.3, 1.7),
     "uniform_ in a short interval": lambda stream, dtype: random.uniform_(
         stream, numpy.empty(701, dtype), 1.0, float(numpy.nextafter(dtype.type(1), dtype.type(2)))
     ),
     "few normal_": lambda stream, dtype: random.normal_(stream, numpy.empty((5, 7), dtype), -0.2, 0.6),
-    "few integers": lambda stream, dtype: random.randint(stream, -3, 900, (5, 7), numpy.dtype(numpy.int64)),
+    "few integers": lambda stream, dtype: random.random_(
+        stream, numpy.empty((5, 7), numpy.dtype(numpy.int64)), -3, 900
+    ),
     "few in random order": lambda stream, dtype: random.randperm(stream, 37, numpy.dtype(numpy.int64)),
     "few pairs": lambda stream, dtype: random.normal_(stream, numpy.empty((3, 5), dtype), -0.2, 0.6),
     "exponential_": lambda stream, dtype: random.exponential_(stream, numpy.empty((5, 7), dtype), 0.7),
     "bernoulli_": lambda stream, dtype: random.bernoulli_(stream, numpy.empty((5, 7), dtype), 0.3),
     "bernoulli": lambda stream, dtype: random.bernoulli(stream, numpy.linspace(0, 1, 700, dtype=dtype)),
     "dropout_mask": lambda stream, dtype: random.dropout_mask(stream, numpy.empty((5, 7), dtype), 0.7),
-    "randint of 64 bits": lambda stream, dtype: random.randint(stream, 0, 2**40, (70, 51), numpy.dtype(numpy.int64)),
+    "randint of 64 bits": lambda stream, dtype: random.random_(
+        stream, numpy.empty((70, 51), numpy.dtype(numpy.int64)), 0, 2**40
+    ),
     "standard_gamma": lambda stream, dtype: random.standard_gamma(stream, CONCENTRATIONS.astype(dtype)),
     "binomial": lambda stream, dtype: random.binomial(stream, TRIALS.astype(dtype), PROBS.astype(dtype)),
 }

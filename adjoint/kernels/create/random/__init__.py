@@ -6,15 +6,15 @@ they draw.
 
 >>> import numpy
 >>> stream = Stream(0)
->>> randint(stream, 0, 10, (8,), numpy.dtype(numpy.int64)).tolist()
+>>> random_(stream, numpy.empty(8, numpy.int64), 0, 10).tolist()
 [4, 9, 3, 0, 3, 9, 7, 3]
 """
 
 from ..mt19937 import DEFAULT_SEED, STATE_BYTES, Stream
-from .continuous import cauchy_, check_deviations, exponential_, log_normal_, normal, normal_, randn
+from .continuous import cauchy_, check_deviations, exponential_, log_normal_, normal, normal_
 from .discrete import bernoulli, bernoulli_, dropout, dropout_backward, dropout_mask, geometric_, multinomial, poisson
 from .gamma import binomial, sample_dirichlet, standard_gamma
-from .uniform import rand, randint, random_, randperm, uniform_
+from .uniform import random_, randperm, uniform_
 
 __all__ = [
     "DEFAULT_SEED",
@@ -35,9 +35,6 @@ __all__ = [
     "normal",
     "normal_",
     "poisson",
-    "rand",
-    "randint",
-    "randn",
     "random_",
     "randperm",
     "sample_dirichlet",

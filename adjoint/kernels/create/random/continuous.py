@@ -39,17 +39,6 @@ BLOCK_BYTES = 256
 _REAL = (float, int, numpy.floating, numpy.integer, numpy.bool_)
 
 
-def randn(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
-    """Return numbers from the standard normal distribution as a new array.
-
-    For a complex type, each part has variance 1/2.
-
-    Raises:
-        NotImplementedError: if `dtype` is neither floating-point nor complex.
-    """
-    return normal_(stream, numpy.empty(shape, dtype))
-
-
 def _require_numbers(*parameters: object) -> None:
     """Raise TypeError if a parameter is not a real number, before any number is drawn."""
     for value in parameters:

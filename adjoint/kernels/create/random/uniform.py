@@ -82,17 +82,6 @@ def is_filled_at_once(out: ndarray) -> bool:
     return (out.dtype is FLOAT32 or out.dtype is FLOAT64) and out.size <= TILE and bool(out.flags.c_contiguous)
 
 
-def rand(stream: Stream, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
-    """Return a new array of numbers that are uniformly distributed over [0, 1).
-
-    For a complex type, both the real and the imaginary part are uniformly distributed.
-
-    Raises:
-        NotImplementedError: if `dtype` is neither floating-point nor complex.
-    """
-    return uniform_(stream, numpy.empty(shape, dtype))
-
-
 def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) -> ndarray:
     """Fill the floating-point or complex array `out` with uniform numbers in [from_, to), and return it.
 
@@ -181,11 +170,6 @@ MANY = 300
 """The least number of elements for which shuffling with array operations is faster than shuffling one by one."""
 
 UNSIGNED = tuple(numpy.dtype(name) for name in ("uint16", "uint32", "uint64"))
-
-
-def randint(stream: Stream, low: int, high: int, shape: tuple[int, ...], dtype: "numpy.dtype[Any]") -> ndarray:
-    """Return a new array of integers in [low, high), of any type that is not complex. It raises the same errors as `random_`."""
-    return random_(stream, numpy.empty(shape, dtype), low, high)
 
 
 def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | None = None) -> ndarray:
