@@ -114,8 +114,8 @@ def run(wanted: argparse.Namespace) -> int:
 
 def launch(wanted: argparse.Namespace) -> int:
     """Run a program in several processes. Return the exit status of the first process that fails, or 0."""
-    from .distributed.launch import LaunchError
-    from .distributed.launch import launch as start
+    from .distributed.launcher import LaunchError
+    from .distributed.launcher import launch as start
 
     program = ["-m", *wanted.module] if wanted.module else [wanted.script, *wanted.arguments]
     try:

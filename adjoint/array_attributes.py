@@ -195,7 +195,7 @@ class ArrayAttributes:
         return int(array.ctypes.data) if array.size and type(array) is not Meta else 0
 
     @ending_at_caller
-    def is_contiguous(self, memory_format: Any = None) -> bool:
+    def is_contiguous(self, *, memory_format: Any = None) -> bool:
         """Whether the memory of the elements has row-major order (or the order of `memory_format`)."""
         array = self._array
         if type(array) is SparseArray:
@@ -249,7 +249,7 @@ class ArrayAttributes:
         """The device index. It is -1 on the CPU."""
         return -1
 
-    def cpu(self, memory_format: Any = None) -> Self:
+    def cpu(self, *, memory_format: Any = None) -> Self:
         """The tensor itself, because it is on the CPU.
 
         On `meta` it raises an error, because the tensor has no elements to copy.
@@ -280,7 +280,7 @@ class ArrayAttributes:
                 raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
             if 0 in steps:
                 raise RuntimeError("The tensor does not have unique dim order.")
-            if 1 in self._array.shape and sum(self.is_contiguous(each) for each in formats) != 1:
+            if 1 in self._array.shape and sum(self.is_contiguous(memory_format=each) for each in formats) != 1:
                 raise RuntimeError(
                     "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
                 )

@@ -59,7 +59,7 @@ def started(library: str, ranks: int, only: str = "", **more: str) -> dict[str, 
     module = "benchmarks.scaling" if library == "profile" else "benchmarks.distributed"
     command = [sys.executable, "-m", module, library, only]
     if library != "torch":
-        from adjoint.distributed.launch import mpiexec_command
+        from adjoint.distributed.launcher import mpiexec_command
 
         commands = [([*mpiexec_command(ranks, None), *command], shared)]
     else:

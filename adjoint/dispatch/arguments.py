@@ -17,7 +17,7 @@ from .._runtime.tracebacks import variables_in
 from ..tensor import Tensor
 from .calls import call_of, words_for
 from .declaration import ARRAY, ARRAYS, OPTIONAL_ARRAY, Operator
-from .lazy_stubs import NotABool
+from .lazy_stubs import WrongType
 from .parameter_source import NUMPY_NAMES
 from .signatures import FORMS, TYPE_WORDS, forms_of, type_name
 from .source import public_name
@@ -247,10 +247,10 @@ _REFUSED = re.compile(
 
 def argument_error(error: Exception, function: str, frame: FrameType) -> TypeError | None:
     """Return the error for an argument of `function` in `frame` that should be a tensor, an integer or a truth value."""
-    if type(error) is NotABool:
-        (name, position, value), call = error.args, call_of(function)
+    if type(error) is WrongType:
+        (name, position, value, kind), call = error.args, call_of(function)
         where = "" if position is None else call.where(name, position, [call.receiver])
-        return wrong_type(call.name, name, where, "Bool", value)
+        return wrong_type(call.name, name, where, "Dtype" if kind == "Dtype" else "Bool", value)
     frame = _frame_of(frame, error)
     code, given = frame.f_code, variables_in(frame)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

@@ -24,7 +24,8 @@ def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...],
     names = [name for name in op.names if name not in op.keyword_only]
     values = dict(zip([name for name in op.names if name in op.keyword_only], keywords, strict=True))
     function = f"{op.function_name}_" if inplace else op.function_name
-    fits = len(tensors) == len(names) and len(tensors) + len(numbers) == len(given) and isinstance(given[-1], Tensor)
+    fits = len(tensors) == len(names) and len(tensors) + len(numbers) == len(given)
+    fits = fits and all(isinstance(value, Tensor) for value in given[len(numbers) + 1 :])
     if (
         not fits
         or len(numbers) > len(op.deprecated_order)

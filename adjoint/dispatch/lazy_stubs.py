@@ -25,6 +25,7 @@ from .._runtime.first_use import import_late, unwatched
 from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import duplicate, shorten, variables_in
 from .._runtime.uninterrupted import uninterrupted
+from ..dtypes import dtype
 from ..kernels.memory.bounds import in_words_of_pytorch
 from ..tape.origin import nearest_user_frame
 from ..tape.torch_function import WRAPPERS, overloaded, requires_wrappers
@@ -108,22 +109,27 @@ class LazyStub:
     shorten = staticmethod(shorten)
 
     @staticmethod
-    def require_flag(value: Any, name: str, position: int | None) -> None:
-        """Raise an error unless `value`, the argument of a parameter annotated `bool`, is a truth value."""
-        if type(value) is not bool and type(value) is not numpy.bool_:
-            raise NotABool(name, position, value)
+    def require(value: Any, kind: str, name: str, position: int | None) -> None:
+        """Raise an error unless `value` is of the type that the annotation `kind` of its parameter declares."""
+        accepted = dtype if kind == "Dtype" else (bool, numpy.bool_)
+        if not isinstance(value, accepted) and not (value is None and "None" in CHECKED[kind]):
+            raise WrongType(name, position, value, kind)
 
 
-class NotABool(TypeError):
-    """The error about the argument of a flag: its name, its position (None for keyword-only ones), and its value."""
+CHECKED = {"bool": ("False", "True"), "bool | None": ("None", "False", "True"), "Dtype": ("None",)}
+"""The annotations that are checked before the call, and constants that they accept."""
 
 
-def flags_of(function: Callable[..., Any]) -> Iterator[tuple[str, int | None, str]]:
-    """Yield the parameters of `function` that are annotated `bool` or `bool | None`: name, position and annotation."""
+class WrongType(TypeError):
+    """The error about an argument: its name, its position (None for keyword-only ones), its value and its annotation."""
+
+
+def checked_parameters(function: Callable[..., Any]) -> Iterator[tuple[str, int | None, str]]:
+    """Yield the parameters of `function` with an annotation in `CHECKED`: name, position and annotation."""
     code = function.__code__
     for position, name in enumerate(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]):
         kind = function.__annotations__.get(name)
-        if kind in ("bool", "bool | None"):
+        if kind in CHECKED:
             yield name, position if position < code.co_argcount else None, kind
 
 
@@ -372,7 +378,7 @@ def standing_in(cells: int) -> CodeType:
 def retry_code(function: FunctionType) -> CodeType:
     """Return code with the same parameters that calls `function` and, if this fails, checks whether an argument overrides it.
 
-    The code checks the arguments of flags before the call.
+    The code checks the arguments of annotated parameters before the call.
     """
     parameters = [one.replace(annotation=one.empty) for one in signature_of_own(function).values()]
     keyword_only = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
@@ -384,9 +390,10 @@ def retry_code(function: FunctionType) -> CodeType:
     bare = [str(one.replace(default=one.empty)) for one in positional]
     name = function.__code__.co_name.strip("<>")
     checks = [
-        f"{one} is False or {one} is True or {'' if kind == 'bool' else f'{one} is None or '}"
-        f"retried.require_flag({one}, '{one}', {position})"
-        for one, position, kind in flags_of(function)
+        " or ".join(
+            [*(f"{one} is {each}" for each in CHECKED[kind]), f"retried.require({one}, '{kind}', '{one}', {position})"]
+        )
+        for one, position, kind in checked_parameters(function)
     ]
     definition = RETRY.format(
         name=name,

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._runtime.tracebacks import shorten
 from .arguments import MISSING, invalid_arguments
-from .lazy_stubs import LazyStub, flags_of, repeated
+from .lazy_stubs import LazyStub, checked_parameters, repeated
 from .parameter_source import NUMPY_NAMES
 
 
@@ -21,8 +21,8 @@ def takes_dim(function: Callable[..., Any]) -> bool:
 
 
 def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `function` so that NumPy's parameter names are translated, and the arguments of flags are checked."""
-    flags = list(flags_of(function))
+    """Wrap `function` so that NumPy's parameter names are translated, and the arguments of annotated parameters are checked."""
+    checked = list(checked_parameters(function))
     no_numpy_names = frozenset(NUMPY_NAMES).isdisjoint
 
     @functools.wraps(function)
@@ -30,11 +30,11 @@ def taking_numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             if keywords and not no_numpy_names(keywords):
                 keywords = {NUMPY_NAMES.get(name, name): value for name, value in keywords.items()}
-            for name, position, _ in flags:
+            for name, position, kind in checked:
                 if name in keywords:
-                    LazyStub.require_flag(keywords[name], name, position)
+                    LazyStub.require(keywords[name], kind, name, position)
                 elif position is not None and position < len(args):
-                    LazyStub.require_flag(args[position], name, position)
+                    LazyStub.require(args[position], kind, name, position)
             return function(*args, **keywords)
         except Exception as error:  # noqa: BLE001  (raised again)
             try:

@@ -64,7 +64,7 @@ def await_all(seconds: float) -> None:
 
 def _understands_pmix() -> bool:
     """Return whether the MPI connects processes by PMIx. Open MPI supports PMIx. The wheels of MPICH do not."""
-    from .launch import LaunchError, find_mpiexec, is_open_mpi
+    from .launcher import LaunchError, find_mpiexec, is_open_mpi
 
     try:
         return is_open_mpi(find_mpiexec())

@@ -16,7 +16,7 @@ import threading
 import time
 
 from ..kernels.runtime.parallel import get_num_threads
-from .launch import processors
+from .launcher import processors
 from .work import MESSAGES, MOVED, UNDER_WAY, advance_all
 
 BUSY_PAUSE = 1e-3

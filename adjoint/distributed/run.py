@@ -8,7 +8,7 @@ import sys
 import uuid
 from collections.abc import Sequence
 
-from .launch import LaunchError, launch
+from .launcher import LaunchError, launch
 
 _WITHOUT_EFFECT = (
     "rdzv-backend rdzv-endpoint rdzv-id rdzv-conf max-restarts monitor-interval start-method role local-addr"

@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 import adjoint as torch
+import adjoint.nn.functional as F
 
 X = torch.ones(2)
 
@@ -126,3 +127,35 @@ def test_a_method_takes_no_out_before_and_after_its_first_call():
         vector.max(), vector.cumsum(0), vector.exp(), vector.norm(), vector.softmax(0), vector.std()
     out = torch.empty(2)
     assert torch.exp(vector, out=out) is out
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda x: torch.max(x, x, x),
+            r"max\(\) received an invalid combination of arguments - got \(Tensor, Tensor, Tensor\)",
+        ),
+        (lambda x: torch.min(x, x, keepdim=True), r"min\(\) received an invalid combination of arguments"),
+        (
+            lambda x: torch.softmax(x, 0, x),
+            r"softmax\(\): argument 'dtype' \(position 3\) must be torch.dtype, not Tensor",
+        ),
+        (
+            lambda x: x.log_softmax(0, 3),
+            r"log_softmax\(\): argument 'dtype' \(position 2\) must be torch.dtype, not int",
+        ),
+        (lambda x: torch.softmax(x, 0, dtype="x"), r"softmax\(\): argument 'dtype' must be torch.dtype, not str"),
+        (lambda x: x.to_dense(x), r"to_dense\(\): argument 'dtype' \(position 1\) must be torch.dtype, not Tensor"),
+        (lambda x: F.softmax(x, 0, dtype=x), r"softmax\(\): argument 'dtype'.* must be torch.dtype, not Tensor"),
+        (lambda x: x.uniform_(0, 1, x), r"uniform_\(\) takes from 0 to 2 positional arguments but 3 were given"),
+        (lambda x: x.random_(0, 1, 2), r"random_\(\) takes from 0 to 2 positional arguments but 3 were given"),
+        (lambda x: torch.addcdiv(x, x, 0, x), r"addcdiv\(\) received an invalid combination of arguments"),
+        (lambda x: torch.addmm(x, x, 0.5, 0.5, x), r"addmm\(\) received an invalid combination of arguments"),
+        (lambda x: x.cpu(x), "positional argument"),
+        (lambda x: x.is_contiguous(x), "positional argument"),
+    ],
+)
+def test_surplus_arguments_and_arguments_of_another_type_are_refused(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(torch.ones(2, 2))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adjoint.distributed.launch import LaunchError, mpiexec_command
+from adjoint.distributed.launcher import LaunchError, mpiexec_command
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"

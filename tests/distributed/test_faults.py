@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from adjoint.distributed.launch import find_mpiexec, is_open_mpi
+from adjoint.distributed.launcher import find_mpiexec, is_open_mpi
 from adjoint.distributed.node_memory import Board
 from tests.distributed.starting import ROOT, environment, launched_text
 
@@ -438,7 +438,7 @@ def test_a_batch_script_of_slurm_is_alone(tmp_path):
 
 
 def test_mpiexec_alone_starts_ranks(tmp_path):
-    from adjoint.distributed.launch import mpiexec_command
+    from adjoint.distributed.launcher import mpiexec_command
 
     script = tmp_path / "program.py"
     script.write_text(PLACE, encoding="utf-8")

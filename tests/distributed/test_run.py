@@ -13,7 +13,8 @@ dist.init_process_group("gloo")
 total = torch.ones(1)
 dist.all_reduce(total)
 place = [os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_PORT")]
-print(*place, total.item(), dist.is_torchelastic_launched(), *sys.argv[1:])
+line = [*place, total.item(), dist.is_torchelastic_launched(), *sys.argv[1:]]
+sys.stdout.write(" ".join(map(str, line)) + "\\n")  # in one piece, as the processes share the output
 """
 
 

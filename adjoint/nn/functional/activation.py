@@ -124,7 +124,7 @@ def _along_dim(
 ) -> torch.Tensor:
     if dim is None:
         dim = _implicit_dim(function.__name__, input.dim())
-    return function(input, dim) if dtype is None else function(input.to(dtype), dim)
+    return function(input, dim, dtype)
 
 
 def softmax(

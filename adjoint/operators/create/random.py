@@ -554,6 +554,8 @@ class bernoulli_of_tensor:
 
 def _interval(function, limits, names, defaults):
     """Return the arguments `from` and `to`. Python does not allow `from` as the name of a parameter."""
+    if len(limits) > 2:
+        raise TypeError(f"{function}() takes from 0 to 2 positional arguments but {len(limits)} were given")
     given = dict(zip(("from", "to"), limits, strict=False))
     for name in names:
         if name not in ("from", "to") or name in given:
@@ -566,8 +568,7 @@ def uniform_(input, *limits, generator=None, **names):
     """Fill the tensor with numbers from the uniform distribution over [from, to): `uniform_(from=0, to=1)`."""
     if not limits and not names:
         return uniform(input, generator=generator)
-    interval = _interval("uniform_", limits, names, {"from": 0.0, "to": 1.0})
-    return uniform(input, interval["from"], interval["to"], generator=generator)
+    return uniform(input, *_interval("uniform_", limits, names, {"from": 0.0, "to": 1.0}).values(), generator=generator)
 
 
 @public(namespace=None, method=True)

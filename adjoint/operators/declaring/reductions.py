@@ -181,6 +181,8 @@ def _choosing(name: str, of_all: Any, over: Any, pairwise: str | None) -> Any:
                 if not isinstance(input, Tensor):
                     raise invalid_arguments(name, input, dim)
                 if isinstance(dim, Tensor):
+                    if keepdim is not MISSING:
+                        raise invalid_arguments(name, input, dim, keepdim)
                     return getattr(tensors, pairwise)(input, dim, out=out)
             return over(input, dim, keepdim is not MISSING and keepdim, out=out)
         except Exception as error:

@@ -108,7 +108,7 @@ def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
         return True
     array = input._array
     if type(array) is not ndarray:  # one example of a batch determines only row-major order
-        return memory_format is contiguous_format or Tensor.is_contiguous(input, memory_format)
+        return memory_format is contiguous_format or Tensor.is_contiguous(input, memory_format=memory_format)
     last = has_channels_last(array)
     if memory_format is contiguous_format:
         return not last

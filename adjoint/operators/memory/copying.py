@@ -62,7 +62,7 @@ def contiguous(self, /, *, memory_format=contiguous_format):
     """The tensor itself if its memory has row-major order (or `memory_format`), otherwise a copy."""
     if type(self._array) is numpy.ndarray and memory_format is contiguous_format and self._array.flags.c_contiguous:
         return self
-    if memory_format is preserve_format or self.is_contiguous(memory_format):
+    if memory_format is preserve_format or self.is_contiguous(memory_format=memory_format):
         return self
     return clone(self, memory_format=memory_format)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...codegen.kernel import Kernel
-from ...dispatch.annotations import Array, Bool, Dims, Int
+from ...dispatch.annotations import Array, Bool, Dims, Dtype, Int
 from ...dispatch.decorators import PUBLIC, internal, operator, public, publish, tensors
 from ...dispatch.out import STRICT, stored
 from ...kernels.nn import softmax as kernels
@@ -79,7 +79,7 @@ class log_softmax_backward:
 
 
 @public(method=True, numpy_names=True)
-def softmax(input, dim, dtype=None, *, out=None):
+def softmax(input, dim, dtype: Dtype = None, *, out=None):
     """`exp(input)` divided by its sum along `dim`. If `dtype` is given, the input is cast to it first.
 
     >>> import adjoint as torch
@@ -90,7 +90,7 @@ def softmax(input, dim, dtype=None, *, out=None):
 
 
 @public(method=True, numpy_names=True)
-def log_softmax(input, dim, dtype=None, *, out=None):
+def log_softmax(input, dim, dtype: Dtype = None, *, out=None):
     """The logarithm of `softmax`, computed without overflow or underflow."""
     return stored(
         "log_softmax", log_softmax_of(input if dtype is None else input.to(dtype), dim), out, STRICT, underived=True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...device import sparse_coo, strided
-from ...dispatch.annotations import Array
+from ...dispatch.annotations import Array, Dtype
 from ...dispatch.decorators import internal, operator, public
 from ...kernels.runtime.sparse_array import Coordinates, SparseArray
 from ...kernels.sparse import layouts as kernels
@@ -310,7 +310,7 @@ class to_dense_from:
 
 
 @public(namespace=None, method=True)
-def to_dense(input, dtype=None, *, masked_grad: bool | None = None):
+def to_dense(input, dtype: Dtype = None, *, masked_grad: bool | None = None):
     """The tensor with all elements.
 
     A dense tensor is returned unchanged, or converted to `dtype`.
