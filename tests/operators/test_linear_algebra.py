@@ -290,3 +290,12 @@ def test_singular_values_of_what_is_not_finite(value):
             continue
         with pytest.raises(torch.linalg.LinAlgError, match="input matrix contained non-finite values"):
             function(matrix)
+
+
+@pytest.mark.parametrize("needs", [(True, True), (True, False), (False, True)])
+def test_nodes_of_products_show_the_sizes_of_both_factors(needs):
+    first, second = (torch.ones(size, requires_grad=each) for size, each in zip(((2, 3), (3, 4)), needs, strict=True))
+    node = torch.addmm(torch.ones(4), first, second).grad_fn
+    assert (node._saved_mat1_sym_sizes, node._saved_mat2_sym_sizes) == ((2, 3), (3, 4))
+    node = (first @ second).grad_fn
+    assert (node._saved_self_sym_sizes, node._saved_mat2_sym_sizes) == ((2, 3), (3, 4))

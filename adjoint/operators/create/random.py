@@ -597,5 +597,4 @@ def bernoulli_(input, p=0.5, *, generator=None):
     return bernoulli(input, p, generator=generator)
 
 
-for _name in ("random_to_", "random_between_"):
-    delattr(Tensor, _name)
+del Tensor.random_to_, Tensor.random_between_  # type: ignore[attr-defined]

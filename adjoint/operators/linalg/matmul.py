@@ -21,6 +21,7 @@ from ...kernels.memory.storage import element_strides
 from ...kernels.runtime.addresses import may_share_memory
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tape.edges import has_no_history
+from ...tape.saved import unpack
 from ...tensor import Tensor
 from ..shape.view import reshaped
 
@@ -41,6 +42,19 @@ def _like_second(grad, mat1, strides, xp):
     return xp.mm(mat1.mT.conj(), grad)
 
 
+def _sizes_of_factors(first, second):
+    """Return the attributes of a node for the sizes of its factors, which follow from one saved factor and the result."""
+
+    def inner(node):
+        saved = [unpack(node, item) for item in (first, second)]
+        return next((each.shape[1 - place] for place, each in enumerate(saved) if each is not None), None)
+
+    return {
+        f"{first}_sym_sizes": lambda node: (node._grad_shape[0], inner(node)),
+        f"{second}_sym_sizes": lambda node: (inner(node), node._grad_shape[1]),
+    }
+
+
 def _scaled(grad, factor):
     """Return the gradient of a tensor that is multiplied by the number `factor`."""
     return grad if factor == 1 else grad * factor.conjugate()
@@ -55,6 +69,8 @@ class mm:
     tensor([[3., 3.],
             [3., 3.]])
     """
+
+    saved_display = _sizes_of_factors("self", "mat2")
 
     def forward(self: Array, mat2: Array): ...
 
@@ -163,6 +179,8 @@ def _batch_sum(batch, added, rank, product, beta, alpha):
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
 
+    saved_display = _sizes_of_factors("mat1", "mat2")
+
     def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
 
     def grad_self(grad, beta):
@@ -244,6 +262,7 @@ class addbmm:
         "batch1_sym_sizes": None,
         "batch1_sym_argsize_0": lambda node: node.saved_batch1_shape[0],
         "batch1_sym_argsize_1": lambda node: node.saved_batch1_shape[1],
+        "batch2_sym_argsize_2": lambda node: node._grad_shape[1],
     }
 
     def grad_batch1(grad, batch1_shape, batch2, alpha, xp):
