@@ -7,6 +7,8 @@ import pytest
 
 from tests.distributed.starting import ROOT, environment
 
+pytestmark = pytest.mark.thorough
+
 PROGRAM = """
 import os, sys, torch, torch.distributed as dist
 dist.init_process_group("gloo")
