@@ -247,8 +247,8 @@ def _corrected(name: str, over: Any) -> Any:
 
 
 def _given(dim: Any, keepdim: Any) -> Any:
-    """Return the value of `keepdim` for the given arguments. After a `dim`, `keepdim` has a default."""
-    return False if keepdim is MISSING and dim is not MISSING else keepdim
+    """Return the value of `keepdim` for the given arguments. After a `dim`, which is no second tensor, it has a default."""
+    return False if keepdim is MISSING and dim is not MISSING and not isinstance(dim, Tensor) else keepdim
 
 
 def _second_operand(name: str, input: Any, names: dict[str, Any]) -> Any:
