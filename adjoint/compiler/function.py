@@ -62,37 +62,27 @@ class CompiledFunction:
         """Call the function."""
         return self.run(args, kwargs)
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function with these arguments."""
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Any = None) -> Any:
+        """Call the function with these arguments.
+
+        `recorder`: the recorder of a profile that shows the instructions of the program, if one for fixed sizes fits.
+        """
         for variant in self.variants:
             try:
-                result = variant.run(args, kwargs)
+                result = variant.run(args, kwargs) if recorder is None else variant.profiled(args, kwargs, recorder)
             except Exception as error:
                 explain(error, variant)
                 raise
             if result is not MISSED:
                 variant.calls += 1
                 return result
+        if recorder is not None:
+            return self.uncaptured(*args, **kwargs)
         if is_elsewhere():
             if (recorder := STATE.recorder) is not None and recorder.shows_programs:
-                return self.run_profiled(args, kwargs, recorder)
+                return self.run(args, kwargs, recorder)
             return self.compiled_function(*args, **kwargs)
         return self.capture(args, kwargs) if self.reason is None else self.uncaptured(*args, **kwargs)
-
-    def run_profiled(self, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Any) -> Any:
-        """Call the function so that a profile shows the instructions of the program, if one for fixed sizes fits."""
-        for variant in self.variants:
-            if not variant.body.steps:
-                continue
-            try:
-                result = variant.profiled(args, kwargs, recorder)
-            except Exception as error:
-                explain(error, variant)
-                raise
-            if result is not MISSED:
-                variant.calls += 1
-                return result
-        return self.uncaptured(*args, **kwargs)
 
     def as_function(self) -> Callable[..., Any]:
         """Return a function that calls this object, and that can be a method of a class."""

@@ -89,7 +89,12 @@ class Events:
 
 
 def profiled(variant: Any, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Any) -> Any:
-    """Run a variant with one event for each instruction in a profile. Return its result, or MISSED if it does not fit."""
+    """Run a variant with one event for each instruction in a profile. Return its result.
+
+    Return MISSED if it does not fit, or if its program is for any size.
+    """
+    if not variant.body.steps:
+        return MISSED
     events = Events(variant.body.steps.values(), recorder)
     run = in_steps(variant, events.moment)
     with recorder.program():

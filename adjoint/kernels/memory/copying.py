@@ -238,6 +238,11 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     return result
 
 
+def widened(array: Array) -> Array:
+    """Return an array of a half type as float32, and other arrays unchanged."""
+    return convert(array, FLOAT32) if array.dtype in HALVES else array
+
+
 def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
     """Return the result of `convert` for a dtype of adjoint."""
     return convert(self, dtype.numpy, memory_format)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 
 from ...codegen.plans import compiled
-from ..memory.copying import convert
-from ..runtime.floating import FLOAT32, HALVES, compute_dtype, unwarned
+from ..memory.copying import widened
+from ..runtime.floating import compute_dtype, unwarned
 
 Array = numpy.ndarray[Any, Any]
 
@@ -141,11 +141,6 @@ def parts(
         arrays = [widened(each) for each in (query[place], key[of_keys], value[of_keys])]
         added = None if mask is None else _broadcast_part(mask, place)
         yield place, of_keys, (*arrays, added, None if kept is None else kept[place])
-
-
-def widened(array: Array) -> Array:
-    """Return an array of a half type as float32, and other arrays unchanged."""
-    return convert(array, FLOAT32) if array.dtype in HALVES else array
 
 
 def _broadcast_part(mask: Array, place: tuple[slice, ...]) -> Array:

@@ -9,8 +9,8 @@ from ....codegen.costs import FLOPS_PER_BYTE, PART
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.plans import Plans
-from ...memory.copying import contiguous, copy_
-from ...nn.attention import gradients_like, parts, result_like, results_like, widened
+from ...memory.copying import contiguous, copy_, widened
+from ...nn.attention import gradients_like, parts, result_like, results_like
 from ...runtime.floating import HALVES
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
 from . import attention_blocks as blocks
