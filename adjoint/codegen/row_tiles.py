@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.floating import WARNINGS, off_for_rows, restore, widen
+from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.parallel import PARALLEL_BYTES, TILE_BYTES, parallel_rows
 from .expression import BOOL, COLUMN, ELEMENT, INPUT, Expression, is_absent
 
@@ -121,7 +121,7 @@ class RowTiles:
                     array = array.reshape(1, -1, 1) if self.across else array
                 else:
                     array = numpy.ascontiguousarray(array[where].T[None]) if self.across else array[where]
-                array = widen(array)
+                array = array.astype(compute_dtype(array.dtype), copy=False)
             parts.append(array)
         results = self.function(*parts, *scalars, self.length)
         for number, (out, result) in enumerate(zip(outs, results, strict=True)):

@@ -15,8 +15,8 @@ from ...codegen.costs import MOVED, STEPS
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
-from ..memory.copying import clone, convert
-from ..runtime.floating import HALVES, compute_dtype, type_name, widen
+from ..memory.copying import clone, convert, widen
+from ..runtime.floating import HALVES, compute_dtype, type_name
 from ..runtime.layout import reordered
 from ..runtime.positions import as_places
 from ..runtime.shapes import broadcast_shapes, normalize_dim

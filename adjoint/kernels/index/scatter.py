@@ -18,8 +18,8 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import JOINED, MOVED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...dtypes import from_numpy
-from ..memory.copying import clone, contiguous, zero_
-from ..runtime.floating import compute_dtype, refuse, type_name, widen
+from ..memory.copying import clone, contiguous, widen, zero_
+from ..runtime.floating import compute_dtype, refuse, type_name
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.positions import as_places
 from ..runtime.scalar import scalar_array

@@ -16,8 +16,9 @@ from ...codegen.costs import MOVED, PART
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
+from ..memory.copying import widen
 from ..reduce import moments
-from ..runtime.floating import HALVES, is_floating, refuse, type_name, unwarned, widen
+from ..runtime.floating import HALVES, is_floating, refuse, type_name, unwarned
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import broadcast_shapes, normalize_dim

@@ -17,8 +17,8 @@ from ...codegen.costs import LARGE, MOVED, ON_ONE_THREAD, PART
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
-from ..memory.copying import convert, widened
-from ..runtime.floating import FLOAT32, HALVES, type_name, widen
+from ..memory.copying import convert, widen
+from ..runtime.floating import FLOAT32, HALVES, type_name
 from ..runtime.layout import laid_out
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand, normalize_dim, require_dims
@@ -111,7 +111,7 @@ def wide_product(a: Array, b: Array) -> Array:
         found = _product_of_halves(a, b)
         if found is not NotImplemented:
             return asarray(found)
-        a, b = widened(a), widened(b)
+        a, b = widen(a), widen(b)
     if a.dtype is b.dtype and a.dtype.char in "fd":
         if a.ndim == 2 == b.ndim and a.shape[1] == b.shape[0]:
             result = shared_product(a, b)

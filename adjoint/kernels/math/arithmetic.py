@@ -20,8 +20,8 @@ from ...codegen.plans import compiled
 from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
-from ..memory.copying import convert, expanded
-from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, widen
+from ..memory.copying import convert, expanded, widen
+from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse
 from ..runtime.scalar import TWO, scalar_array, typed
 
 Array = numpy.ndarray[Any, Any]

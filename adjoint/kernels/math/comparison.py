@@ -9,7 +9,8 @@ import numpy
 from ...codegen.compiled_ufuncs import of_any_size, of_kinds
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
-from ..runtime.floating import refuse, unwarned, widen
+from ..memory.copying import widen
+from ..runtime.floating import refuse, unwarned
 from ..runtime.layout import laid_out
 
 Array = numpy.ndarray[Any, Any]

@@ -15,8 +15,8 @@ from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ...dtypes import limits_of
-from ..memory.copying import clone
-from ..runtime.floating import refuse, widen
+from ..memory.copying import clone, widen
+from ..runtime.floating import refuse
 from ..runtime.scalar import ZERO, Number
 
 Array = numpy.ndarray[Any, Any]

@@ -12,7 +12,7 @@ from ..._runtime.determinism import must_fill
 from ..._runtime.late_bound import LATE
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import CONVERTED, HALVED, MOVED, THREADED
+from ...codegen.costs import CONVERTED, HALVED, MOVED, THREADED, TILE
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import bool as boolean
@@ -21,6 +21,7 @@ from ..runtime.floating import FLOAT16, FLOAT32, HALVES, OFF, WARNINGS, quietly,
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.meta_array import Unread
 from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
+from ..runtime.parallel import parallel_rows
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand
 from .bounds import checked_bytes
@@ -232,15 +233,40 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     with unwarned():
         source = array.astype(numpy.float32) if narrowed else array  # PyTorch rounds twice, too
         if memory_format is None and array.flags.c_contiguous:
-            return source.astype(dtype)
+            return _of_bits(array) if array.dtype is FLOAT16 and dtype is FLOAT32 else source.astype(dtype)
         result = empty_like(array, dtype, memory_format)
         numpy.copyto(result, source, casting="unsafe")
     return result
 
 
-def widened(array: Array) -> Array:
+def widen(array: Array) -> Array:
     """Return an array of a half type as float32, and other arrays unchanged."""
-    return convert(array, FLOAT32) if array.dtype in HALVES else array
+    dtype = array.dtype
+    if dtype.itemsize != 2 or dtype not in HALVES:
+        return array
+    return array.astype(FLOAT32) if array.size < HALVED else convert(array, FLOAT32)
+
+
+def _of_bits(array: Array) -> Array:
+    """Return contiguous float16 numbers as float32 in four passes over their bits: NumPy converts one number at a time.
+
+    A number and its bits, shifted to the places that they have in float32, differ by the factor 2**112, because the
+    exponents have different zeros. Infinities and NaNs are left to NumPy.
+    """
+    result = numpy.empty(array.shape, FLOAT32)
+    halves, numbers = array.reshape(-1), result.reshape(-1)
+
+    def compute(start: int, stop: int) -> None:
+        half, number = halves[start:stop], numbers[start:stop]
+        bits = number.view(numpy.int32)
+        numpy.left_shift(half.view(numpy.int16), 13, bits, dtype=numpy.int32)
+        numpy.bitwise_and(bits, -0x70002000, bits)
+        numpy.multiply(number, numpy.float32(2.0**112), number)
+        if not -65536 < number.min() <= number.max() < 65536:
+            number[...] = half
+
+    parallel_rows(compute, array.size, FLOAT32.itemsize, tile_rows=TILE)
+    return result
 
 
 def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from ...codegen.plans import compiled
-from ..memory.copying import widened
+from ..memory.copying import widen
 from ..runtime.floating import compute_dtype, unwarned
 
 Array = numpy.ndarray[Any, Any]
@@ -60,7 +60,7 @@ def _mask_to_add(mask: Array | None, query: Array) -> Array | None:
         return None
     if mask.dtype.kind == "b":
         mask = numpy.where(mask, 0, numpy.array(-math.inf, compute_dtype(query.dtype)))
-    return _with_heads(widened(mask))
+    return _with_heads(widen(mask))
 
 
 @compiled("nn.attention.attention", least=0)
@@ -105,12 +105,12 @@ def attention_gradients(
     for place, of_keys, (q, k, v, added, bits) in parts(query, key, value, mask, kept, at_once):
         weights, _, inverse = _exponentials(q, k, added, causal, scale)
         weights *= inverse
-        wide = widened(grad[place])
+        wide = widen(grad[place])
         change, dropped = wide @ _for_queries(v, q.shape[1]).mT, weights
         if bits is not None:
             noise = _unpacked(bits, query.shape[2], share, statistics.dtype)
             change, dropped = change * noise, weights * noise
-        change -= (wide * widened(out[place])).sum(-1, keepdims=True)
+        change -= (wide * widen(out[place])).sum(-1, keepdims=True)
         change *= weights
         change *= scale
         to_query[place] = change @ _for_queries(k, q.shape[1])
@@ -138,7 +138,7 @@ def parts(
     for first, start in itertools.product(range(0, batch, several), range(0, key_heads, some)):
         of_keys = slice(first, first + several), slice(start, start + some)
         place = of_keys[0], slice(start * group, (start + some) * group)
-        arrays = [widened(each) for each in (query[place], key[of_keys], value[of_keys])]
+        arrays = [widen(each) for each in (query[place], key[of_keys], value[of_keys])]
         added = None if mask is None else _broadcast_part(mask, place)
         yield place, of_keys, (*arrays, added, None if kept is None else kept[place])
 

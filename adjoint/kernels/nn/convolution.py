@@ -14,8 +14,8 @@ import numpy
 from numpy import ndarray
 
 from ...codegen.plans import Memory, Plan, compiled
+from ..memory.copying import widen
 from ..memory.storage import restrided
-from ..runtime.floating import widen
 from ..runtime.layout import row_major
 from ..runtime.parallel import SCRATCH_BYTES, parallel_rows
 

@@ -20,7 +20,8 @@ from ...codegen.plans import Memory, Plan, compiled
 from ...dtypes import from_numpy
 from ..create.creation import linspace
 from ..math.fma import fma32
-from ..runtime.floating import HALVES, refuse, widen
+from ..memory.copying import widen
+from ..runtime.floating import HALVES, refuse
 
 Array = numpy.ndarray[Any, Any]
 

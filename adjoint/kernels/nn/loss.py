@@ -18,8 +18,9 @@ from ...codegen.rows import row_program
 from ...codegen.tracing import PerColumn, PerRow, row, xp
 from ..index.masking import clamp
 from ..index.places import out_of_bounds
+from ..memory.copying import widen
 from ..reduce.reduction import total as total_of
-from ..runtime.floating import check_floating, compute_dtype, is_floating, quietly, refuse, type_name, widen
+from ..runtime.floating import check_floating, compute_dtype, is_floating, quietly, refuse, type_name
 from ..runtime.parallel import parallel_rows
 
 Array = numpy.ndarray[Any, Any]

@@ -18,8 +18,9 @@ from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import PerColumn, PerPart, PerRow, column, part, row, xp
+from ..memory.copying import widen
 from ..reduce import moments
-from ..runtime.floating import check_floating, compute_dtype, unwarned, widen
+from ..runtime.floating import check_floating, compute_dtype, unwarned
 from ..runtime.layout import has_channels_last, row_major
 
 Array = numpy.ndarray[Any, Any]

@@ -12,8 +12,8 @@ import numpy
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import THREADED
 from ..index.scatter import combine, take_rows
-from ..memory.copying import copy_elements
-from ..runtime.floating import refuse, widen
+from ..memory.copying import copy_elements, widen
+from ..runtime.floating import refuse
 from ..runtime.layout import row_major
 from ..runtime.scalar import typed
 from .windows import flat_places

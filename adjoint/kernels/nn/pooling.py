@@ -19,8 +19,9 @@ from numpy import asarray, ndarray
 from ...codegen.plans import Memory, Plan, compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import combine, gather
+from ..memory.copying import widen
 from ..reduce import reduction
-from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name, widen
+from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.parallel import parallel_rows
 from .windows import Along, Bounds, check_gradient, divided, divided_elements, window_sizes, windows_of

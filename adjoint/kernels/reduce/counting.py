@@ -15,8 +15,8 @@ from ...codegen.costs import MOVED, SORTED, TILE
 from ...codegen.plans import compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
-from ..memory.copying import contiguous
-from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name, widen
+from ..memory.copying import contiguous, widen
+from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name
 from ..runtime.layout import row_major
 from ..runtime.parallel import TILE_BYTES
 from ..runtime.positions import as_places, gives_positions

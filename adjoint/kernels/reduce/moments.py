@@ -15,7 +15,8 @@ from ...codegen.costs import SUMMED, THREADED
 from ...codegen.plans import compiled
 from ...codegen.rows import row_program
 from ...codegen.tracing import row, xp
-from ..runtime.floating import compute_dtype, is_floating, is_inexact, type_name, widen
+from ..memory.copying import widen
+from ..runtime.floating import compute_dtype, is_floating, is_inexact, type_name
 from ..runtime.layout import row_major
 from ..runtime.scalar import typed
 from ..runtime.shapes import Dims, names_all, normalize_dims

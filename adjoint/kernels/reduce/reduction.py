@@ -21,7 +21,7 @@ from ...codegen.costs import MOVED, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.selection import zero_where
 from ..index.scatter import gather
-from ..memory.copying import contiguous
+from ..memory.copying import contiguous, widen
 from ..runtime.floating import (
     HALVES,
     OFF,
@@ -33,7 +33,6 @@ from ..runtime.floating import (
     refuse,
     restore,
     type_name,
-    widen,
 )
 from ..runtime.layout import row_major
 from ..runtime.positions import gives_positions

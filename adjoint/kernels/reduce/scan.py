@@ -17,7 +17,8 @@ from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import MOVED, SCANNED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ..index.places import require_in_bounds
-from ..runtime.floating import FLOAT32, is_floating, is_inexact, refuse, unwarned, widen
+from ..memory.copying import widen
+from ..runtime.floating import FLOAT32, is_floating, is_inexact, refuse, unwarned
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
 from .parts import of_parts

@@ -17,8 +17,8 @@ from ...codegen.costs import MOVED, PART, SORTED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
-from ..memory.copying import contiguous, copy_elements
-from ..runtime.floating import is_floating, is_inexact, refuse, unwarned, widen
+from ..memory.copying import contiguous, copy_elements, widen
+from ..runtime.floating import is_floating, is_inexact, refuse, unwarned
 from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.positions import gives_positions

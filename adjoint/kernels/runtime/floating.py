@@ -31,14 +31,6 @@ def compute_dtype(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
     return FLOAT32 if dtype.itemsize == 2 and dtype in HALVES else dtype
 
 
-def widen(x: ndarray) -> ndarray:
-    """Return `x`, converted to float32 if it has a half type."""
-    dtype = x.dtype
-    if dtype.itemsize != 2 or dtype not in HALVES:
-        return x
-    return x.astype(FLOAT32)
-
-
 def is_floating(dtype: numpy.dtype[Any]) -> bool:
     """Return whether `dtype` is a real floating-point type (including the types of `ml_dtypes`, whose NumPy kind is void)."""
     return dtype.kind == "f" or dtype in _FLOATS

@@ -19,8 +19,8 @@ from ...codegen.selection import choose, chosen
 from ...codegen.tracing import xp
 from ...dtypes import C_NAMES, from_numpy
 from ..memory.bounds import check_addressable
-from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty, zero_
-from ..runtime.floating import refuse, widen
+from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty, widen, zero_
+from ..runtime.floating import refuse
 from ..runtime.layout import has_channels_last, row_major, row_major_copy
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, normalize_dim

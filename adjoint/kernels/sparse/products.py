@@ -9,7 +9,7 @@ import numpy
 
 from ..._runtime.first_use import computed_once, import_late
 from ...dtypes import from_numpy
-from ..runtime.floating import widen
+from ..memory.copying import widen
 from ..runtime.positions import as_places
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
 from .layouts import Array, coalesce, compress, coo, coordinates, layout_name, like, sparse_mask, to_dense

@@ -15,7 +15,8 @@ from ...dispatch.sequential import is_readable
 from ...dispatch.signatures import OUT, with_number
 from ...dtypes import Rank
 from ...kernels.index import masking as kernels
-from ...kernels.runtime.floating import HALVES, widen
+from ...kernels.memory.copying import widen
+from ...kernels.runtime.floating import HALVES
 from ...kernels.runtime.scalar import is_within, scalar_array
 from ...tensor import Tensor, wrap
 from ..declaring.overloads import overloads, pair

@@ -9,8 +9,9 @@ from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import SCALAR_TYPE, STRICT, stored
 from ...dispatch.sequential import is_readable
+from ...kernels.memory.copying import widen
 from ...kernels.reduce import counting, scan, sorting
-from ...kernels.runtime.floating import HALVES, widen
+from ...kernels.runtime.floating import HALVES
 from ...tape.edges import has_no_history
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, wrap, wrap_dim

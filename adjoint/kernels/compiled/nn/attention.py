@@ -9,7 +9,7 @@ from ....codegen.costs import FLOPS_PER_BYTE, PART
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.plans import Plans
-from ...memory.copying import contiguous, copy_, widened
+from ...memory.copying import contiguous, copy_, widen
 from ...nn.attention import gradients_like, parts, result_like, results_like
 from ...runtime.floating import HALVES
 from ...runtime.parallel import get_num_threads, parallel_rows, scratch
@@ -63,10 +63,8 @@ def attention_gradients(
     if query.dtype in HALVES:
         gradients = gradients_like(query, key, value)
         for place, of_keys, (q, k, v, added, bits) in parts(query, key, value, mask, kept, _heads_at_once(query, key)):
-            wide = widened(grad[place]), q, k, v
-            found = attention_gradients(
-                *wide, added, bits, share, causal, scale, widened(out[place]), statistics[place]
-            )
+            wide = widen(grad[place]), q, k, v
+            found = attention_gradients(*wide, added, bits, share, causal, scale, widen(out[place]), statistics[place])
             if found is NotImplemented:
                 return found
             for gradient, part, cut in zip(gradients, found, (place, of_keys, of_keys), strict=True):

@@ -6,9 +6,10 @@ The plans of the functions in `kernels.nn.convolution`, which describes their ar
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
+from ...memory.copying import widen
 from ...nn.convolution import output_sizes
 from ...runtime import parallel
-from ...runtime.floating import compute_dtype, widen
+from ...runtime.floating import compute_dtype
 from ...runtime.layout import row_major
 from ...runtime.parallel import LINE, get_num_threads, scratch
 from .convolution_channels import ChannelPlan
