@@ -18,7 +18,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import JOINED, MOVED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...dtypes import from_numpy
-from ..memory.copying import clone, contiguous, widen, zero_
+from ..memory.copying import clone, contiguous, copy_, widen, zero_
 from ..runtime.floating import compute_dtype, refuse, type_name
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.positions import as_places
@@ -199,7 +199,7 @@ def combine(x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values
             else:
                 ufunc.at(flat, positions, values)
     if whole is not x:
-        x[...] = whole
+        copy_(x, whole)
 
 
 def _reduce(

@@ -16,7 +16,7 @@ from ...codegen.costs import MOVED, PART
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
-from ..memory.copying import widen
+from ..memory.copying import rounded, widen
 from ..reduce import moments
 from ..runtime.floating import HALVES, is_floating, refuse, type_name, unwarned
 from ..runtime.layout import row_major
@@ -110,7 +110,7 @@ def trilinear(
     kept = [dim for dim in range(total) if dim not in sumdim]
     result = numpy.zeros([shape[dim] for dim in kept], operands[0].dtype)
     if not math.prod(shape):
-        return result.astype(i1.dtype, copy=False)
+        return rounded(result, i1.dtype)
     longest = max(range(total), key=shape.__getitem__)
     axes = [
         dims.index(longest) if longest in dims and array.shape[dims.index(longest)] > 1 else None
@@ -126,7 +126,7 @@ def trilinear(
         ]
         labelled: Any = itertools.chain.from_iterable(zip(parts, own, strict=True))
         target += numpy.einsum(*labelled, kept, optimize=optimize)
-    return result.astype(i1.dtype, copy=False)
+    return rounded(result, i1.dtype)
 
 
 def cdist(x1: Array, x2: Array, p: float) -> Array:
@@ -211,7 +211,7 @@ def euclidean_dist(x1: Array, x2: Array) -> Array:
     squares += numpy.einsum("...i,...i->...", one, one)[..., :, None]
     squares += numpy.einsum("...i,...i->...", two, two)[..., None, :]
     numpy.maximum(squares, 0, out=squares)
-    return numpy.sqrt(squares, out=squares).astype(x1.dtype, copy=False)
+    return rounded(numpy.sqrt(squares, out=squares), x1.dtype)
 
 
 _MULTIPLY = of_any_size(numpy.multiply)

@@ -247,6 +247,13 @@ def widen(array: Array) -> Array:
     return array.astype(FLOAT32) if array.size < HALVED else convert(array, FLOAT32)
 
 
+def rounded(array: Array, dtype: Any) -> Array:
+    """Return `array` itself if it has this dtype, otherwise a converted copy, with one rounding."""
+    if array.size >= HALVED and array.dtype is FLOAT32 and dtype in HALVES:
+        return convert(array, dtype)
+    return array.astype(dtype, copy=False)
+
+
 def _of_bits(array: Array) -> Array:
     """Return contiguous float16 numbers as float32 in four passes over their bits: NumPy converts one number at a time.
 

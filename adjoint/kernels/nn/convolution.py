@@ -14,7 +14,7 @@ import numpy
 from numpy import ndarray
 
 from ...codegen.plans import Memory, Plan, compiled
-from ..memory.copying import widen
+from ..memory.copying import rounded, widen
 from ..memory.storage import restrided
 from ..runtime.layout import row_major
 from ..runtime.parallel import SCRATCH_BYTES, parallel_rows
@@ -41,7 +41,7 @@ def conv_forward(
         if result.size:
             added = None if bias is None else widen(bias)
             _forward(wide, widen(weight), added, result, (stride, padding, dilation, groups))
-        return result.astype(input.dtype, copy=False)
+        return rounded(result, input.dtype)
 
     return Plan([memory], run=run)
 
@@ -137,7 +137,7 @@ def transposed(
             _add_products(wide, widen(weight), result, (stride, padding, dilation, groups))
         if bias is not None:
             result += widen(bias).reshape(-1, *(1,) * (result.ndim - 2))
-        return result.astype(input.dtype, copy=False)
+        return rounded(result, input.dtype)
 
     return Plan([Memory(tuple(output_shape), input.dtype)], run=run)
 
@@ -189,4 +189,4 @@ def _weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: An
         left = part.swapaxes(0, 1).reshape(groups, total.shape[1], -1)
         right = numpy.moveaxis(read, 0, len(weight_shape) - 1).reshape(groups, total.shape[2], -1)
         total += numpy.matmul(left, right.swapaxes(1, 2))
-    return result.astype(grad.dtype, copy=False)
+    return rounded(result, grad.dtype)

@@ -20,7 +20,7 @@ from ...codegen.plans import Memory, Plan, compiled
 from ...dtypes import from_numpy
 from ..create.creation import linspace
 from ..math.fma import fma32
-from ..memory.copying import widen
+from ..memory.copying import rounded, widen
 from ..runtime.floating import HALVES, refuse
 
 Array = numpy.ndarray[Any, Any]
@@ -149,7 +149,7 @@ def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tup
     if len(sizes) == 3:
         # Pixels outside of an image are 0, and NaN weights multiply them. Pixels outside of a volume do not exist.
         result = numpy.where(places(grid, sizes, sampling)[1], result, result.dtype.type(0))
-    return result.astype(grid.dtype, copy=False)
+    return rounded(result, grid.dtype)
 
 
 def _derivative(coefficients: tuple[float, ...], order: int, x: Array) -> Array:
@@ -189,7 +189,7 @@ def scattered(grad: Array, grid: Array, sizes: tuple[int, ...], sampling: Sampli
     kept = numpy.broadcast_to(inside[:, None], grad.shape)
     wide = numpy.float64 if grad.dtype == numpy.float64 else numpy.float32
     total = numpy.bincount(at[kept], grad[kept].astype(wide), count * channels * area)
-    return total.reshape(count, channels, *sizes).astype(grad.dtype)
+    return rounded(total.reshape(count, channels, *sizes), grad.dtype)
 
 
 @compiled("nn.grid_sampling.sampled")
@@ -206,7 +206,7 @@ def grid_sampler(input: Array, grid: Array, mode: int, padding: int, align_corne
         wide = numpy.float32 if input.dtype in HALVES else input.dtype
         found = pixels(input, grid, sampling).astype(wide, copy=False)
         counted = weights(grid, input.shape[2:], sampling, (0,) * dims).astype(wide, copy=False)
-        return (found * counted[:, None]).sum(2).reshape(result.shape).astype(input.dtype, copy=False)
+        return rounded((found * counted[:, None]).sum(2).reshape(result.shape), input.dtype)
 
     large = LOOPS.takes(input.shape[1] * grid.size, PIECEWISE)
     return Plan((result,), run=run, compiled=(input, grid, sampling) if large else NotImplemented)

@@ -18,7 +18,7 @@ from ...codegen.rows import row_program
 from ...codegen.tracing import PerColumn, PerRow, row, xp
 from ..index.masking import clamp
 from ..index.places import out_of_bounds
-from ..memory.copying import widen
+from ..memory.copying import rounded, widen
 from ..reduce.reduction import total as total_of
 from ..runtime.floating import check_floating, compute_dtype, is_floating, quietly, refuse, type_name
 from ..runtime.parallel import parallel_rows
@@ -29,7 +29,7 @@ Array = numpy.ndarray[Any, Any]
 def reduced(loss: Array, reduction: str, kind: Any) -> Array:
     """Return the mean, the sum, or the losses themselves, in the dtype `kind`."""
     if reduction == "none":
-        return loss.astype(kind, copy=False)
+        return rounded(loss, kind)
     total = total_of(loss) if LOOPS.takes(loss.size, LARGE) else numpy.add.reduce(loss, None)
     if reduction == "mean":
         total = total / loss.size if loss.size else numpy.nan
@@ -140,7 +140,7 @@ def binary_cross_entropy_backward(
     result = _probability_slope(widen(self), widen(target), share)
     if weight is not None:
         result = result * widen(weight)
-    return result.astype(self.dtype, copy=False)
+    return rounded(result, self.dtype)
 
 
 @pointwise("binary_cross_entropy_with_logits")
@@ -470,7 +470,7 @@ def multi_margin_loss_backward(
     if weight is not None:
         share = share * weight[labels][:, None]
     result = hinge_backward_rows.run((*_with_targets(rows, labels), share), 1, (margin, p))
-    return result.reshape(self.shape).astype(self.dtype, copy=False)
+    return rounded(result.reshape(self.shape), self.dtype)
 
 
 # --- several classes for each sample --------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import PerColumn, PerPart, PerRow, column, part, row, xp
-from ..memory.copying import widen
+from ..memory.copying import rounded, widen
 from ..reduce import moments
 from ..runtime.floating import check_floating, compute_dtype, unwarned
 from ..runtime.layout import has_channels_last, row_major
@@ -297,10 +297,10 @@ def _batch_norm(
         scale = rstd if weight is None else rstd * widen(weight)
         shift = -mean * scale if bias is None else widen(bias) - mean * scale
         if channels.are_columns:
-            result = channels.restored(_affine(widen(channels.flat(x)), scale, shift).astype(x.dtype, copy=False))
+            result = channels.restored(rounded(_affine(widen(channels.flat(x)), scale, shift), x.dtype))
         else:
             factors = [item.reshape(-1, *(1,) * (x.ndim - 2)) for item in (scale, shift)]
-            result = _affine(widen(row_major(x)), *factors).astype(x.dtype, copy=False)
+            result = rounded(_affine(widen(row_major(x)), *factors), x.dtype)
         return (result, mean, rstd) if training else (result, mean[:0], rstd[:0])
 
     kept = x if training else asarray(running_mean)
@@ -395,7 +395,7 @@ def _group_norm(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups
             planes *= widen(weight)[:, None]
         if bias is not None:
             planes += widen(bias)[:, None]
-        result = planes.reshape(x.shape).astype(x.dtype, copy=False)
+        result = rounded(planes.reshape(x.shape), x.dtype)
         return result, mean.reshape(batch, groups), rstd.reshape(batch, groups)
 
     saved = Memory((batch, groups), compute_dtype(x.dtype))
@@ -443,7 +443,7 @@ def _group_gradients(
         centre, inverse = mean[:, :, None, None], rstd[:, :, None, None]
         scaled = (widen(grad).reshape(batch, channels, planes[1]) * factor[:, None]).reshape(shape)
         to_input = (scaled - offset - (widen(x).reshape(shape) - centre) * (slope * inverse)) * inverse
-        return row_major(to_input.reshape(x.shape).astype(x.dtype, copy=False)), along, total
+        return row_major(rounded(to_input.reshape(x.shape), x.dtype)), along, total
 
     sums = Memory((batch, channels), compute_dtype(x.dtype))
     return Plan([Memory(x.shape, x.dtype) if of_input else None, sums, sums], run=run)

@@ -12,7 +12,7 @@ import numpy
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import THREADED
 from ..index.scatter import combine, take_rows
-from ..memory.copying import copy_elements, widen
+from ..memory.copying import copy_elements, rounded, widen
 from ..runtime.floating import refuse
 from ..runtime.layout import row_major
 from ..runtime.scalar import typed
@@ -136,7 +136,7 @@ def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: st
     wide = widen(grad)
     result = numpy.zeros((planes, area), wide.dtype)
     combine(result, result.shape, 1, places, row_major(wide).reshape(planes, len(places)), numpy.add)
-    return result.reshape(self.shape).astype(grad.dtype, copy=False)
+    return rounded(result.reshape(self.shape), grad.dtype)
 
 
 @functools.lru_cache(64)

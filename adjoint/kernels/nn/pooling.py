@@ -19,7 +19,7 @@ from numpy import asarray, ndarray
 from ...codegen.plans import Memory, Plan, compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import combine, gather
-from ..memory.copying import widen
+from ..memory.copying import rounded, widen
 from ..reduce import reduction
 from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name
 from ..runtime.layout import has_channels_last, row_major
@@ -233,7 +233,7 @@ def avg_pool(
     divisors = divisor(windows.dims, count_include_pad, divisor_override).astype(compute_dtype(input.dtype))
 
     def run(input: ndarray, *_: Any) -> ndarray:
-        return _in_order_of(memory, row_major(divide(sums(widen(input)), divisors).astype(input.dtype, copy=False)))
+        return _in_order_of(memory, row_major(rounded(divide(sums(widen(input)), divisors), input.dtype)))
 
     return Plan([memory], run=run, compiled=(input, windows, divisors, memory))
 
@@ -311,7 +311,7 @@ def avg_pool_backward(
     divisors = divisor(windows.dims, count_include_pad, divisor_override).astype(compute_dtype(grad.dtype))
 
     def run(grad: ndarray, *_: Any) -> ndarray:
-        return row_major(sums(widen(grad) / divisors).astype(grad.dtype, copy=False))
+        return row_major(rounded(sums(widen(grad) / divisors), grad.dtype))
 
     memory = Memory(tuple(input_shape), grad.dtype)
     return Plan([memory], run=run, compiled=(grad, bounds, divisors, memory, True))
@@ -354,10 +354,10 @@ def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
     every = tuple(range(len(leading), input.ndim))
     memory = Memory((*leading, *output_size), input.dtype)
     if max(output_size) <= 1 <= min(output_size):
-        mean = lambda input, _: reduction.mean(widen(input), every, True).astype(input.dtype, copy=False)
+        mean = lambda input, _: rounded(reduction.mean(widen(input), every, True), input.dtype)
         return Plan([memory], run=mean, compiled=NotImplemented)
     sums = _summing(bounds, lengths)
-    means = lambda input, _: row_major((sums(widen(input)) / sizes).astype(input.dtype))
+    means = lambda input, _: row_major(rounded(sums(widen(input)) / sizes, input.dtype))
     return Plan([memory], run=means, compiled=(input, bounds, sizes, memory))
 
 
@@ -453,7 +453,7 @@ def fractional_max_pool(
     pooled, indices = _largest_at(widen(input).reshape(-1), corners, offsets)
     indices -= (numpy.arange(planes) * area).reshape(planes, *[1] * dims)
     shape = [*leading, *output_size]
-    return pooled.reshape(shape).astype(input.dtype, copy=False), indices.reshape(shape)
+    return rounded(pooled.reshape(shape), input.dtype), indices.reshape(shape)
 
 
 @compiled("nn.adaptive_pooling.largest_at")

@@ -17,6 +17,7 @@ from ... import dtypes
 from ...codegen.kernel import Kernel
 from ...codegen.rows import Refusing, RowProgram, row_program
 from ...codegen.tracing import PerRow, row, xp
+from ..memory.copying import rounded
 from ..reduce import reduction
 from ..runtime.floating import is_floating, is_inexact, refuse
 from ..runtime.layout import row_major
@@ -115,7 +116,7 @@ def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
         total = _logsumexp_in_steps(x, dims)
     else:
         total = _as_rows(x, dims, lambda rows: logsumexp_rows.run((rows,), 1))
-    return row_major((total if keepdim else total.squeeze(dims)).astype(x.dtype, copy=False))
+    return row_major(rounded(total if keepdim else total.squeeze(dims), x.dtype))
 
 
 @row_program()

@@ -15,7 +15,7 @@ from ...codegen.costs import MOVED, SORTED, TILE
 from ...codegen.plans import compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
-from ..memory.copying import contiguous, widen
+from ..memory.copying import contiguous, rounded, widen
 from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name
 from ..runtime.layout import row_major
 from ..runtime.parallel import TILE_BYTES
@@ -459,7 +459,7 @@ def sum_of_runs_backward(
     require_dims(grad, 0)
     kind, wide = grad.dtype, compute_dtype(grad.dtype)
     if mean:
-        grad = (widen(grad) / _sizes(bounds, grad)).astype(kind, copy=False)
+        grad = rounded(widen(grad) / _sizes(bounds, grad), kind)
     groups = numpy.repeat(numpy.arange(len(grad)), as_places(numpy.diff(bounds)))
     result = numpy.zeros(shape, kind if index is None else wide)
     step = _rows_at_once(shape[1:])
@@ -470,4 +470,4 @@ def sum_of_runs_backward(
             result[used] = rows
         else:
             index_add_(result, 0, index[used], widen(rows))
-    return result.astype(kind, copy=False)
+    return rounded(result, kind)

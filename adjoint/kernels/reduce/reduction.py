@@ -21,7 +21,7 @@ from ...codegen.costs import MOVED, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.selection import zero_where
 from ..index.scatter import gather
-from ..memory.copying import contiguous, widen
+from ..memory.copying import contiguous, rounded, widen
 from ..runtime.floating import (
     HALVES,
     OFF,
@@ -363,7 +363,7 @@ def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepd
     dims = normalize_dims(dim, x.ndim)
     if x.size == 0:
         _require_elements(f"a{name}()", x, dims, dim)
-    return row_major(reduced(ufunc, x if x.size < THREADED else widen(x), dims, keepdim).astype(x.dtype, copy=False))
+    return row_major(rounded(reduced(ufunc, x if x.size < THREADED else widen(x), dims, keepdim), x.dtype))
 
 
 amax = functools.partial(_extremum, numpy.maximum, "max")

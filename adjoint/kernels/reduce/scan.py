@@ -17,7 +17,7 @@ from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import MOVED, SCANNED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ..index.places import require_in_bounds
-from ..memory.copying import widen
+from ..memory.copying import rounded, widen
 from ..runtime.floating import FLOAT32, is_floating, is_inexact, refuse, unwarned
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
@@ -89,7 +89,7 @@ def _accumulated(ufunc: numpy.ufunc, x: ndarray, dim: int, dtype: Dtype) -> ndar
             found = ufunc.accumulate(row_major(widen(part)), dim, carried)
             if ufunc is not numpy.multiply:
                 found += 0  # a sum of negative zeros is 0
-            return found.astype(dtype, copy=False)
+            return rounded(found, dtype)
 
     return of_parts(scanned, x, (dim,))
 
@@ -104,7 +104,7 @@ def cumprod_backward(grad: Array, x: Array, result: Array, dim: int) -> Array:
         return numpy.asarray(grad)
     if not (x == 0).any():
         products = _MULTIPLY(widen(numpy.asarray(grad)), widen(result).conj())
-        return asarray(_DIVIDE(reversed_cumsum(products, dim), widen(x).conj())).astype(x.dtype, copy=False)
+        return rounded(asarray(_DIVIDE(reversed_cumsum(products, dim), widen(x).conj())), x.dtype)
     g, a = (numpy.moveaxis(widen(numpy.asarray(value)), dim, 0) for value in (grad, x))
     summed = numpy.empty_like(g * a)
     before: Any = numpy.ones_like(a[:1])[0] if len(a) else None
@@ -156,7 +156,7 @@ def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pa
     best = ufunc.accumulate(wide, dim)
     index = numpy.arange(x.shape[dim]).reshape(-1, *(1,) * (x.ndim - dim - 1))
     places = numpy.where((wide == best) | (wide != wide), index, 0)
-    return best.astype(x.dtype, copy=False), numpy.maximum.accumulate(places, dim, out=places)
+    return rounded(best, x.dtype), numpy.maximum.accumulate(places, dim, out=places)
 
 
 cummax, cummin = partial(_running_extremum, numpy.maximum, "max"), partial(_running_extremum, numpy.minimum, "min")
