@@ -199,7 +199,7 @@ def combine(x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values
             else:
                 ufunc.at(flat, positions, values)
     if whole is not x:
-        copy_(x, whole)
+        copy_(x, whole.reshape(x.shape))
 
 
 def _reduce(
