@@ -9,6 +9,7 @@ from .._runtime.first_use import computed_once, import_late
 from .._runtime.tracebacks import ending_at_caller
 from ..dispatch.declaration import OPERATORS, VALUE, Operator
 from ..dispatch.registry import load_all
+from ..tape.torch_function import taken_over
 from ..tensor import Tensor
 from .gradients import backward_named
 from .schemas import FunctionSchema, overload_names, schema_of
@@ -76,6 +77,9 @@ class OpOverload:
         Raises:
             RuntimeError: if there are more arguments than the operator has.
         """
+        return taken_over(self, self._applied, args, names)
+
+    def _applied(self, /, *args: Any, **names: Any) -> Any:
         schema = self._schema
         if schema is not None and len(args) > len(schema.arguments):
             raise RuntimeError(
@@ -87,7 +91,7 @@ class OpOverload:
         too_few = schema is not None and len(args) + len(names) < sum(each.required for each in schema.arguments)
         if self.operator is not None and (function is None or too_few):  # the operator takes fewer arguments
             return applied_by_name(self.operator, schema, args, names, self.changes)
-        return self._packet(*args, **names)
+        return self._packet._applied(*args, **names)
 
 
 def _in_order(
@@ -152,6 +156,9 @@ class OpOverloadPacket:
 
     def __call__(self, /, *args: Any, **names: Any) -> Any:
         """Apply the operator."""
+        return taken_over(self, self._applied, args, names)
+
+    def _applied(self, /, *args: Any, **names: Any) -> Any:
         if names:
             schemas = [schema_of(self.__name__, each) for each in self.overloads()]
             args, names = _in_order(schemas, args, names)

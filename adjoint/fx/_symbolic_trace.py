@@ -15,17 +15,20 @@ from typing import Any
 import adjoint as torch
 
 from .._runtime.forks import lock_across_forks
-from .._runtime.tracebacks import frame_of_caller
+from .._runtime.tracebacks import frame_of_caller, is_ours, warn
 from ..torch_names._utils import _assert
 from .graph import Graph
 from .graph_module import GraphModule
-from .proxy import Proxy, TracerBase
+from .proxy import ParameterProxy, Proxy, TracerBase, tracer_among
 
 _LEAVES = ("torch.nn", f"{torch.__package__}.nn", "torch.ao.nn")
 """The folders of modules whose calls become nodes."""
 
 _wrapped: dict[tuple[int, str], dict[str, Any]] = {}
 """The functions that `wrap` has named: their globals, by identity and name."""
+
+_wrapped_methods_to_patch: list[tuple[type, str]] = []
+"""Classes and names of methods whose calls become nodes."""
 
 
 class _Tracing(threading.local):
@@ -59,9 +62,9 @@ class ProxyableClassMeta(type):
     """A metaclass. Objects that are created from stand-ins become nodes."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        tracers = [each.tracer for each in (*args, *kwargs.values()) if isinstance(each, Proxy)]
-        if tracers:
-            return tracers[0].create_proxy("call_function", cls, args, kwargs)
+        tracer = tracer_among((args, kwargs))
+        if tracer is not None:
+            return tracer.create_proxy("call_function", cls, args, kwargs)
         return super().__call__(*args, **kwargs)
 
 
@@ -83,15 +86,19 @@ def is_fx_tracing() -> bool:
 is_fx_symbolic_tracing = is_fx_tracing
 
 
-def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose calls become nodes if an argument is a stand-in."""
+def _recording(function: Callable[..., Any], method: bool = False) -> Callable[..., Any]:
+    """Return a function whose calls become nodes if an argument, or an item of one, is a stand-in."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for each in (*args, *kwargs.values()):
-            if isinstance(each, Proxy):
-                return each.tracer.create_proxy("call_function", function, args, kwargs)
-        return function(*args, **kwargs)
+        tracer = tracer_among((args, kwargs))
+        if tracer is None:
+            return function(*args, **kwargs)
+        if method:
+            return tracer.create_proxy("call_method", function.__name__, args, kwargs)
+        proxy = tracer.create_proxy("call_function", function, args, kwargs)
+        proxy.node.meta["is_wrapped"] = True
+        return proxy
 
     return call
 
@@ -173,8 +180,16 @@ class Tracer(TracerBase):
         return self.create_proxy("call_module", path, args, kwargs)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """Return the result of reading an attribute of a module."""
-        return attr_val
+        """Return the result of reading an attribute of a module. Parameters of the traced module become nodes."""
+        kinds = (torch.nn.Parameter, torch.Tensor) if self.proxy_buffer_attributes else torch.nn.Parameter
+        name = self._tensors.get(id(attr_val)) if isinstance(attr_val, kinds) else None
+        if name is None:
+            return attr_val
+        if name not in parameter_proxy_cache:
+            kind = ParameterProxy if self.param_shapes_constant and isinstance(attr_val, torch.nn.Parameter) else Proxy
+            make = functools.partial(kind, tracer=self, **({"param": attr_val} if kind is ParameterProxy else {}))
+            parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {}, proxy_factory_fn=make)
+        return parameter_proxy_cache[name]
 
     def create_arg(self, a: Any) -> Any:
         """Return an argument in the form of nodes. Tensors and modules become nodes that read them."""
@@ -182,19 +197,23 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", self._name_of(a), (), {})
         if isinstance(a, torch.nn.Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
+        if type(type(a)) is ProxyableClassMeta:
+            return self.create_node("get_attr", self._name_of(a, f"_{type(a).__name__}_constant_"), (), {})
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return self.create_node("call_function", type(a), tuple(map(self.create_arg, a)), {})
         return super().create_arg(a)
 
-    def _name_of(self, tensor: torch.Tensor) -> str:
-        """Return the name of a tensor of the traced module. A constant is added to the module."""
+    def _name_of(self, tensor: Any, prefix: str = "_tensor_constant") -> str:
+        """Return the name of a tensor, or of another object, of the traced module. A constant is added to the module."""
         found = self._tensors.get(id(tensor))
         if found is not None:
             return found
         if isinstance(tensor, torch.nn.Parameter):
             raise NameError("parameter is not a member of this module")
         number = 0
-        while hasattr(self.root, f"_tensor_constant{number}"):
+        while hasattr(self.root, f"{prefix}{number}"):
             number += 1
-        name = f"_tensor_constant{number}"
+        name = f"{prefix}{number}"
         setattr(self.root, name, tensor)
         self._tensors[id(tensor)] = name
         return name
@@ -214,6 +233,9 @@ class Tracer(TracerBase):
         """Return the traced function, and its arguments: stand-ins, or the values of `concrete_args`."""
         function = inspect.unwrap(root_fn)
         parameters = list(inspect.signature(function).parameters.values())
+        if is_module and (not parameters or _STARS.get(parameters[0].kind)):
+            raise RuntimeError("``self`` argument cannot be part of *args expansion!")
+        parameters.sort(key=lambda each: each.kind in _STARS)
         given = dict(concrete_args or {})
         args: list[Any] = [self.root] if is_module else []
         keywords: dict[str, Any] = {}
@@ -225,7 +247,7 @@ class Tracer(TracerBase):
             if name in given and given[name] is not PH:
                 value = self._fixed(name, given[name], default)
             else:
-                kind = None if stars else function.__annotations__.get(name)
+                kind = None if stars else _annotation(function, name)
                 value = self.create_proxy("placeholder", f"{stars}{name}", default, {}, type_expr=kind)
             if stars:
                 variadic.append(value)
@@ -241,14 +263,18 @@ class Tracer(TracerBase):
 
     def _fixed(self, name: str, value: Any, default: tuple[Any, ...]) -> Any:
         """Return a value of `concrete_args`. The module checks that it receives the same value."""
-        self._fixed_count = getattr(self, "_fixed_count", 0) + 1
-        there = self.create_proxy("placeholder", f"{name}_{self._fixed_count}", default, {})
-        if isinstance(value, (bool, int, float)):
+        there = self.create_proxy("placeholder", f"{name}_1", default, {})
+        if isinstance(value, (bool, int, float, str)):
             message = f"{name} has been specialized to have value {value} but got another value"
             self.create_proxy("call_function", _assert, (there == value, message), {})
         elif value is None:
             message = f"{name} has been specialized to have value None but got another value"
             self.create_proxy("call_function", _assert_is_none, (there, message), {})
+        elif not callable(value):
+            warn(
+                f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the user "
+                "to make sure that your inputs match the inputs you specialized the function with."
+            )
         return value
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
@@ -261,6 +287,7 @@ class Tracer(TracerBase):
             self.root, function = root, type(root).forward
         else:
             self.root, function = torch.nn.Module(), root
+        root_function = inspect.unwrap(function)
         self._tensors = self._collect_tensors(self.root)
         self.graph = Graph(tracer_cls=type(self))
         _tracing.depth += 1
@@ -268,7 +295,8 @@ class Tracer(TracerBase):
             with _lock, ExitStack() as replaced:
                 self._replace(replaced, function)
                 function, args = self.create_args_for_root(function, isinstance(root, torch.nn.Module), concrete_args)
-                self.create_node("output", "output", (self.create_arg(function(*args)),), {})
+                result = self.create_arg(function(*args))
+                self.create_node("output", "output", (result,), {}, type_expr=_annotation(root_function, "return"))
         finally:
             _tracing.depth -= 1
         return self.graph
@@ -293,6 +321,8 @@ class Tracer(TracerBase):
             original = names.get(name, getattr(builtins, name, None))
             if original is not None:
                 replaced.enter_context(_replaced(names, name, _recording(original)))
+        for kind, name in _wrapped_methods_to_patch:
+            replaced.enter_context(_replaced(kind, name, _recording(getattr(kind, name), method=True)))
         functions = {id(each): each for each in self._autowrap}
         names = getattr(inspect.unwrap(function), "__globals__", {})
         for name, value in list(names.items()):
@@ -302,6 +332,17 @@ class Tracer(TracerBase):
             for name, value in list(vars(math).items()):
                 if id(value) in functions:
                     replaced.enter_context(_replaced(math, name, _recording(value)))
+
+
+def _annotation(function: Any, name: str) -> Any:
+    """Return an annotation of a traced function. The annotations of this package are text, and are evaluated."""
+    kind, names = getattr(function, "__annotations__", {}).get(name), getattr(function, "__globals__", {})
+    if not isinstance(kind, str) or not is_ours(names):
+        return kind
+    try:
+        return None if kind == "Any" else eval(kind, dict(names, torch=torch))
+    except NameError:  # a name that is imported for type checkers
+        return None
 
 
 def _with_variadic(function: Any, keywords: dict[str, Any]) -> Callable[..., Any]:

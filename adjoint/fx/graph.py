@@ -7,12 +7,15 @@ import copy
 import keyword
 import operator
 import re
+import types
+import typing
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import adjoint as torch
 
-from .node import Argument, Node, map_arg, qualified_name
+from .node import Argument, Node, map_arg, qualified_name, shown_type
 
 SYMBOLS = {
     operator.add: "{} + {}", operator.sub: "{} - {}", operator.mul: "{} * {}", operator.floordiv: "{} // {}",
@@ -36,6 +39,10 @@ class PythonCode(NamedTuple):
     globals: dict[str, Any]
 
 
+_RESERVED = ("torch", "self", "inf", "nan", "device", "NoneType")
+"""The names of the code of every graph."""
+
+
 class Names:
     """A table of free names. It returns each identifier once."""
 
@@ -53,7 +60,7 @@ class Names:
             base, number = found[1], int(found[2])
         number = max(number, self.counts.get(base, 0)) if found is None else number
         name = base if not number and found is None else f"{base}_{number}"
-        while name in self.used or keyword.iskeyword(name) or hasattr(builtins, name) or name in ("torch", "self"):
+        while name in self.used or keyword.iskeyword(name) or hasattr(builtins, name) or name in _RESERVED:
             number += 1
             name = f"{base}_{number}"
         self.used.add(name)
@@ -152,6 +159,8 @@ class Graph:
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
         """Return the nodes of the kind `op` that have this target. Without `target`, return all nodes of the kind."""
+        if op == "call_function" and target is None:
+            raise AssertionError("target must not be None for call_function op")
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     def output_node(self) -> Node:
@@ -184,8 +193,22 @@ class Graph:
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Create a node that reads an attribute of the module, such as "layer.weight"."""
+        """Create a node that reads an attribute of the module, such as "layer.weight". Warn if the module lacks it."""
+        if self.owning_module is not None and not self._has(qualified_name):
+            warnings.warn(
+                "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
+                "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the necessary "
+                "Parameter, or nn.Module.register_buffer to add the necessary buffer",
+                stacklevel=2,
+            )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def _has(self, path: str) -> bool:
+        """Return whether the module of the graph has an attribute at a path."""
+        value, missing = self.owning_module, object()
+        for part in path.split("."):
+            value = getattr(value, part, missing)
+        return value is not missing
 
     def call_module(
         self, module_name: str, args: tuple[Any, ...] | None = None, kwargs: Any = None, type_expr: Any = None
@@ -290,9 +313,16 @@ class Graph:
                 raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
             for used in node.all_input_nodes:
                 if used.graph is not self:
-                    raise RuntimeError(f"Argument '{used}' of Node '{node}' does not belong to this Graph")
+                    raise RuntimeError(
+                        f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument! If you "
+                        "are copying nodes from another graph, make sure to use ``arg_transform`` on node_copy() to remap "
+                        f"values\n{self}"
+                    )
                 if used not in seen:
-                    raise RuntimeError(f"Argument '{used}' of Node '{node}' was used before it has been defined!")
+                    raise RuntimeError(
+                        f"Argument '{used}' of Node '{node}' was used before it has been defined! Please check that Nodes in "
+                        f"the graph are topologically ordered\n{self}"
+                    )
             seen.add(node)
             if node.name in names:
                 raise RuntimeError(f"Node redefined name {node.name}!")
@@ -333,10 +363,7 @@ class Graph:
         return _rebuilt, ([(*step[:3], swap(step[3]), swap(step[4]), *step[5:]) for step in steps],)
 
     def __str__(self) -> str:
-        lines = [node.format_node() for node in self.nodes]
-        last = [f"return {node.args[0]}" for node in self.nodes if node.op == "output"]
-        lines = [*(line for line, node in zip(lines, self.nodes, strict=True) if node.op != "output"), *last]
-        return "\n    ".join(["graph():", *lines])
+        return "\n    ".join(["graph():", *(node.format_node() for node in self.nodes)])
 
     def print_tabular(self) -> None:
         """Print the nodes as a table."""
@@ -390,10 +417,8 @@ def _rebuilt(steps: list[Any]) -> Graph:
 def _candidate(op: str, target: Any) -> str:
     """Return a name for a node, derived from its target."""
     name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
-    if op != "placeholder":
-        name = name.replace(".", "_")
-    snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower() if op != "placeholder" else name
-    return snake.strip("_") if snake.startswith("__") else snake
+    name = name[2:-2] if name.startswith("__") and name.endswith("__") else name
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name.replace(".", "_")).lower()
 
 
 class _Raw(str):
@@ -415,6 +440,7 @@ class _Writer:
             "inf": float("inf"),
             "nan": float("nan"),
             "device": torch.device,
+            "NoneType": types.NoneType,
             **dict(graph._codegen.additional_globals()),
         }
         self.free: list[str] = []
@@ -434,13 +460,18 @@ class _Writer:
 
     def written(self) -> PythonCode:
         """The code."""
-        kind = ""
+        kind, wrapped = "", dict[str, None]()
         for node in self.graph.nodes:
             self.write(node)
+            if node.op == "output" and node.type is not None:
+                kind = f" -> {self.type_name(node.type)}"
+            if node.meta.get("is_wrapped"):
+                wrapped[self.add_global(qualified_name(node.target), node.target)] = None
         codegen = self.graph._codegen
         head = codegen.gen_fn_def(self.free, kind)
         body = "\n".join(f"    {line}" for line in self.lines) or "    pass"
-        return PythonCode(f"\n\n\n{head}\n{body}\n    ", self.globals)
+        wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in wrapped)
+        return PythonCode(f"\n{wraps}\n\n{head}\n{body}\n    ", self.globals)
 
     def add_global(self, name: str, value: Any) -> str:
         """Return a name for an object: its full name if it is in `torch`, otherwise a new name."""
@@ -448,7 +479,7 @@ class _Writer:
             return name.removeprefix("builtins.")
         if name.startswith("torch.") and _at(name) is value:
             return name
-        base = name.replace(".", "_").replace("<", "").replace(">", "")
+        base = re.sub(r"[^0-9a-zA-Z_]+", "_", name)
         free, number = base, 0
         while free in self.names or (free in self.globals and self.globals[free] is not value):
             number += 1
@@ -456,17 +487,30 @@ class _Writer:
         self.globals[free] = value
         return free
 
+    def type_name(self, kind: Any) -> str:
+        """Return an annotation as code."""
+        if isinstance(kind, types.UnionType):
+            return "|".join(map(self.type_name, kind.__args__))
+        base, inner = getattr(kind, "__origin__", kind), getattr(kind, "__args__", None) or ()
+        if hasattr(kind, "__args__") and not isinstance(kind, types.GenericAlias) and isinstance(base, type):
+            base = getattr(typing, base.__name__.capitalize(), base) if base.__module__ == "builtins" else base
+        name = f"{base.__module__}.{base.__qualname__}" if isinstance(base, type) else shown_type(base)
+        name = qualified_name(base) if getattr(torch, getattr(base, "__name__", ""), None) is base else name
+        inner = () if base is Callable else inner
+        text = "NoneType" if base is types.NoneType else self.add_global(name, base)
+        return f"{text}[{','.join(map(self.type_name, inner))}]" if inner else text
+
     def shown(self, value: Any) -> str:
         """Return an argument as code."""
         if isinstance(value, Node):
             return value.name
         if type(value) is tuple:
             return f"({', '.join(map(self.shown, value))}{',' if len(value) == 1 else ''})"
-        if type(value) is list:
+        if isinstance(value, list):
             return f"[{', '.join(map(self.shown, value))}]"
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return f"{self.add_global(qualified_name(type(value)), type(value))}({', '.join(map(self.shown, value))})"
-        if type(value) is dict:
+        if isinstance(value, dict):
             return "{" + ", ".join(f"{key!r}: {self.shown(each)}" for key, each in value.items()) + "}"
         if isinstance(value, slice):
             return f"slice({self.shown(value.start)}, {self.shown(value.stop)}, {self.shown(value.step)})"
@@ -498,7 +542,7 @@ class _Writer:
         """Write the lines of a node."""
         if node.op == "placeholder":
             default = f" = {self.shown(node.args[0])}" if node.args else ""
-            kind = f" : {self.add_global(qualified_name(node.type), node.type)}" if isinstance(node.type, type) else ""
+            kind = "" if node.type is None else f" : {self.type_name(node.type)}"
             self.free.append(f"{node.target}{kind}{default}")
             name = node.target.replace("*", "")
             if name != node.name:
@@ -515,23 +559,24 @@ class _Writer:
 
     def call(self, node: Node) -> str:
         """Return the code of a node's call, without the code that releases values afterwards."""
+        name = node.name if node.type is None else f"{node.name} : {self.type_name(node.type)}"
         if node.op == "get_attr":
-            return f"{node.name} = {self.path(node.target)}"
+            return f"{name} = {self.path(node.target)}"
         if node.op == "call_module":
-            return f"{node.name} = {self.path(node.target)}({self.arguments(node.args, node.kwargs)})"
+            return f"{name} = {self.path(node.target)}({self.arguments(node.args, node.kwargs)})"
         if node.op == "call_method":
             first = self.shown(node.args[0])
             first = first if isinstance(node.args[0], Node) else f"({first})"
-            return f"{node.name} = {first}.{node.target}({self.arguments(node.args[1:], node.kwargs)})"
+            return f"{name} = {first}.{node.target}({self.arguments(node.args[1:], node.kwargs)})"
         target, args = node.target, node.args
         symbol = SYMBOLS.get(target)
         if symbol is not None and not node.kwargs and symbol.count("{}") == len(args):
-            return f"{node.name} = {symbol.format(*map(self.shown, args))}"
+            return f"{name} = {symbol.format(*map(self.shown, args))}"
         if target in IN_PLACE and len(args) == 2 and not node.kwargs and isinstance(args[0], Node):
             return f"{args[0].name} {IN_PLACE[target]} {self.shown(args[1])};  {node.name} = {args[0].name}"
         if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
-            return f"{node.name} = {self.shown(args[0])}.{args[1]}"
-        return f"{node.name} = {self.add_global(qualified_name(target), target)}({self.arguments(args, node.kwargs)})"
+            return f"{name} = {self.shown(args[0])}.{args[1]}"
+        return f"{name} = {self.add_global(qualified_name(target), target)}({self.arguments(args, node.kwargs)})"
 
 
 def _at(name: str) -> Any:

@@ -169,12 +169,17 @@ class GraphModule(torch.nn.Module):
     def __copy__(self) -> GraphModule:
         return GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
 
+    def _replicate_for_data_parallel(self) -> GraphModule:
+        return self.__copy__()
+
     def __reduce__(self) -> Any:
         state = {name: value for name, value in vars(self).items() if name not in ("_graph", "_code")}
         return _rebuilt, (state, self._graph, type(self).__name__)
 
     def __str__(self) -> str:
-        return f"{super().__str__()}\n{self._code}"
+        return "\n".join(
+            [super().__str__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"]
+        )
 
 
 def _rebuilt(state: dict[str, Any], graph: Graph, class_name: str) -> GraphModule:

@@ -46,12 +46,24 @@ class Interpreter:
         self.args_iter = iter(args)
         for node in self.graph.nodes:
             if node not in self.env:
-                self.env[node] = self.run_node(node)
+                self.env[node] = self._run_told(node)
             for used in self.user_to_last_uses.get(node, ()):
                 del self.env[used]
             if node.op == "output":
                 return self.graph.process_outputs(self.env[node]) if enable_io_processing else self.env[node]
         return None
+
+    def _run_told(self, node: Node) -> Any:
+        """Run one node. The message of an error names the node."""
+        try:
+            return self.run_node(node)
+        except Exception as error:
+            if self.extra_traceback:
+                told = f"While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}"
+                error.args = (f"{error.args[0]}\n\n{told}" if error.args else told, *error.args[1:])
+                if isinstance(error, KeyError):  # its message would be shown with escapes
+                    raise RuntimeError(*error.args) from error
+            raise
 
     def boxed_run(self, args_list: list[Any]) -> Any:
         """Run the graph with the arguments of a list, which is emptied."""

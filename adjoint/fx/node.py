@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import adjoint as torch
 
 from ..torch_names import overrides
+from .immutable_collections import immutable_dict, immutable_list
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -33,9 +34,9 @@ def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Argument:
         items = tuple([map_aggregate(each, fn) for each in a])
         return type(a)(*items) if hasattr(a, "_fields") else items
     if isinstance(a, list):
-        return [map_aggregate(each, fn) for each in a]
+        return immutable_list([map_aggregate(each, fn) for each in a])
     if isinstance(a, dict):
-        return {key: map_aggregate(each, fn) for key, each in a.items()}
+        return immutable_dict({key: map_aggregate(each, fn) for key, each in a.items()})
     if isinstance(a, slice):
         return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
     return fn(a)
@@ -54,9 +55,12 @@ def qualified_name(function: Any) -> str:
     name = getattr(function, "__name__", "")
     if getattr(torch, name, None) is function:
         return f"torch.{name}"
-    name = getattr(function, "__qualname__", getattr(function, "__name__", type(function).__name__))
+    name = getattr(function, "__name__", type(function).__name__)
     module = getattr(function, "__module__", None) or "builtins"
     return f"{module.replace('_operator', 'operator').replace('torch._ops.', 'torch.ops.')}.{name}"
+
+
+_get_qualified_name = qualified_name
 
 
 class Node:
@@ -82,10 +86,12 @@ class Node:
     ) -> None:
         if op not in KINDS:
             raise AssertionError(f"op {op!r} is not one of {KINDS}")
-        if op == "call_function" and not callable(target):
-            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} is not callable")
-        if op in KINDS[:1] + KINDS[1:3] + KINDS[4:] and not isinstance(target, str):
-            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target!r} is not a str")
+        wanted = "Callable" if op == "call_function" else "str"
+        if not (callable(target) if wanted == "Callable" else isinstance(target, str)) and op != "output":
+            kind = shown_type(type(target))
+            raise ValueError(
+                f"Node [graph = {graph}, name = '{name}'] target {target} has type {kind} but a {wanted} is expected"
+            )
         self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
         self.users: dict[Node, None] = {}
         self._input_nodes: dict[Node, None] = {}
@@ -134,7 +140,7 @@ class Node:
             node.users.setdefault(self)
             return node
 
-        self._args, self._kwargs = tuple(map_arg(tuple(args), note)), dict(map_arg(dict(kwargs), note))
+        self._args, self._kwargs = map_arg(tuple(args), note), map_arg(dict(kwargs), note)
 
     @property
     def all_input_nodes(self) -> list[Node]:
@@ -210,7 +216,9 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            return self.target in _side_effects or getattr(self.target, "__name__", "").startswith("_assert")
+            return self.target in _side_effects or getattr(self.target, "__name__", "").startswith(
+                ("_assert", "_record_function_")
+            )
         if self.op == "call_method":
             return str(self.target).endswith("_") and not str(self.target).endswith("__")
         if self.op == "call_module" and self.graph.owning_module is not None:
@@ -223,14 +231,14 @@ class Node:
 
     def format_node(self, placeholder_names: Any = None, maybe_return_typename: Any = None, **options: Any) -> str:
         """Return the node as a line of text."""
+        kind = "" if self.type is None else f"{shown_type(self.type)} "
         if self.op == "placeholder":
             default = f"(default={self.args[0]})" if self.args else ""
-            kind = "" if self.type is None else f"{_shown_type(self.type)} "
             return f"%{self.name} : {kind}[num_users={len(self.users)}] = placeholder[target={self.target}]{default}"
         if self.op == "output":
-            return f"return {_shown(self.args[0])}"
+            return f"return {self.args[0]}"
         target = self._pretty_print_target(self.target)
-        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]"
+        head = f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={target}]"
         return head if self.op == "get_attr" else f"{head}(args = {_shown(self.args)}, kwargs = {_shown(self.kwargs)})"
 
     def __repr__(self) -> str:
@@ -245,8 +253,12 @@ class Node:
             node = node._next
         return False
 
+    def __le__(self, other: Node) -> bool:
+        return self is other or self < other
 
-def _shown_type(kind: Any) -> str:
+
+def shown_type(kind: Any) -> str:
+    """Return a type as text."""
     is_class = isinstance(kind, type) and not isinstance(kind, types.GenericAlias)
     return qualified_name(kind).removeprefix("builtins.") if is_class else repr(kind)
 
@@ -256,7 +268,7 @@ def _shown(value: Any) -> str:
         return f"%{value.name}"
     if type(value) is tuple:
         return f"({', '.join(map(_shown, value))}{',' if len(value) == 1 else ''})"
-    if type(value) is list:
+    if isinstance(value, list):
         return f"[{', '.join(map(_shown, value))}]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_shown(each)}" for key, each in value.items()) + "}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import enum
 import operator
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from .._runtime.tracebacks import frame_of_caller
 from ..torch_names import overrides
 from .graph import SYMBOLS, Graph
 from .node import Node, map_aggregate
+
+_FOLDER = torch.__file__.removesuffix("__init__.py")
 
 
 class TraceError(ValueError):
@@ -25,6 +28,7 @@ class TracerBase:
 
     graph: Graph
     record_stack_traces = False
+    check_mutable_operations = False
     trace_asserts = False
     proxy_buffer_attributes = False
 
@@ -45,6 +49,9 @@ class TracerBase:
         """Create a node, with stand-ins in its arguments, and return the stand-in for its result."""
         args, kwargs = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
+        if self.record_stack_traces and kind != "placeholder":
+            calls = [each for each in traceback.extract_stack() if not each.filename.startswith(_FOLDER)]
+            node.stack_trace = "".join(traceback.format_list(calls))
         return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Any:
@@ -62,7 +69,7 @@ class TracerBase:
         if isinstance(a, (tuple, list)):
             return type(a)([self.create_arg(each) for each in a])
         if isinstance(a, dict):
-            return {key: self.create_arg(each) for key, each in a.items()}
+            return {self._key(key): self.create_arg(each) for key, each in a.items()}
         if isinstance(a, slice):
             return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
         if isinstance(a, range):
@@ -83,6 +90,12 @@ class TracerBase:
         if isinstance(a, (*plain, Node, torch.Tensor)) or a is None or a is ... or callable(a):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
+
+    def _key(self, key: Any) -> Any:
+        key = self.create_arg(key)
+        if isinstance(key, Node):
+            raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key}")
+        return key
 
     def to_bool(self, obj: Proxy) -> bool:
         """Raise an error, because the truth of a stand-in is unknown."""
@@ -106,6 +119,13 @@ class TracerBase:
     def keys(self, obj: Proxy) -> Any:
         """Return the keys of a stand-in, for `**`."""
         return Attribute(obj, "keys")()
+
+
+def tracer_among(values: Any) -> Any:
+    """Return the tracer of the first stand-in in nested values, or None."""
+    found: list[TracerBase] = []
+    map_aggregate(values, lambda each: found.append(each.tracer) if isinstance(each, Proxy) else each)
+    return found[0] if found else None
 
 
 class GraphAppendingTracer(TracerBase):
@@ -163,15 +183,54 @@ class Proxy:
     @classmethod
     def __torch_function__(cls, orig_method: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = args or (), kwargs or {}
-        found: list[TracerBase] = []
-        map_aggregate((args, kwargs), lambda each: found.append(each.tracer) if isinstance(each, Proxy) else None)
+        tracer: Any = tracer_among((args, kwargs))
         name = getattr(orig_method, "__name__", "")
         if overrides.is_tensor_method_or_property(orig_method):
             if name == "__get__":
                 attribute = str(overrides.resolve_name(orig_method)).split(".")[-2]
-                return found[0].create_proxy("call_function", getattr, (*args, attribute), {})
-            return found[0].create_proxy("call_method", name, args, kwargs)
-        return found[0].create_proxy("call_function", orig_method, args, kwargs, name=name or None)
+                return tracer.create_proxy("call_function", getattr, (*args, attribute), {})
+            return tracer.create_proxy("call_method", name, args, kwargs)
+        if tracer.check_mutable_operations and (kwargs.get("out") is not None or name.endswith("_")):
+            ending, arguments = (
+                (".out", "Tensor self, *, Tensor(a!) out") if "out" in kwargs else ("", "Tensor(a!) self")
+            )
+            raise RuntimeError(
+                f"Tried to trace mutable operation aten::{name}{ending}({arguments}) -> Tensor(a!). FX only supports functional "
+                "code, so operations that mutate operands in-place (e.g. via `out` arguments) are not supported"
+            )
+        return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name or None)
+
+
+class ParameterProxy(Proxy):
+    """A stand-in for a parameter whose shape is known."""
+
+    def __init__(self, node: Node, tracer: TracerBase, param: torch.Tensor) -> None:
+        super().__init__(node, tracer)
+        self.param = param
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the parameter."""
+        return self.param.shape
+
+    def size(self, dim: int | None = None) -> Any:
+        """Return the shape of the parameter, or the size of one dimension."""
+        return self.param.size(dim)
+
+    def dim(self) -> int:
+        """Return the number of dimensions of the parameter."""
+        return self.param.dim()
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of the parameter."""
+        return self.param.ndim
+
+    def numel(self) -> int:
+        """Return the number of elements of the parameter."""
+        return self.param.numel()
+
+    nelement = numel
 
 
 class Attribute(Proxy):

@@ -146,6 +146,17 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
     return NotImplemented
 
 
+def taken_over(shown: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of the overrides of `shown` or, if nothing overrides the call, of `function`."""
+    likes = overloaded(args, kwargs) if STATE.asks_classes else []
+    if not likes and not mode_is_active():
+        return function(*args, **kwargs)
+    result = ask(shown, likes, args, kwargs or None, False)
+    if result is NotImplemented:
+        raise no_implementation_error(str(shown), likes, False)
+    return result
+
+
 PLAIN_METHOD = (
     "Defining your `__torch_function__{} as a plain method is deprecated and will be an error in future, please define it as a "
     "classmethod."

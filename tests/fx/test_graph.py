@@ -92,7 +92,7 @@ def test_variadic_functions_are_traced():
         return x * factor + args[0]
 
     traced = fx.symbolic_trace(total)
-    assert [node.target for node in traced.graph.find_nodes(op="placeholder")] == ["x", "*args", "factor", "**kwargs"]
+    assert [node.target for node in traced.graph.find_nodes(op="placeholder")] == ["x", "factor", "*args", "**kwargs"]
 
 
 def test_parts_of_graphs_are_replaced():
@@ -301,7 +301,7 @@ def test_annotations_of_parameters_are_shown():
     traced = fx.symbolic_trace(scaled)
     assert "%k : int [num_users=1] = placeholder[target=k](default=2)" in str(traced.graph)
     assert "%sizes : list[int] [num_users=0]" in str(traced.graph)
-    assert "def forward(self, x : torch.Tensor, k : int = 2, sizes = ()):" in traced.code
+    assert "def forward(self, x : torch.Tensor, k : int = 2, sizes : list[int] = ()):" in traced.code
     assert fx.symbolic_trace(traced).code == traced.code
 
 
