@@ -181,7 +181,7 @@ class Writer:
 
     def launch(self, planned: Callable[[], Any], *places: Place) -> None:
         """Append the planned kernel that `planned` returns, called with the elements of these places, as a block."""
-        launch = planned() if LOOPS.enabled and not self.program.varying else NotImplemented
+        launch = planned() if LOOPS.enabled else NotImplemented
         if launch is NotImplemented:
             raise Foreign
         key = Compiled(launch.address, f"; {launch.name}, a planned kernel")

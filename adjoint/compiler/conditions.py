@@ -18,7 +18,7 @@ from ..tape.modes import FLAGS, STATE
 from ..tape.node import NOWHERE
 from ..tensor import LEAF, Tensor
 from .known import IMMUTABLE, MUTABLE, is_signed, is_undisturbed, is_usual, same_items, settings, shown
-from .objects import Fits, fitting, keeping
+from .objects import fitting, keeping
 from .program import Source
 from .symbols import is_record
 
@@ -203,7 +203,7 @@ def checks_of(source: Source, place: str, tensor: Tensor, fits: Any, what: str) 
     One native call can test these conditions if the tensor is not a view, and has no history and no rare attributes.
     """
     ordinary = tensor._base is None and type(tensor._edge) is not tuple and tensor._extra is None
-    joint = tensor if ordinary and type(fits) is Fits else None
+    joint = tensor if ordinary else None
     kind = "Tensor" if type(tensor) is Tensor else source.constant(type(tensor))
     grad = "requires" if tensor.requires_grad else "does not require"
     parts = [
@@ -233,7 +233,9 @@ def head(source: Source, checks: list[Check]) -> list[str]:
     tensors = {check.place: check.tensor for check in checks if check.tensor is not None}
     given = [place for place in tensors if not place.isidentifier()]  # the other tensors are always the same objects
     ordered = [*given, *[place for place in tensors if place.isidentifier()]]
-    fits = fitting([tensors[place] for place in ordered], whole=True) if tensors else None
+    layouts = {check.place: check.fits for check in checks if check.fits is not None}
+    dims = [layouts[place].dims for place in ordered]
+    fits = fitting([tensors[place] for place in ordered], dims=dims, whole=True) if tensors else None
     kept = keeping([check.way for check in checks if check.way is not None])
     lines, others = [], [check for check in checks if check.condition]
     for native, places, field in ((kept, "", "way"), (fits, ", ".join(given), "tensor")):

@@ -414,12 +414,12 @@ class Part:
 
     @staticmethod
     def of(writer: Writer, number: int) -> Part | None:
-        """Return a function that creates a view of the writer's value, or None if sizes vary or the value is not row-major."""
+        """Return a function that creates a view of the writer's value, or None if the value is not row-major."""
         place, program = writer.places[number], writer.program
         shape, dtype = program.shapes[place.buffer]  # type: ignore[misc]
         strides, _ = program.memory[place.buffer]  # type: ignore[misc]
         whole = numpy.empty(0, dtype)  # only its element size is used
-        if program.varying or not is_contiguous(shape, strides, whole.itemsize):
+        if not is_contiguous(shape, strides, whole.itemsize):
             return None
         strides = tuple([each * whole.itemsize for each in place.strides])
         return Part(place.buffer, place.shape, whole.dtype, place.offset * whole.itemsize, strides)

@@ -11,7 +11,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import numpy
@@ -45,24 +45,47 @@ NDIM, SHAPE, STRIDES, DTYPE = ELEMENTS + 1, ELEMENTS + 2, ELEMENTS + 3, ELEMENTS
 """The positions of the fields of an array object, in words."""
 
 
-class Fits:
-    """Checks that the array of a tensor has the same layout as at the capture of the program."""
+VARIES = -(1 << 62)
+"""In place of a size or a stride: any size of at least 2, or the stride of a contiguous array."""
 
-    def __init__(self, array: Any) -> None:
-        self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
-        self.ndim, self.sizes = array.ndim, [*enumerate(array.shape)]
+
+class Fits:
+    """Checks that the array of a tensor has the same layout as at the capture of the program.
+
+    `dims`: the dimensions whose sizes may differ. An array with such dimensions must be contiguous.
+    """
+
+    def __init__(self, array: Any, dims: frozenset[int] = frozenset()) -> None:
+        self.dtype, self.shape, self.strides, self.dims = array.dtype, array.shape, array.strides, dims
+        self.ndim, self.sizes = array.ndim, [(dim, size) for dim, size in enumerate(array.shape) if dim not in dims]
 
     def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)} with strides {self.strides}"
+        if not self.dims:
+            return f"{self.dtype.name}{list(self.shape)} with strides {self.strides}"
+        sizes = dict(self.sizes)
+        shape = ", ".join([str(sizes.get(dim, "2 or more")) for dim in range(self.ndim)])
+        return f"contiguous {self.dtype.name}[{shape}]"
 
     def __call__(self, array: Any) -> bool:
-        """Return whether an array has the same class, dtype, shape and strides."""
+        """Return whether an array has the same class, dtype, shape and strides, apart from the sizes that may differ."""
+        if type(array) is not ndarray or array.dtype is not self.dtype:
+            return False
+        if not self.dims:
+            return array.shape == self.shape and array.strides == self.strides
+        shape = array.shape
         return (
-            type(array) is ndarray
-            and array.dtype is self.dtype
-            and array.shape == self.shape
-            and array.strides == self.strides
+            len(shape) == self.ndim
+            and array.flags.c_contiguous
+            and all(shape[dim] == size for dim, size in self.sizes)
+            and all(shape[dim] > 1 for dim in self.dims)
         )
+
+    @property
+    def layout(self) -> list[int]:
+        """Return the shape and the strides for `all_fit`."""
+        shape = [VARIES if dim in self.dims else size for dim, size in enumerate(self.shape)]
+        last = max(self.dims, default=0)
+        return [*shape, *[VARIES if dim < last else step for dim, step in enumerate(self.strides)]]
 
 
 @loops(noalias=False, explicit=True, plain=True)
@@ -96,7 +119,12 @@ def all_fit(
             return new_reference(FALSE)
         shape, strides = as_pointer(array[SHAPE], i64), as_pointer(array[STRIDES], i64)
         for d in range(ndim):
-            if (shape[d] != expected[6 + d]) | (strides[d] != expected[6 + ndim + d]):
+            size, stride = expected[6 + d], expected[6 + ndim + d]
+            if (size == VARIES) & (shape[d] > 1):
+                size = shape[d]
+            if stride == VARIES:
+                stride = strides[d + 1] * shape[d + 1]
+            if (shape[d] != size) | (strides[d] != stride):
                 return new_reference(FALSE)
         expected = expected + (6 + 2 * ndim)
     return new_reference(TRUE)
@@ -235,12 +263,14 @@ def words() -> dict[str, int]:
     return places if len(places) == len(marks) else {}
 
 
-def fitting(tensors: Sequence[Tensor], owners: Sequence[Tensor] = (), *, whole: bool) -> Callable[..., bool] | None:
+def fitting(
+    tensors: Sequence[Tensor], owners: Sequence[Tensor] = (), dims: Sequence[frozenset[int]] = (), *, whole: bool
+) -> Callable[..., bool] | None:
     """Return a native function that tests whether tensors have these classes and layouts, or None if that is impossible.
 
     The function also tests the gradients of the tensors in `owners`. Its arguments take the place of the first tensors. It does
-    not keep the other tensors alive. `whole`: whether it also tests that the tensors have the same edges, no bases and no rare
-    attributes.
+    not keep the other tensors alive. `dims`: for the first tensors, the dimensions whose sizes may differ. `whole`: whether it
+    also tests that the tensors have the same edges, no bases and no rare attributes.
     """
     objects = [*tensors, *owners]
     count, tensors = len(tensors), [*tensors, *[each._grad for each in owners]]  # type: ignore[list-item]
@@ -249,10 +279,10 @@ def fitting(tensors: Sequence[Tensor], owners: Sequence[Tensor] = (), *, whole: 
         return None
     numbers = [
         number
-        for place, tensor, array in zip(objects, tensors, arrays, strict=True)
+        for place, tensor, array, free in zip(objects, tensors, arrays, chain(dims, repeat(frozenset())), strict=False)
         for number in (
-            *(id(place), id(type(tensor)), id(tensor._edge), id(ndarray), id(array.dtype), array.ndim, *array.shape),
-            *array.strides,
+            *(id(place), id(type(tensor)), id(tensor._edge), id(ndarray), id(array.dtype), array.ndim),
+            *Fits(array, free).layout,
         )
     ]
     expected = numpy.array([len(objects), count, whole, *numbers], numpy.int64)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
-from numpy import ndarray
 
 import adjoint as torch
 
@@ -27,31 +26,6 @@ from .program import Constant, Instruction, Program, Reference, Source
 
 MOST_PLANS = 256
 """The maximum number of plans of one program. At more sizes, it runs instruction by instruction."""
-
-
-class SizedFits:
-    """Checks that the array of a tensor is as at the capture of the program, except for the sizes of some dimensions."""
-
-    def __init__(self, array: ndarray, dims: frozenset[int]) -> None:
-        self.dtype, self.ndim, self.dims = array.dtype, array.ndim, dims
-        self.sizes = [(dim, size) for dim, size in enumerate(array.shape) if dim not in dims]
-
-    def __str__(self) -> str:
-        sizes = dict(self.sizes)
-        return (
-            f"contiguous {self.dtype.name}[{', '.join(str(sizes.get(dim, '2 or more')) for dim in range(self.ndim))}]"
-        )
-
-    def __call__(self, array: Any) -> bool:
-        """Return whether an array has the same class, dtype and sizes of the other dimensions, and is contiguous."""
-        if type(array) is not ndarray or array.dtype is not self.dtype or array.ndim != self.ndim:
-            return False
-        shape = array.shape
-        return (
-            array.flags.c_contiguous
-            and all(shape[dim] == size for dim, size in self.sizes)
-            and all(shape[dim] > 1 for dim in self.dims)
-        )
 
 
 class Sized:

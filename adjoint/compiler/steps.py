@@ -115,13 +115,12 @@ def clears_as_usual(optimizer: Any) -> bool:
 
 def require_usual_clearing(guards: Guards, optimizer: Any) -> None:
     """Require that `zero_grad` of an optimizer only clears the gradients of the same parameters."""
-    groups = optimizer.param_groups
+    lists = [*map(params_in, optimizer.param_groups)]  # `load_state_dict` replaces the groups, but not these lists
     guards.guard(("method", id(optimizer)), "type({0}).zero_grad is {1}", optimizer, Optimizer.zero_grad)
     guards.guard(("no own method", id(optimizer)), "'zero_grad' not in {0}", vars(optimizer))
-    guards.guard(("groups", id(optimizer)), "{1}(*{0}.param_groups)", optimizer, identical(groups))
-    for group in groups:
-        params = group["params"]
-        guards.guard(("params", id(group)), "{0}[{1}] is {2}", group, "params", params)
+    same = "{1}(*map({2}, {0}.param_groups))"
+    guards.guard(("groups", id(optimizer)), same, optimizer, identical(lists), params_in)
+    for params in lists:
         guards.guard(("params", id(params)), "{1}(*{0})", params, identical(params))
 
 

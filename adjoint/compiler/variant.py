@@ -42,7 +42,7 @@ from .objects import Fits, compile_deferred, identical, way_of
 from .observer import Observer
 from .program import Constant, Program, Reference, Source, made
 from .program_text import literal
-from .sized import Sized, SizedFits
+from .sized import Sized
 from .symbols import Symbol, called, is_record, new_record, symbol, symbols_in, unwrapped
 from .tracer import Stop, Tracer
 
@@ -394,15 +394,11 @@ class Written:
             checks.append(Check(f"{self.source.tensor(leaf)}._grad is None", f"{shown(leaf)}.grad is None"))
         return [*checks, *self.apart()]
 
-    def fits(self, tensor: Tensor) -> Fits | SizedFits:
+    def fits(self, tensor: Tensor) -> Fits:
         """Return the condition on the array of an argument."""
         number = self.program.by_tensor[id(tensor)]
-        dims = (
-            []
-            if self.general is None
-            else [dim for dim, size in enumerate(self.general.forms[number].dims) if size < 0]
-        )
-        return SizedFits(tensor._array, frozenset(dims)) if dims else Fits(tensor._array)
+        sizes = () if self.general is None else self.general.forms[number].dims
+        return Fits(tensor._array, frozenset([dim for dim, size in enumerate(sizes) if size < 0]))
 
     def loads(self) -> list[Check]:
         """Return the lines that load the inputs, with the conditions on outside tensors."""

@@ -62,6 +62,22 @@ def test_the_layout_of_each_array_is_tested(name, place):
     assert fits(*given) is objects.Fits(LIKE)(ARRAYS[name])
 
 
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("name", [*ARRAYS, "another size"])
+def test_sizes_that_may_differ_are_not_tested(name, dims):
+    arrays = (
+        [ARRAYS[name]]
+        if name in ARRAYS
+        else [numpy.ones(s, LIKE.dtype) for s in [(5, 3), (2, 7), (9, 8), (1, 3), (0, 3)]]
+    )
+    fits = objects.fitting([wrap(LIKE)], dims=[frozenset(dims)], whole=False)
+    for array in arrays:
+        expected = objects.Fits(LIKE, frozenset(dims))(array)
+        assert fits(tensor_on(array)) is expected
+        fixed = [size for dim, size in enumerate(numpy.shape(array)) if dim not in dims and dim < 2]
+        assert expected or name in ARRAYS or min(array.shape) < 2 or fixed != [LIKE.shape[d] for d in {0, 1} - {*dims}]
+
+
 def hooked():
     tensor = torch.tensor(LIKE).requires_grad_()
     tensor.register_hook(print)
