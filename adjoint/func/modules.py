@@ -10,6 +10,9 @@ import adjoint as torch
 
 from .._runtime.tracebacks import ending_at_caller
 
+MISSING = object()
+"""What an attribute was that the module did not have."""
+
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
@@ -94,7 +97,7 @@ class replaced:
     def __init__(self, module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> None:
         self.given, self.values = given, _values(module, given, tie_weights, strict)
         self.places = [(*_place(module, name), value) for name, value in self.values.items()]
-        self.before = [holder[name] for holder, name, _ in self.places]
+        self.before = [holder.get(name, MISSING) for holder, name, _ in self.places]
 
     def __enter__(self) -> None:
         for holder, name, value in self.places:
@@ -102,16 +105,19 @@ class replaced:
 
     def __exit__(self, *exception: object) -> None:
         for (holder, name, replacement), original in zip(self.places, self.before, strict=True):
-            present = holder[name]
+            present = holder.get(name)
             if present is not replacement and present is not original and isinstance(present, torch.Tensor):
                 path = next(key for key, value in self.values.items() if value is replacement)
                 self.given[path] = present  # assigned by forward
-            holder[name] = original
+            if original is MISSING:
+                holder.pop(name, None)
+            else:
+                holder[name] = original
 
 
 def _values(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> dict[str, Any]:
     """Return the replacements under every name that the module has for them."""
-    own = _own(module)
+    own = _own(module) if tie_weights or strict else {}
     if strict:
         tied = {id(own[name]) for name in given if name in own} if tie_weights else set()
         missing = sorted(name for name in own if name not in given and id(own[name]) not in tied)
@@ -122,11 +128,10 @@ def _values(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, s
             raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(parts))
     for name, value in given.items():
         _check_place(module, name, value)
-    values = {name: value for name, value in given.items() if name in own}
-    plain = {name: value for name, value in given.items() if name not in own and _is_attribute(module, name)}
+    values = dict(given)
     if tie_weights:
         by_tensor: dict[int, str] = {}
-        for name in values:
+        for name in filter(own.__contains__, given):
             other = by_tensor.setdefault(id(own[name]), name)
             if values[other] is not values[name]:
                 raise ValueError(
@@ -136,7 +141,7 @@ def _values(module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, s
         for name, tensor in own.items():
             if name not in values and id(tensor) in by_tensor:
                 values[name] = values[by_tensor[id(tensor)]]
-    return values | plain
+    return values
 
 
 def _check_place(module: torch.nn.Module, path: str, value: Any) -> None:
@@ -154,6 +159,9 @@ def _check_place(module: torch.nn.Module, path: str, value: Any) -> None:
             raise TypeError(f"submodule `{'.'.join(parts[:depth])}`: {owner} is not an instance of torch.nn.Module")
     if not isinstance(value, torch.Tensor) and value is not None:
         raise TypeError(f"{value} is not an instance of torch.Tensor")
+    present = getattr(owner, name, None)
+    if not isinstance(present, torch.Tensor) and present is not None:
+        raise TypeError(f"attribute `{name}`: {present} is not an instance of torch.Tensor")
 
 
 def _place(module: torch.nn.Module, path: str) -> tuple[dict[str, Any], str]:
@@ -164,12 +172,6 @@ def _place(module: torch.nn.Module, path: str) -> tuple[dict[str, Any], str]:
         if name in holder:
             return holder, name
     return vars(owner), name
-
-
-def _is_attribute(module: torch.nn.Module, path: str) -> bool:
-    """Return whether `path` names a tensor that is neither a parameter nor a buffer."""
-    prefix, _, name = path.rpartition(".")
-    return isinstance(vars(module.get_submodule(prefix)).get(name), torch.Tensor)
 
 
 @ending_at_caller

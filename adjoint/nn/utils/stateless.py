@@ -28,9 +28,14 @@ def functional_call(
         "PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
         FutureWarning,
     )
-    return torch.func.functional_call(
-        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
-    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def _functional_call(
+    module: Module, parameters_and_buffers: dict[str, torch.Tensor], *args: Any, **options: Any
+) -> Any:
+    """The same without a warning."""
+    return torch.func.functional_call(module, parameters_and_buffers, *args, **options)
 
 
 def _reparametrize_module(

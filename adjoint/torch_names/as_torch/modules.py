@@ -34,7 +34,7 @@ MODULES = frozenset(
     _subclasses.functional_tensor _subclasses.meta_utils _subclasses.schema_check_mode _utils_internal _vendor
     _vendor.packaging.version ao.nn ao.nn.qat.modules ao.nn.quantizable.modules ao.nn.quantized.modules ao.ns ao.pruning
     ao.quantization.quantization_mappings ao.quantization.quantize_fx cuda.jiterator cuda.nccl
-    distributed._functional_collectives distributed._local_tensor distributed.tensor.parallel fx.immutable_collections
+    distributed._functional_collectives distributed._local_tensor distributed.tensor.parallel
     jit._logging jit.frontend jit.mobile jit.quantized masked.maskedtensor.binary masked.maskedtensor.reductions
     masked.maskedtensor.unary nn.parallel._functions nn.utils._expanded_weights onnx.symbolic_opset9 testing._utils
     utils._config_module utils._content_store utils._device utils._helion utils._pallas utils._traceback utils._triton
