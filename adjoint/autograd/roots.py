@@ -19,18 +19,19 @@ from ..tape.edges import edge_of
 from ..tape.modes import FLAGS
 from ..tape.node import NOWHERE
 from ..tape.subject import Subject
+from ..tape.torch_dispatch import DISPATCHING
 from ..tensor import Tensor, history, ndarray, wrap
 from .gradient_edge import GradientEdge, recorded_edge
 
 
 def on_tensors(create_graph: bool) -> bool:
-    """Return whether gradients are tensors, because they are recorded or an interpreter wraps them.
+    """Return whether gradients are tensors, because they are recorded, or an interpreter or class may replace operators.
 
     Otherwise they are bare arrays.
 
     Gradients of tensors on `meta` are tensors too.
     """
-    return create_graph or bool(modes.STATE.interpreters) or modes.STATE.capture is not None
+    return create_graph or bool(DISPATCHING) or bool(modes.STATE.interpreters) or modes.STATE.capture is not None
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -77,7 +78,7 @@ def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], dict[
 
     Return None if more checks are needed.
     """
-    if type(root) is not Tensor or FLAGS.special:
+    if type(root) is not Tensor or FLAGS.special or DISPATCHING:
         return None
     array = root._array
     if type(array) is not ndarray:

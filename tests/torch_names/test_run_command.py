@@ -33,6 +33,12 @@ def test_a_script_runs_as_python_runs_it(tmp_path):
     assert output_of(text, tmp_path, "-m", "--x=1") == [f"__main__ ['-m', '--x=1'] {tmp_path} {script} __main__"]
 
 
+def test_files_of_a_program_have_absolute_paths(tmp_path):
+    (tmp_path / "here.py").write_text("print(__file__, (lambda: 0).__code__.co_filename)\n")
+    found = str(tmp_path / "." / "here.py")
+    assert run("here.py", cwd=tmp_path).stdout.split() == [found, found]
+
+
 @pytest.mark.thorough
 def test_every_module_exists_once(tmp_path):
     text = """

@@ -390,3 +390,31 @@ def test_modes_receive_comparisons_of_whole_tensors():
     assert log.names == ["aten.equal.default", "aten.allclose.default"]
     wrapped = Container(x)
     assert torch.equal(wrapped, wrapped)
+
+
+class Unwrapped(torch.Tensor):
+    """A tensor that contains another tensor, and whose operators return plain tensors."""
+
+    @staticmethod
+    def __new__(cls, elem):
+        made = torch.Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype)
+        made.elem = elem
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        args, kwargs = tree_map(lambda each: each.elem if isinstance(each, cls) else each, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "function", [torch.matmul, torch.mul, torch.div, torch.linalg.cross, torch.linalg.solve, torch.clamp]
+)
+def test_plain_results_have_gradients_through_wrapped_operands(function):
+    x = torch.rand(3, 3, requires_grad=True)
+    other = torch.eye(3) + torch.rand(3, 3)
+    (expected,) = torch.autograd.grad(function(x, other).sum(), x)
+    (found,) = torch.autograd.grad(function(x, Unwrapped(other)).sum(), x)
+    function(x, Unwrapped(other)).sum().backward()
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(x.grad, expected)

@@ -22,15 +22,13 @@ def run_script(path: str, *arguments: str) -> None:
     """Run the script at `path`, or a folder or an archive with `__main__.py`, as `python path` does."""
     if not Path(path).exists():
         raise ProgramNotFoundError(f"can't open file {path!r}: no such file or directory")
+    there = os.path.join(Path.cwd(), path)  # noqa: PTH118  (as it was given: a path would lose "./")
     if Path(path).is_dir() or zipfile.is_zipfile(path):
-        there = os.path.join(Path.cwd(), path)  # noqa: PTH118  (as it was given: a path would lose "./")
         _begin(there, path, arguments)
         return _run_specified(PathFinder.find_spec("__main__", [there]), f"can't find '__main__' module in {path!r}")
     _begin(str(Path(path).resolve().parent), path, arguments)
-    loader = SourceFileLoader("__main__", path)
-    return _run(
-        compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), {"__file__": path, "__loader__": loader}
-    )
+    code = compile(Path(path).read_bytes(), there, "exec", dont_inherit=True)
+    return _run(code, {"__file__": there, "__loader__": SourceFileLoader("__main__", there)})
 
 
 def run_module(name: str, *arguments: str) -> None:
