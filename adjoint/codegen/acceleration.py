@@ -23,9 +23,14 @@ from ..kernels.runtime.layout import row_major
 
 
 class Shapes(threading.local):
-    """Whether this thread needs only the shapes of results. Kernels then use no compiled loops, and plans are not run."""
+    """What this thread needs instead of results.
 
-    only = False
+    `only`: whether it needs only the shapes of results. Kernels then use no compiled loops, and plans are not run. `recorder`:
+    the recorder of the launches of compiled loops (see `recording`), or None. `special`: whether one of them is set.
+    """
+
+    only = special = False
+    recorder: Any = None
 
 
 SHAPES = Shapes()
@@ -103,6 +108,8 @@ class CompiledLoops:
         for argument in args:
             if isinstance(argument, numpy.generic):  # a NumPy scalar has no address
                 return NotImplemented
+        if SHAPES.recorder is not None and not getattr(form, "recordable", False):
+            return NotImplemented
         try:
             return form(*args, **options)
         except Exception as error:

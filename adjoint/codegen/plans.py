@@ -51,6 +51,16 @@ class Memory(NamedTuple):
         return self.allocator(make)()
 
 
+def empty(shape: Any, dtype: Any) -> ndarray:
+    """Return a new array, as `numpy.empty` does, or an outline in a recording."""
+    return numpy.empty(shape, dtype) if SHAPES.recorder is None else SHAPES.recorder.empty(Memory(shape, dtype))
+
+
+def zeros(shape: Any, dtype: Any) -> ndarray:
+    """Return new zeros, as `numpy.zeros` does, or an outline in a recording."""
+    return numpy.zeros(shape, dtype) if SHAPES.recorder is None else SHAPES.recorder.zeros(Memory(shape, dtype))
+
+
 def memory_like(array: ndarray) -> Memory:
     """Return the description of an array that has no gaps in memory."""
     order = None if array.flags.c_contiguous else tuple(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
@@ -99,7 +109,7 @@ class Launch(NamedTuple):
 
     `address`: machine code, which takes the address of `size` words and the addresses of arrays. `work`: the bytes that it
     touches, or an equivalent number. `words`: the function that returns the words, for a number of threads and the address of the
-    memory that these threads share.
+    memory that these threads share. `kept`: the object that owns memory to which the words point.
     """
 
     name: str
@@ -107,6 +117,7 @@ class Launch(NamedTuple):
     size: int
     work: int
     words: Callable[[int, int], Sequence[int]]
+    kept: Any = None
 
 
 def returned(results: Sequence[Any]) -> Any:
@@ -181,8 +192,8 @@ class Plans(dict[Any, _Made]):
 
 
 _SOURCE = """def {name}({passed}):
-    if SHAPES.only:
-        return _form({passed}).zeros()
+    if SHAPES.special:
+        return _specially({passed})
     {few}_plan = _plans.get(_key := ({key}))
     if _plan is None:
         _plan = _make(_key, {passed})
@@ -229,7 +240,7 @@ class compiled:
 
     def run(self, size: int, *args: Any, **options: Any) -> Any:
         """Return the result for an array of this size, or NotImplemented if NumPy must compute it."""
-        if size < self.least and next(self._waiting, 0) and not (LOOPS.every_size and size):
+        if size < self.least and next(self._waiting, 0) and not ((LOOPS.every_size or SHAPES.recorder) and size):
             return NotImplemented
         return LOOPS.run(self.path, *args, **options)
 
@@ -242,7 +253,7 @@ class compiled:
     def _direct(self, form: Callable[..., Any]) -> Any:
         @functools.wraps(form)
         def kernel(first: Any, *args: Any, **options: Any) -> Any:
-            if first.size < self.least and not LOOPS.every_size:
+            if first.size < self.least and not (LOOPS.every_size or SHAPES.recorder):
                 return form(first, *args, **options)
             result = LOOPS.run(self.path, first, *args, **options)
             if result is NotImplemented and (copies := with_copies(args)) is not None:
@@ -281,12 +292,21 @@ class compiled:
         def make(key: Any, *args: Any) -> Plan:
             plan = form(*args)
             given = args if plan.compiled is None else plan.compiled
-            made = NotImplemented if given is NotImplemented else LOOPS.run(self.path, *given)
+            recorder, SHAPES.recorder = SHAPES.recorder, None
+            try:
+                made = NotImplemented if given is NotImplemented else LOOPS.run(self.path, *given)
+            finally:
+                SHAPES.recorder = recorder
             if made is not NotImplemented:
                 plan = made if isinstance(made, Plan) else made.plan(names)
             elif (copies := with_copies(args)) is not None:
                 plan = _of_copies(make((key, "copies"), *copies))
             return plans.keep(key, plan)
+
+        def specially(*args: Any) -> Any:
+            return (
+                form(*args).zeros() if SHAPES.only else SHAPES.recorder.run(namespace["_plan_of"](*args), names, args)
+            )
 
         parts = ["LOOPS._enabled", "LOOPS.every_size"]
         for name in names:
@@ -307,7 +327,7 @@ class compiled:
         )
         namespace = {
             "__package__": "adjoint.kernels", "LOOPS": LOOPS, "SHAPES": SHAPES, "_plans": plans, "_make": make, "_form": form,
-            "_waiting": self._waiting,
+            "_waiting": self._waiting, "_specially": specially,
         }  # fmt: skip
         exec(code_of(source, f"<adjoint planned {form.__module__}.{form.__name__}>"), namespace)
         kernel: Any = functools.update_wrapper(namespace[form.__name__], form)

@@ -37,7 +37,7 @@ from .._runtime.forks import lock_across_forks
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.shapes import normalize_dim
 from . import source
-from .acceleration import LOOPS
+from .acceleration import LOOPS, SHAPES
 from .compiled_rows import CompiledRows
 from .costs import THREADED
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
@@ -147,6 +147,9 @@ class RowProgram:
             IndexError: if `dim` is out of range.
             NotImplementedError: if the program refuses the dtype.
         """
+        if SHAPES.special:
+            new, given = self.plan(arrays, dim, scalars, shape=shape), (*arrays, *scalars)
+            return new.run(*given) if SHAPES.only else SHAPES.recorder.run(new, self._arguments[:-1], given)
         key = dim, shape, LOOPS._enabled, self.choose(*arrays, *scalars)
         plan = self._plans.get(key)
         if plan is None:

@@ -105,6 +105,7 @@ class Block(NamedTuple):
     key: Any
     pointers: list[tuple[int, int]]
     name: str
+    instruction: Instruction
 
 
 class Compiled(NamedTuple):
@@ -122,10 +123,11 @@ class Writer:
     """Writes the blocks of a run of instructions, for values of one dtype.
 
     `launches`: the planned kernels among the blocks, by the positions of their words in `sizes`. `temporary`: the numbers of
-    arrays that only planned kernels use. `instruction`: the name of the instruction that is being written.
+    arrays that only planned kernels use. `checks`: whether blocks test conditions on elements. `stored`: whether the run
+    stores gradients. `instruction`: the instruction that is being written.
     """
 
-    instruction = ""
+    instruction: Instruction
 
     def __init__(self, program: Program, dtype: str) -> None:
         self.program, self.dtype = program, dtype
@@ -137,7 +139,7 @@ class Writer:
         self.integers: set[int] = {STATUS, SIZES}
         self.sizes: list[int] = []
         self.forms: dict[int, tuple[tuple[int, ...], str]] = {}
-        self.checks = False
+        self.checks = self.stored = False
         self.blocks: list[Block] = []
         self.launches: list[tuple[int, Launch]] = []
         self.temporary: list[int] = []
@@ -176,7 +178,7 @@ class Writer:
             name = f"block_{len(self.names)}"
             self.module.add(kernel, name, {})
             self.names[key] = name
-        self.blocks.append(Block(key, list(self.pointers), f"block of {self.instruction}"))
+        self.blocks.append(Block(key, list(self.pointers), f"block of {self.instruction.name}", self.instruction))
         self.begin()
 
     def launch(self, planned: Callable[[], Any], *places: Place) -> None:
@@ -184,12 +186,26 @@ class Writer:
         launch = planned() if LOOPS.enabled else NotImplemented
         if launch is NotImplemented:
             raise Foreign
+        self.launched(launch, [(each.buffer, each.offset) for each in places])
+
+    def launched(self, launch: Launch, pointers: list[tuple[int, int]]) -> None:
+        """Append a planned kernel, called with elements of buffers, as a block."""
         key = Compiled(launch.address, f"; {launch.name}, a planned kernel")
         KNOWN_BLOCKS[key] = key
-        pointers = [(SIZES, len(self.sizes)), *[(each.buffer, each.offset) for each in places]]
-        self.blocks.append(Block(key, pointers, f"{launch.name} of {self.instruction}"))
+        name = f"{launch.name} of {self.instruction.name}"
+        self.blocks.append(Block(key, [(SIZES, len(self.sizes)), *pointers], name, self.instruction))
         self.launches.append((len(self.sizes), launch))
         self.sizes += [0] * launch.size
+
+    def check(self) -> tuple[int, int]:
+        """Return the pointer through which blocks of this instruction report that Python must run it.
+
+        Such a run ends before later instructions, so no gradient may have been stored.
+        """
+        if self.stored:
+            raise Foreign
+        self.checks = True
+        return STATUS, 0
 
     def between(self, size: int) -> Place:
         """Return the place of a new array of this many bytes between two planned kernels."""
@@ -227,6 +243,15 @@ class Writer:
 
     # --- values -----------------------------------------------------------------------------------------------------------
 
+    def item_of(self, number: int) -> int:
+        """Return the bytes of an element of a buffer."""
+        if number in (STATUS, SIZES):
+            return 8
+        try:
+            return numpy.dtype(self.form(number)[1]).itemsize
+        except TypeError:  # a dtype that NumPy does not know by name
+            raise Foreign from None
+
     def form(self, number: int) -> tuple[tuple[int, ...], str]:
         """Return the shape and the dtype of a value."""
         found = self.forms.get(number) or self.program.shapes[number]
@@ -250,13 +275,17 @@ class Writer:
         return self.marked(tuple([step // item for step in strides]), varies[1])
 
     def place(self, number: int) -> Place:
+        """Return the place of a value of the writer's dtype."""
+        if self.form(number)[1] != self.dtype:
+            raise Foreign
+        return self.place_of_any(number)
+
+    def place_of_any(self, number: int) -> Place:
         """Return the place of a value. If the block's function does not create the value, a caller passes it."""
         found = self.places.get(number)
         if found is None:
-            shape, dtype = self.form(number)
-            if dtype != self.dtype:
-                raise Foreign
-            found = self.places[number] = Place(number, 0, shape, self.steps(number, self.item))
+            shape, item = self.form(number)[0], self.item_of(number)
+            found = self.places[number] = Place(number, 0, shape, self.steps(number, item))
             self.buffers.append(number)
         return found
 
@@ -264,24 +293,23 @@ class Writer:
         """Return the place of an array of indices."""
         if not isinstance(operand, Reference) or self.form(operand.number)[1] != "int64":
             raise Foreign
-        number = operand.number
-        if number in self.places:
-            return self.places[number]
-        self.places[number] = found = Place(number, 0, self.form(number)[0], self.steps(number, 8))
-        self.buffers.append(number)
-        self.integers.add(number)
+        found = self.place_of_any(operand.number)
+        self.integers.add(found.buffer)
         return found
 
-    def made(self, number: int) -> Place:
-        """Return the place of a new value: a separate buffer, in the order of dimensions that the value had."""
-        shape, dtype = self.form(number)
-        memory = self.program.memory[number]
-        if dtype != self.dtype or memory is None:
+    def made(self, number: int, dtype: str = "") -> Place:
+        """Return the place of a new value: a separate buffer, in the order of dimensions that the value had.
+
+        It has the writer's dtype by default.
+        """
+        shape, found_dtype = self.form(number)
+        memory, item = self.program.memory[number], self.item_of(number)
+        if found_dtype != (dtype or self.dtype) or memory is None:
             raise Foreign
         steps, expected = [0] * len(shape), 1
         for dim in order_of(shape, memory[0])[::-1]:
             steps[dim] = expected
-            if shape[dim] > 1 and memory[0][dim] != expected * self.item:
+            if shape[dim] > 1 and memory[0][dim] != expected * item:
                 raise Foreign  # there are gaps between its elements
             expected *= shape[dim]
         found = self.places[number] = Place(number, 0, shape, tuple(steps))
@@ -297,14 +325,11 @@ class Writer:
     def view(self, result: int, operand: int) -> None:
         """Make a value share the memory of another value."""
         (_, at), (_, begin) = self.program.memory[result], self.program.memory[operand]  # type: ignore[misc]
-        whole, shape = self.place(operand), self.form(result)[0]
+        whole, shape, item = self.place_of_any(operand), self.form(result)[0], self.item_of(operand)
         apart = at - begin
-        if apart % self.item or self.form(result)[1] != self.dtype:
+        if apart % item or self.form(result)[1] != self.form(operand)[1] or math.prod(shape) == 0:
             raise Foreign
-        if math.prod(shape) == 0:
-            raise Foreign
-        steps = self.steps(result, self.item)
-        self.places[result] = Place(whole.buffer, whole.offset + apart // self.item, shape, steps)
+        self.places[result] = Place(whole.buffer, whole.offset + apart // item, shape, self.steps(result, item))
 
     # --- text -------------------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,15 @@
-"""Planned kernels in native runs: products, sums and elementwise loops of large arrays, on the threads of compiled kernels.
+"""Planned kernels in native runs, on the threads of compiled kernels. The results have the same bits as outside of programs.
 
-The results have the same bits as outside of programs.
+A kernel that is `recordable` (see `codegen.recording`) is called with outlines of its operands. The loops that it launches become
+blocks, its results and intermediate arrays become values of the run. Products, sums and elementwise loops of large arrays are
+planned from their operands.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy
@@ -13,14 +17,112 @@ import numpy
 from ..codegen.acceleration import LOOPS
 from ..codegen.costs import ON_ONE_THREAD
 from ..codegen.llvm.streaming import is_streamed
+from ..codegen.recording import Recorder
 from ..kernels.linalg.matmul import SMALL as SMALL_PRODUCT
 from .blocks import SMALL, Foreign, Place, Writer
 from .computations import compiled_form
+from .copies import extent
 from .extents import is_contiguous
-from .program import Instruction
+from .program import Constant, Instruction, Program, Reference, numbers_in
 
 PRODUCT = 1 << 16
 """The maximum number of multiplications of a product that becomes a block."""
+
+
+def recordable_of(instruction: Instruction) -> Any:
+    """Return the recordable kernel that an instruction calls with its operands, or None."""
+    op, function = instruction.kernel, instruction.function
+    if op is None:
+        kernel = getattr(function, "kernel", None)
+        return kernel if getattr(kernel, "recordable", False) else None
+    kernel = op.kernel.inplace if instruction.changes else op.kernel.general
+    if not getattr(kernel, "recordable", False):
+        return None
+    names = op.names[: len(instruction.operands)]
+
+    def call(*given: Any) -> Any:
+        named = dict(zip(names, given, strict=True))
+        options = {name: named.pop(name) for name in op.keyword_only if name in named}
+        return kernel(*named.values(), **options)
+
+    return call
+
+
+def record(writer: Writer, instruction: Instruction, kernel: Callable[..., Any]) -> None:
+    """Append the loops that a kernel launches for the operands of an instruction."""
+    program, recorder = writer.program, Recorder()
+    read = [*dict.fromkeys(numbers_in(instruction.operands))]
+    if not LOOPS.enabled or program.varying:
+        raise Foreign
+    if instruction.changes and any(share_memory(program, *pair) for pair in combinations(read, 2)):
+        raise Foreign
+    outlines: dict[int, Any] = {}
+    buffers: list[tuple[int, int]] = []
+    try:
+        for operand in read:
+            place, item = writer.place_of_any(operand), writer.item_of(operand)
+            strides = [step * item for step in place.strides]
+            outlines[operand] = recorder.outline(place.shape, writer.form(operand)[1], strides)
+            buffers.append((place.buffer, place.offset * item))
+        results = recorder.record(kernel, *[outlined(each, outlines) for each in instruction.operands])
+    except Exception:  # noqa: BLE001  (whatever a kernel raises without elements)
+        raise Foreign from None
+    made: dict[int, int] = {}
+    results = results if instruction.several else [results] * bool(instruction.results)
+    for number, result in zip(instruction.results, results, strict=True):
+        if number is not None:
+            memory = memory_of(writer, recorder, number, result)
+            if memory < len(buffers) or memory in made:
+                raise Foreign  # the result is an operand or another result
+            made[memory] = number
+    for position in range(len(buffers), len(recorder.memories)):
+        if position == recorder.flag:
+            buffers.append(writer.check())
+        else:
+            size = recorder.memories[position].nbytes
+            buffers.append((made[position] if position in made else writer.between(size).buffer, 0))
+    for launch, arrays in recorder.launches:
+        pointers = [(buffers[position][0], buffers[position][1] + offset) for position, offset in arrays]
+        items = [writer.item_of(buffer) for buffer, _ in pointers]
+        if any(offset % item for (_, offset), item in zip(pointers, items, strict=True)):
+            raise Foreign
+        writer.launched(launch, [(buffer, at // item) for (buffer, at), item in zip(pointers, items, strict=True)])
+
+
+def share_memory(program: Program, first: int, second: int) -> bool:
+    """Return whether two values may have shared memory at the capture."""
+    (begin, end), (other_begin, other_end) = extent(program, first), extent(program, second)
+    return begin < other_end and other_begin < end
+
+
+def outlined(operand: Any, outlines: dict[int, Any]) -> Any:
+    """Return an operand with outlines in place of values."""
+    if isinstance(operand, Reference):
+        return outlines[operand.number]
+    if isinstance(operand, Constant):
+        return operand.value
+    return type(operand)([outlined(each, outlines) for each in operand])
+
+
+def memory_of(writer: Writer, recorder: Recorder, number: int, result: Any) -> int:
+    """Return the number of the memory in a recording that is the result with this number.
+
+    Raises:
+        Foreign: if the memory contains more than the result, or the result has another layout than at the capture.
+    """
+    dtype = writer.form(number)[1]
+    place, item = writer.made(number, dtype), writer.item_of(number)
+    if getattr(result, "shape", None) != place.shape or result.dtype.name != dtype:
+        raise Foreign
+    steps = [
+        (step, own * item)
+        for size, step, own in zip(place.shape, result.strides, place.strides, strict=True)
+        if size > 1
+    ]
+    memory, offset = recorder.place(result) or (-1, 0)
+    if memory < 0 or offset or recorder.memories[memory].nbytes != result.nbytes or any(a != b for a, b in steps):
+        raise Foreign
+    return memory
 
 
 def launch_expression(writer: Writer, instruction: Instruction, values: list[Any]) -> bool:

@@ -12,11 +12,10 @@ from typing import Any
 
 from ..codegen.expression import ELEMENT, INPUT, NUMBER, ROW, SCALAR, Expression, Graph
 from ..codegen.llvm.values import CompilationError, UnsupportedInstruction
-from .blocks import SMALL, STATUS, Dim, Foreign, Place, Writer, may_be, widened
+from .blocks import SMALL, Dim, Foreign, Place, Writer, may_be, widened
 from .computations import computation
 from .copies import write_clone, write_constant, write_copy, write_fill, write_joined
-from .extents import is_contiguous
-from .launches import PRODUCT, is_large, launch_expression, launch_product, launch_sum, write_bmm
+from .launches import PRODUCT, is_large, launch_expression, launch_product, launch_sum, record, recordable_of, write_bmm
 from .program import Instruction, Reference
 
 ROWS = 4
@@ -31,7 +30,7 @@ def write(writer: Writer, instruction: Instruction) -> None:
     """
     lists: tuple[list[Any], ...] = writer.blocks, writer.buffers, writer.sizes, writer.launches, writer.temporary
     before = [*map(len, lists)], dict(writer.places)
-    writer.instruction = instruction.name
+    writer.instruction = instruction
     try:
         write_lines(writer, instruction)
         writer.finish()
@@ -46,8 +45,6 @@ def write(writer: Writer, instruction: Instruction) -> None:
 def write_lines(writer: Writer, instruction: Instruction) -> None:
     """Write the loops of an instruction."""
     op, written = instruction.kernel, WRITERS.get(instruction.name)
-    if instruction.changes and writer.checks:
-        raise Foreign  # indices are checked before anything is changed
     if op is not None and op.random:
         raise Foreign
     if op is not None and op.view and instruction.results:
@@ -56,6 +53,9 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
             raise Foreign
         for number in instruction.results:
             writer.view(number, first.number)  # type: ignore[arg-type]
+        return
+    if (kernel := recordable_of(instruction)) is not None:
+        record(writer, instruction, kernel)
         return
     if instruction.several and getattr(instruction.function, "loop", None) is None:
         raise Foreign
@@ -104,10 +104,7 @@ def write_rows(writer: Writer, instruction: Instruction) -> None:
         raise Foreign
     out = writer.result(instruction)
     if math.prod(shape) > SMALL:
-        plan = program.plan([writer.like(given[name]) for name in program.parameters.arrays], dim)
-        if plan.call is None or not is_contiguous(shape, out.strides, 1):
-            raise Foreign
-        writer.launch(lambda: plan.call.in_run({}), *[given[name] for name in plan.call.arrays], out)
+        record(writer, instruction, lambda *given: program.run(given[: len(program.parameters.arrays)], dim))
     else:
         Rows(writer, program.variants[0], given, out).write()
 
@@ -444,7 +441,7 @@ def write_nll(writer: Writer, instruction: Instruction) -> None:
     out = writer.result(instruction)
     rows, columns = place.shape
     total, count, i, t = (writer.fresh(each) for each in "tnij")
-    status, writer.checks = writer.pointer(STATUS), True
+    status = writer.pointer(*writer.check())
     writer.lines += [
         f"    {total} = E(0)",
         f"    {count} = E(0)",
@@ -453,7 +450,6 @@ def write_nll(writer: Writer, instruction: Instruction) -> None:
         f"        if {t} != {ignored}:",
         f"            if ({t} < 0) | ({t} >= {columns}):",
         f"                {status}[0] = i64(1)",
-        f"                {status}[1] = {t}",
         "            else:",
         f"                {total} = {total} - {writer.read(place, [i, t])}",
         f"                {count} = {count} + E(1)",

@@ -20,11 +20,13 @@ from ..codegen.llvm.calls import MOST_ARRAYS
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.workers import WORKERS
 from ..codegen.observed_kernels import KERNELS
-from ..kernels.runtime.addresses import AFTER_HEAD
+from ..kernels.memory.storage import owner, window
+from ..kernels.runtime.addresses import AFTER_HEAD, address
 from ..kernels.runtime.parallel import get_num_threads
 from .blocks import POINTERS, SIZES, STATUS, TYPES, Compiled, Foreign, Writer, order_of
 from .extents import is_contiguous
 from .fusion import in_one_loop
+from .launches import outlined
 from .loops import write
 from .objects import Deferred, words
 from .passes import in_few_buffers, recomputed, with_short_views
@@ -41,7 +43,7 @@ class Native:
     def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
         self.instructions, self.values, self.blocks = run, len(inside), len(writer.blocks)
         sizes = {
-            number: -(-int(math.prod(writer.form(number)[0])) * writer.item // 64) * 64
+            number: -(-int(math.prod(writer.form(number)[0])) * writer.item_of(number) // 64) * 64
             for number in (*inside, *writer.temporary)
         }
         self.apart = sum(sizes.values())
@@ -69,16 +71,19 @@ class Native:
         Raises:
             CompilationError: if LLVM refuses a block.
         """
-        return self.run if self.writer.launches else self.built_in(self.writer.sizes)
+        return self.run if self.writer.launches or self.writer.checks else self.built_in(self.writer.sizes)
 
     def run(self, *arrays: Any) -> None:
-        """Run the blocks on these arrays. Run them one at a time while kernels are observed."""
+        """Run the blocks on these arrays. Run them one at a time while kernels are observed, or after one has stopped the run."""
         threads = get_num_threads()
         key = threads, WORKERS.ready(threads), bool(KERNELS.observers)
         run = self.functions.get(key)
         if run is None:
             run = self.functions[key] = self.made(*key)
-        run(*arrays)
+        stopped = run(*arrays)
+        if stopped is not None:
+            *_, position = memoryview(stopped).cast("q")
+            self.made(threads, key[1], True)(*arrays, stopped=stopped, first=position)
 
     def made(self, threads: int, shared: int, observed: bool) -> Any:
         """Return the function that runs the blocks with this number of threads, and the memory that they share."""
@@ -92,13 +97,43 @@ class Native:
         blocks = [self.built_in(sizes, slice(k, k + 1), places) for k in range(self.blocks)]
         return functools.partial(self.run_observed, blocks)
 
-    def run_observed(self, blocks: list[Any], *arrays: Any) -> None:
-        """Run the blocks one at a time, each inside the observers of kernels. Their arena is one more array."""
+    def run_observed(self, blocks: list[Any], *arrays: Any, stopped: Any = b"", first: int = 0) -> None:
+        """Run the blocks one at a time, each inside the observers of kernels. Their arena is one more array.
+
+        `stopped`: the arena of a run that the block with the number `first` has stopped.
+        """
         arena = numpy.empty(self.arena + 64, numpy.uint8)
         arena = arena[-arena.ctypes.data % 64 :]
-        for block, run in zip(self.writer.blocks, blocks, strict=True):
+        arena[: len(stopped) - 8] = numpy.frombuffer(stopped, numpy.uint8)[:-8] if stopped else 0
+        done = None
+        for position, (block, run) in enumerate(zip(self.writer.blocks, blocks, strict=True)):
+            if position < first or block.instruction is done:
+                continue
             with KERNELS.around(block.name):
-                run(*arrays, arena)
+                if (position == first and stopped) or run(*arrays, arena) is not None:
+                    self.run_in_python(block.instruction, [*arrays, arena])
+                    done = block.instruction
+
+    def run_in_python(self, instruction: Instruction, arrays: list[Any]) -> None:
+        """Call the function of an instruction, which may raise an error, in place of its blocks."""
+
+        def value_of(number: int) -> Any:
+            """Return the array of a value."""
+            place, (_, dtype) = self.writer.places[number], self.writer.form(number)
+            item = self.writer.item_of(number)
+            span = self.spans.get(place.buffer)
+            whole, begin = (arrays[-1], span.offset) if span else (arrays[self.places[place.buffer][0] - 2], 0)
+            return window(
+                owner(whole), numpy.dtype(dtype), place.shape, [step * item for step in place.strides],
+                address(whole) - address(owner(whole)) + begin + place.offset * item,
+            )  # fmt: skip
+
+        values = {number: value_of(number) for number in instruction.reads()}
+        results = instruction.function(*[outlined(each, values) for each in instruction.operands])
+        results = results if instruction.several else [results] * bool(instruction.results)
+        for number, result in zip(instruction.results, results, strict=True):
+            if number is not None:
+                numpy.copyto(value_of(number), result)
 
     def built_in(
         self, sizes: list[int], blocks: slice = slice(None), places: dict[int, tuple[int, int]] | None = None
@@ -114,7 +149,7 @@ class Native:
             words.append(compiled.address)
             for buffer, offset in block.pointers:
                 array, begin = places[buffer]
-                words += [array, begin + offset * (8 if buffer in writer.integers else writer.item)]
+                words += [array, begin + offset * writer.item_of(buffer)]
             words += [0, 0] * (pointers - len(block.pointers))
         touched = sum(
             int(math.prod(writer.form(buffer)[0])) for block in chosen for buffer, _ in block.pointers if buffer >= 0
@@ -191,11 +226,12 @@ ELEMENTS = 1 << 14
 def block_runner(count: int) -> Any:
     """Return the machine code that runs blocks with this many pointers.
 
-    Each word of its code is the address of a block, or the position of an array.
+    Each word of its code is the address of a block, or the position of an array. If a block writes to the status, the run
+    ends. It returns the arena, and behind it the number of the block.
     """
     define_functions_of_python(
         *("PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"),
-        *("PyErr_NoMemory", "PyErr_Format", "Py_IncRef"),
+        *("PyErr_NoMemory", "PyByteArray_FromStringAndSize", "Py_IncRef"),
     )
     words = 1 + 2 * count
     pointers = "".join(
@@ -207,13 +243,12 @@ def block_runner(count: int) -> Any:
     )
     arguments = ", ".join(f"ptr %p{k}" for k in range(count))
     text = f"""
-@message = private constant [30 x i8] c"Target %lld is out of bounds.\\00"
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyMem_RawMalloc(i64)
 declare void @PyMem_RawFree(ptr)
 declare ptr @PyErr_NoMemory()
-declare ptr @PyErr_Format(ptr, ptr, ...)
+declare ptr @PyByteArray_FromStringAndSize(ptr, i64)
 declare void @Py_IncRef(ptr)
 
 define ptr @run_blocks(ptr %own, ptr %objects, i64 %given) {{
@@ -242,7 +277,6 @@ place:
   %aligned = and i64 %behind, -64
   %arena = inttoptr i64 %aligned to ptr
   %status.at = getelementptr i8, ptr %arena, i64 %size
-  %target.at = getelementptr i64, ptr %status.at, i64 1
   store i64 0, ptr %status.at
   %arrays = add i64 %given, 2
   %bases = alloca ptr, i64 %arrays
@@ -276,24 +310,26 @@ run:
   %function = load ptr, ptr %entry
 {pointers}  call void %function({arguments})
   %block.next = add i64 %block, 1
-  %again = icmp ult i64 %block.next, %blocks
+  %status = load i64, ptr %status.at
+  %fits = icmp eq i64 %status, 0
+  %left = icmp ult i64 %block.next, %blocks
+  %again = and i1 %fits, %left
   br i1 %again, label %run, label %ran
 ran:
-  %status = load i64, ptr %status.at
-  %target = load i64, ptr %target.at
-  call void @PyMem_RawFree(ptr %memory)
   br i1 %releases, label %take, label %end
 take:
   call void @PyEval_RestoreThread(ptr %held)
   br label %end
 end:
-  %fits = icmp eq i64 %status, 0
-  br i1 %fits, label %done, label %outside
-outside:
-  %raised = call ptr (ptr, ptr, ...) @PyErr_Format(
-    ptr inttoptr (i64 {id(IndexError)} to ptr), ptr @message, i64 %target)
-  ret ptr null
+  br i1 %fits, label %done, label %stopped
+stopped:
+  store i64 %block, ptr %status.at
+  %whole = add i64 %size, 8
+  %copy = call ptr @PyByteArray_FromStringAndSize(ptr %arena, i64 %whole)
+  call void @PyMem_RawFree(ptr %memory)
+  ret ptr %copy
 done:
+  call void @PyMem_RawFree(ptr %memory)
   call void @Py_IncRef(ptr inttoptr (i64 {id(None)} to ptr))
   ret ptr inttoptr (i64 {id(None)} to ptr)
 }}
@@ -343,6 +379,7 @@ def longest_run(program: Program, wanted: list[Instruction], position: int) -> t
     while stop < len(wanted) and sum(launch.work for _, launch in writer.launches) < LONGEST:
         instruction = wanted[stop]
         if instruction.name == "set_grad":  # it only stores a value, and may do so later
+            writer.stored = True
             stop += 1
             continue
         try:

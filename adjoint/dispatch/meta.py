@@ -57,7 +57,7 @@ class OnMeta(Dense):
 
     def _computed(self, plan: Plan, arrays: list[Any]) -> Any:
         """Return the results on zeros. If zeros are refused, use identity matrices or ones."""
-        SHAPES.only = True
+        SHAPES.only = SHAPES.special = True
         try:
             for made in (zeros, _identity):
                 try:
@@ -66,7 +66,7 @@ class OnMeta(Dense):
                     pass
             return super().compute(plan, with_elements(arrays, _ones))
         finally:
-            SHAPES.only = False
+            SHAPES.only = SHAPES.special = False
 
     def finished(self, op: Operator, results: list[Any]) -> list[Any]:
         """Return the results on `meta`."""

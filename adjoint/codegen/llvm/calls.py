@@ -26,10 +26,11 @@ from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, place_of_words, words_of
 from ...kernels.runtime.layout import row_major_copy
 from ..observed_kernels import KERNELS
-from ..plans import Launch, Memory, Plan, compiled
+from ..plans import Launch, Memory, Plan, empty
 from .atomics import call_address
 from .built_in import NONE, built_in, error_raised, float_of, function_of_python, new_float, new_reference
 from .compilation import CompiledFunction, character
+from .element_types import FLOATS, T
 from .external import apart
 from .language import (
     Int,
@@ -47,6 +48,7 @@ from .language import (
     rolled,
 )
 from .launch import PARALLEL_BYTES, WHOLE_BYTES, launch
+from .launch import loops as launched
 from .structs import Struct
 from .workers import run_rows
 
@@ -180,20 +182,11 @@ class CallTables:
     def in_run(self, function: Any, rows: int, row_bytes: int, numbers: Sequence[Any] = ()) -> Any:
         """Return the launch of a function for all rows in a native run, with these scalars, or NotImplemented."""
         arrays, count, character = self._kind
-        longest = ARRAYS_AT + arrays + count
-        if not IN_OBJECTS or arrays > MOST_ARRAYS or longest > LONGEST or rows * row_bytes > WHOLE_BYTES:
+        if not IN_OBJECTS:
             return NotImplemented
         scalars = struct.unpack(f"{count}q", struct.pack(f"{count}{character}", *numbers))
-
-        def words(threads: int, shared: int) -> list[int]:
-            told = _IN_RUNS.pack(
-                address=function.code.address, layout=self.layout, rows=rows, row_bytes=row_bytes, arrays=arrays,
-                scalars=count, threads=threads, shared=shared,
-            )  # fmt: skip
-            return [*told, *scalars]
-
-        address = run_call.compiled().code.address
-        return Launch(function.code.name, address, _IN_RUNS.size + count, rows * row_bytes, words)
+        words, positions = [self.layout, *[0] * arrays, *scalars], range(ARRAYS_AT, ARRAYS_AT + arrays)
+        return launch_in_run(function.code.name, function.code.address, rows, row_bytes, words, positions, self)
 
     address = staticmethod(place_of_words)
 
@@ -201,8 +194,9 @@ class CallTables:
 MOST_ARRAYS = 10
 """The maximum number of arrays of a call in a native run."""
 
-_IN_RUNS = Struct("address layout rows row_bytes arrays scalars threads shared")
-"""What `run_call` reads, followed by the scalars."""
+_IN_RUNS = Struct("address rows row_bytes words arrays of_objects threads shared")
+"""What `run_call` reads, followed by the words of the table, and by the positions of the arrays in it. `of_objects`: whether the
+table contains array objects in place of addresses of elements."""
 
 _run_rows = apart(run_rows)
 
@@ -211,21 +205,45 @@ _run_rows = apart(run_rows)
 def run_call(
     words: Pointer[i64], a: Int, b: Int, c: Int, d: Int, e: Int, f: Int, g: Int, h: Int, i: Int, j: Int
 ) -> None:
-    """Make a `NativeCall` in a native run, for these addresses of elements. `words`: see `_IN_RUNS`."""
-    told = fields(words, _IN_RUNS)
+    """Make a call in a native run, for these addresses of elements. `words`: see `_IN_RUNS`."""
+    told, given = fields(words, _IN_RUNS), words + _IN_RUNS.size
     elements, table = local(i64, MOST_ARRAYS), local(i64, LONGEST)
     elements[0], elements[1], elements[2], elements[3], elements[4] = a, b, c, d, e
     elements[5], elements[6], elements[7], elements[8], elements[9] = f, g, h, i, j
-    table[0] = told.layout
+    for k in rolled(told.words):
+        table[k] = given[k]
     for k in rolled(told.arrays):
-        table[ARRAYS_AT + k] = as_integer(elements + k) - AFTER_HEAD  # where an array object would begin
-    for k in rolled(told.scalars):
-        table[ARRAYS_AT + told.arrays + k] = words[_IN_RUNS.size + k]
+        place = table + given[told.words + k]
+        place[0] = elements[k]
+        if told.of_objects != 0:
+            place[0] = as_integer(elements + k) - AFTER_HEAD  # where an array object would begin
     if told.threads == 1 or told.rows * told.row_bytes < PARALLEL_BYTES:
         call_address(told.address, table, i64(0), told.rows)
     else:
         shared = as_pointer(told.shared, i64)
         _run_rows(told.address, shared, as_integer(table), i64(0), told.rows, told.row_bytes, told.threads)
+
+
+def launch_in_run(
+    name: str, code: int, rows: int, row_bytes: int, table: Sequence[int], positions: Sequence[int], kept: Any
+) -> Any:
+    """Return the launch of the machine code `code`, which takes a table and a range of rows, in a native run.
+
+    `positions`: the positions of arrays in the table. `kept`: a `CallTables` if the table contains array objects, or the arrays
+    to which other words point. Return NotImplemented if there is too much work for a native run.
+    """
+    if len(positions) > MOST_ARRAYS or len(table) > LONGEST or rows * row_bytes > WHOLE_BYTES:
+        return NotImplemented
+
+    def words(threads: int, shared: int) -> list[int]:
+        told = _IN_RUNS.pack(
+            address=code, rows=rows, row_bytes=row_bytes, words=len(table), arrays=len(positions),
+            of_objects=isinstance(kept, CallTables), threads=threads, shared=shared,
+        )  # fmt: skip
+        return [*told, *table, *positions]
+
+    size = _IN_RUNS.size + len(table) + len(positions)
+    return Launch(name, run_call.compiled().code.address, size, rows * row_bytes, words, kept)
 
 
 @dataclass(slots=True)
@@ -264,8 +282,7 @@ class NativeCall:
         """
         memory = {f"r{n}": item for n, item in enumerate(self.results) if item is not None and n not in self.sums}
         if self.sums:
-            shape, dtype, _ = self.results[self.sums[0]]  # type: ignore[misc]
-            memory["total"] = Memory((self.blocks, len(self.sums), *shape), dtype)
+            memory["total"] = self.total
         written = len(self.results) - self.results.count(None) + bool(self.sums)
         tables = CallTables(self.layout, len(self.arrays) + written, len(self.scalars), self.character)
         alone = tables.built_in(self.function, self.rows, self.row_bytes)
@@ -279,12 +296,20 @@ class NativeCall:
         run, into = _maker(source)(*known)
         return Plan(self.results, run=run, into=into, call=self)
 
+    @property
+    def total(self) -> Memory:
+        """The memory of the sums, which the loops add to."""
+        shape, dtype, _ = self.results[self.sums[0]]  # type: ignore[misc]
+        return Memory((self.blocks, len(self.sums), *shape), dtype)
+
     def in_run(self, given: dict[str, Any]) -> Any:
-        """Return the launch of the call in a native run, for these parameters that are no arrays, or NotImplemented."""
-        if self.sums or self.copied or None in self.results:
-            return NotImplemented
+        """Return the launch of the call in a native run, for these parameters, or NotImplemented.
+
+        It takes `arrays`, an array for each result (`total` for sums), and `total` if there are sums.
+        """
         numbers = [eval(each, self.constants, given) for each in self.scalars]
-        tables = CallTables(self.layout, len(self.arrays) + len(self.results), len(numbers), self.character)
+        written = len(self.results) - self.results.count(None) + bool(self.sums)
+        tables = CallTables(self.layout, len(self.arrays) + written, len(numbers), self.character)
         return tables.in_run(self.function, self.rows, self.row_bytes, numbers)
 
 
@@ -361,7 +386,7 @@ _numbers = itertools.count()
 def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[..., Any]]]:
     namespace: dict[str, Any] = {
         "struct_error": struct.error, "launch": launch, "address": address,
-        "row_major": row_major_copy, "added": _added, "KERNELS": KERNELS, "words_of": words_of, "place_of_words": place_of_words,
+        "row_major": row_major_copy, "added": added, "KERNELS": KERNELS, "words_of": words_of, "place_of_words": place_of_words,
     }  # fmt: skip
     exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
     return namespace["make"]
@@ -372,13 +397,22 @@ def not_row_major(**arrays: ndarray | None) -> list[str]:
     return [name for name, item in arrays.items() if item is not None and not (item.ndim and item.flags.c_contiguous)]
 
 
-_COPY = compiled("memory.copying.copy_into")
+@launched(plain=True, T=FLOATS)  # type: ignore[untyped-decorator]
+def add_blocks(out: Pointer[T], total: Pointer[T], blocks: Int, step: Int, begin: Int, start: Int, stop: Int) -> None:
+    """Add the sums of blocks, which are `step` elements apart, in float64."""
+    for i in range(start, stop):
+        found = f64(total[begin + i])
+        for block in range(1, blocks):
+            found += f64(total[block * step + begin + i])
+        out[i] = T(found)
 
 
-def _added(total: ndarray, order: int) -> ndarray:
+def added(total: ndarray, order: int) -> ndarray:
     """Return one of several sums, by adding the sums of its blocks."""
-    blocks = total[:, order]
-    return blocks[0].copy() if len(blocks) == 1 else blocks.sum(0, numpy.float64).astype(total.dtype)
+    out = empty(total.shape[2:], total.dtype)
+    step = total.shape[1] * out.size
+    add_blocks.run(out.size, len(total) * out.itemsize, out, total, len(total), step, order * out.size)
+    return out
 
 
 @loops(explicit=True, plain=True)

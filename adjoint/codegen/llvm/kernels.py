@@ -18,6 +18,9 @@ from numpy import ndarray as ndarray
 
 from ..plans import Memory as Memory
 from ..plans import Plan as Plan
+from ..plans import empty as empty
+from ..plans import zeros as zeros
+from ..recording import recordable as recordable
 from .calls import NativeCall as NativeCall
 from .calls import array_at as array_at
 from .language import *

@@ -13,6 +13,7 @@ from ..._runtime.forks import code_of
 from ...kernels.runtime import parallel
 from ...kernels.runtime.addresses import place_of_words, words_of
 from ...kernels.runtime.layout import row_major_copy
+from ..acceleration import SHAPES
 from ..observed_kernels import KERNELS
 from .compilation import character, in_numbers
 from .element_types import TypeVariable, type_of
@@ -52,6 +53,9 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
     `row_bytes`: the number of bytes that a row of the range accesses, or an equivalent number if a row requires much
     computation.
     """
+    if SHAPES.recorder is not None:
+        SHAPES.recorder.launch(function, n, row_bytes, *arguments)
+        return
     work = n * row_bytes
     if work < PARALLEL_BYTES:
         if n > 0:

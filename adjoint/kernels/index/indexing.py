@@ -12,8 +12,9 @@ from numpy import asarray, ndarray
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import MOVED, STEPS
-from ...codegen.plans import compiled
+from ...codegen.plans import compiled, zeros
 from ...codegen.pointwise import pointwise
+from ...codegen.recording import recordable
 from ...codegen.tracing import xp
 from ..memory.copying import clone, convert, widen
 from ..runtime.floating import HALVES, compute_dtype, type_name
@@ -404,7 +405,8 @@ def masked_scatter_backward(grad: ndarray, mask: ndarray, shape: tuple[int, ...]
     return front_of_zeros(masked_select(grad, mask), shape)
 
 
-def embedding(weight: ndarray, indices: ndarray) -> ndarray:
+@recordable
+def embedding(weight: ndarray, indices: ndarray, *_: Any) -> ndarray:
     """Return the rows of `weight` (rows, width) at `indices`, as an array of the shape of `indices` with one more dimension.
 
     Raises:
@@ -428,6 +430,7 @@ def _check_indices(indices: ndarray, rows: int) -> None:
         raise IndexError("index out of range in self")
 
 
+@recordable
 def embedding_dense_backward(
     grad: ndarray, indices: ndarray, num_weights: int, padding_idx: int = -1, scale_grad_by_freq: bool = False
 ) -> ndarray:
@@ -443,7 +446,7 @@ def embedding_dense_backward(
     rows = convert(grad, compute_dtype(grad.dtype)) if grad.dtype in HALVES else grad
     rows = rows.reshape(indices.size, width)
     index = indices.reshape(-1).astype(_INT64, copy=False)
-    result = numpy.zeros((num_weights, width), rows.dtype)
+    result = zeros((num_weights, width), rows.dtype)
     if padding_idx >= 0:
         used = numpy.flatnonzero(index != padding_idx)
         if len(used) < len(index):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import MOVED
 from ...codegen.plans import Plans
 
@@ -26,7 +26,7 @@ def few_positions(
     shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None
 ) -> ndarray | None:
     """Do the same as `flat_positions` for a few int64 indices in bounds that match `shape`. Return None for others."""
-    if index.dtype is not _INT64 or LOOPS.every_size:
+    if index.dtype is not _INT64 or LOOPS.every_size or SHAPES.recorder is not None:
         return None
     key = shape, dim, index.shape, slices
     try:
@@ -112,7 +112,9 @@ def require_in_bounds(index: ndarray, shape: tuple[int, ...], dim: int) -> None:
 def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
     """Return the first index that is less than `first` or not less than `length`, or None."""
     # The positions of extrema are found faster than their values.
-    if index.size == 0:
+    if SHAPES.recorder is not None:
+        SHAPES.recorder.expect(True, "index.lookup.are_inside", index, length, first)
+    if index.size == 0 or SHAPES.recorder is not None:
         return None
     unsigned = index.view(_UINT64) if index.dtype is _INT64 and first <= 0 else None
     if unsigned is not None and unsigned.item(unsigned.argmax()) < length:  # negative numbers are large numbers

@@ -14,8 +14,11 @@ from typing import Any
 import numpy
 from numpy import asarray, count_nonzero, ndarray
 
+from ...codegen.acceleration import SHAPES
+from ...codegen.costs import MOVED
 from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.pointwise import pointwise
+from ...codegen.recording import recordable
 from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import PerColumn, PerPart, PerRow, column, part, row, xp
 from ..memory.copying import rounded, widen
@@ -63,6 +66,8 @@ def _with_large(
 
 def _are_normal(rstd: ndarray) -> bool:
     """Return whether all inverse deviations are positive numbers, which means that no variance has overflowed."""
+    if SHAPES.recorder is not None:
+        return bool(SHAPES.recorder.expect(True, "nn.plane_norm.are_positive", rstd))
     return not rstd.size or rstd.item(rstd.argmin()) > 0
 
 
@@ -109,6 +114,7 @@ def layer_norm_backward_rows(
     return to_input, to_weight, column.sum(grad) if biases else None
 
 
+@recordable
 def layer_norm(
     input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, bias: ndarray | None, eps: float
 ) -> Triple:
@@ -135,6 +141,7 @@ def _as_rows(x: ndarray, dims: int) -> ndarray:
     return x.reshape(*leading, math.prod(x.shape[len(leading) :]))
 
 
+@recordable
 def layer_norm_gradients(
     grad: ndarray,
     input: ndarray,
@@ -245,6 +252,7 @@ def move(
             running[...] = momentum * towards + (1 - momentum) * running
 
 
+@recordable
 def batch_norm(
     input: ndarray,
     weight: ndarray | None,
@@ -318,6 +326,7 @@ def _running(running_mean: ndarray | None, running_var: ndarray | None, eps: flo
     return widen(asarray(running_mean)), _inverse_deviation(widen(asarray(running_var)), eps)
 
 
+@recordable
 def batch_norm_gradients(
     grad: ndarray,
     input: ndarray,
@@ -367,6 +376,7 @@ def _requested(to_input: ndarray | None, along: ndarray, total: ndarray, paramet
 # Over groups of channels
 
 
+@recordable
 def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
     """Return each group of channels of each sample, normalized, times the `weight` of the channel, plus its `bias`.
 
@@ -402,6 +412,7 @@ def _group_norm(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups
     return Plan([Memory(x.shape, x.dtype), saved, saved], run=run)
 
 
+@recordable
 def group_norm_gradients(
     grad: ndarray,
     input: ndarray,
@@ -417,8 +428,15 @@ def group_norm_gradients(
     Y. Wu and K. He, "Group Normalization" (2018).
     """
     to_input, *sums = _group_gradients(grad, input, weight, mean, rstd, groups, needs[0])
-    along, total = (numpy.add.reduce(item, 0) for item in sums)
+    along, total = map(_over_samples, sums)
     return _requested(to_input, along, total, input if weight is None else weight, needs)
+
+
+@compiled("nn.plane_norm.over_samples", least=MOVED)
+def _over_samples(sums: ndarray) -> ndarray:
+    """Return the sums of rows, which are added one after another."""
+    total: ndarray = numpy.add.reduce(sums, 0)
+    return total
 
 
 @compiled("nn.plane_norm.gradients")

@@ -60,11 +60,15 @@ def following_images(kernel: Any) -> Any:
 
 def row_major(array: Array) -> Array:
     """Return `array` itself if it is in row-major order, otherwise a row-major copy."""
-    return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
+    if array.flags.c_contiguous:
+        return array
+    return array.in_row_major() if hasattr(array, "in_row_major") else numpy.ascontiguousarray(array)
 
 
 def row_major_copy(array: Array) -> Array:
     """Return a row-major copy, which compiled loops make if the array is large."""
+    if hasattr(array, "in_row_major"):
+        return array.in_row_major()
     return _copied(numpy.empty(array.shape, array.dtype), array)
 
 

@@ -531,7 +531,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
 
 
 @operator(
-    kernel=lambda weight, indices, *rest: indexing_kernels.embedding(weight, indices),
+    kernel=indexing_kernels.embedding,
     method=False,
     out=False,
     tangent="linear",

@@ -8,6 +8,7 @@ from operator import index
 from ... import dtypes
 from ...array_attributes import wrap_dim
 from ...codegen.kernel import Kernel
+from ...codegen.recording import recordable
 from ...dispatch.annotations import Array
 from ...dispatch.array_functions import computed
 from ...dispatch.decorators import internal, public, tensors
@@ -65,6 +66,7 @@ def batch_norm_gradients(grad, input, weight, mean, invstd, running_mean, runnin
     return _batch_norm_recorded(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs)
 
 
+@recordable
 def _normalized(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """Compute batch normalization. The caller updates the running statistics, so the momentum is not used."""
     return kernels.batch_norm(input, weight, bias, running_mean, running_var, training, eps)

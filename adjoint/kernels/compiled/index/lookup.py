@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
+from ...runtime.layout import row_major
 from ..memory.copying import copy_row
 
 _LOOKED_OVER = 1 << 10
@@ -38,12 +39,13 @@ def take_rows(
         outer += 1
 
 
+@recordable
 def take(x: ndarray, index: ndarray, dim: int) -> Any:
     """Return `x.take(index, dim)` for indices that are known to be in bounds."""
     if not x.size:
         return NotImplemented
     outer, width = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
-    out = numpy.empty(x.shape[:dim] + index.shape + x.shape[dim + 1 :], x.dtype)
+    out = empty(x.shape[:dim] + index.shape + x.shape[dim + 1 :], x.dtype)
     return take_rows.run(
         outer * index.size, 2 * width * x.itemsize + 8,
         out, x, index, index.size, x.shape[dim], width, SINGLE=width == 1,
@@ -65,6 +67,28 @@ def outside(index: Pointer[I], n: Int, length: Int, W: Static) -> i64:
         result = result | (1 if (index[i] < 0) | (index[i] >= I(length)) else 0)
         i += 1
     return result
+
+
+@loops(plain=True)
+def find_outside(
+    flag: Pointer[i64], index: Pointer[I], length: Int, first: Int, W: Static, start: Int, stop: Int
+) -> None:
+    """Write 1 to `flag` if an index is less than `first` or not less than `length`."""
+    if first == 0:
+        if outside(index + start, stop - start, length, W) != 0:
+            flag[0] = 1
+    else:
+        for i in range(start, stop):
+            if i64(index[i]) < first or i64(index[i]) >= length:
+                flag[0] = 1
+
+
+@recordable
+def are_inside(flag: ndarray, index: ndarray, length: int, first: int) -> Any:
+    """Test whether all indices are in bounds. Otherwise write 1 to `flag`."""
+    return find_outside.run(
+        index.size, index.itemsize, flag, row_major(index), length, first, W=HOST.vector_bytes // index.itemsize
+    )
 
 
 @loops(plain=True, T=BITS)

@@ -20,8 +20,8 @@ from ...runtime.parallel import get_num_threads
 from ..memory.copying import copy_row
 from .lookup import outside
 
-_SAMPLED = 32
-"""The number of sampled indices per thread that determine how the positions are divided."""
+_SAMPLE = 128
+"""The number of sampled indices that determine how threads divide the positions."""
 
 _FOUND, _AHEAD = 1 << 10, 8
 """The number of indices among which a thread first looks for its own indices, and the prefetch distance in rows."""
@@ -132,13 +132,25 @@ def add_rows(
             combine_row(target + index[k] * width, rows + k * width, width, "add", W)
 
 
-def share_bounds(index: ndarray, length: int, shares: int) -> ndarray:
-    """Return the bounds of shares of `range(length)` with about equal numbers of indices."""
-    bounds = numpy.zeros(shares + 1, numpy.int64)
-    bounds[-1] = length
-    sample = numpy.sort(index.reshape(-1)[:: max(1, index.size // (_SAMPLED * shares))])
-    bounds[1:-1] = sample[numpy.arange(1, shares) * len(sample) // shares]
-    return bounds
+@loops(plain=True)
+def share_bounds(
+    bounds: Pointer[i64], index: Pointer[i64], sample: Pointer[i64], count: Int, length: Int, shares: Int, start: Int, stop: Int
+) -> None:  # fmt: skip
+    """Write the bounds of shares of `range(length)` with about equal numbers of indices, given memory for a sample."""
+    for _ in range(start, stop):
+        step = (count + _SAMPLE - 1) // _SAMPLE
+        taken = i64(0)
+        while taken * step < count:
+            place = index[taken * step]
+            k = taken
+            while k > 0 and sample[maximum(k - 1, i64(0))] > place:
+                sample[k] = sample[k - 1]
+                k -= 1
+            sample[k] = place
+            taken += 1
+        for share in range(shares):
+            bounds[share] = i64(0) if share == 0 else sample[share * taken // shares]
+        bounds[shares] = length
 
 
 def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
@@ -147,6 +159,7 @@ def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
     launch(function, shares, work // shares, *arguments, n, shares)
 
 
+@recordable
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
     """Write `source` (with the shape of `index`, or zero-dimensional) to `x` along `dim`, or combine it with `x`.
 
@@ -213,17 +226,18 @@ def _launched(
     work = outer * count * inner * (x.itemsize + index.itemsize)
 
     def launched(target: ndarray, x: ndarray, index: ndarray, source: ndarray) -> bool:
-        wrong = numpy.zeros(1, numpy.int64)
+        wrong = zeros(1, numpy.int64)
         _share(
             function, inner if split == "inner" else outer, work,
             target, x, index, source, wrong, outer, count, inner, length,
             int(values > 1),
         )  # fmt: skip
-        return not wrong[0]
+        return not copy or not wrong[0]
 
     return launched
 
 
+@recordable
 def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
     """Compute `target[index[k]] += rows[k]` for matrices.
 
@@ -235,7 +249,9 @@ def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
         return scatter(target.reshape(-1), 0, index, rows.reshape(-1), "add")
     length, width = target.shape
     shares = get_num_threads()
-    bounds = share_bounds(index, length, shares)
+    bounds, sample = empty(shares + 1, numpy.int64), empty(_SAMPLE, numpy.int64)
+    if share_bounds.run(1, 0, bounds, index, sample, len(index), length, shares) is NotImplemented:
+        return NotImplemented
     return add_rows.run(
         shares, rows.size * 2 * rows.itemsize // shares,
         target, index, rows, bounds, len(index), width, W=max(2, HOST.vector_bytes // target.itemsize),

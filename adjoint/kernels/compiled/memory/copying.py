@@ -5,7 +5,7 @@ Copies may convert the dtype.
 
 from __future__ import annotations
 
-from ....codegen.acceleration import LOOPS
+from ....codegen.acceleration import LOOPS, SHAPES
 from ....codegen.expression import INPUT, NUMBER, Expression, Graph
 from ....codegen.llvm import pointwise_loops
 from ....codegen.llvm.kernels import *
@@ -161,6 +161,24 @@ def transpose_blocks(
             i += W
 
 
+@loops(plain=True, T=BITS)
+def fill_elements(out: Pointer[T], bits: Int, W: Static, start: Int, stop: Int) -> None:
+    """Write elements with the same bits."""
+    element = T(bits)
+    whole = start + (stop - start) // W * W
+    for i in range(start, whole, W):
+        store(out + i, vector(T, W)(element))
+    for i in range(whole, stop):
+        out[i] = element
+
+
+@recordable
+def fill(array: ndarray, bits: int) -> Any:
+    """Write elements with the same bits to a row-major array."""
+    return fill_elements.run(array.size, array.itemsize, array, bits)
+
+
+@recordable
 def copy_into(target: ndarray, source: ndarray) -> Any:
     """Write the elements of `source`, broadcast, to `target`, which has the same dtype.
 
@@ -168,7 +186,8 @@ def copy_into(target: ndarray, source: ndarray) -> Any:
     """
     if target.shape != source.shape:
         source = numpy.broadcast_to(source, target.shape)
-    plan = _plan(target.shape, target.strides, source.strides, target.dtype, HOST.vector_bytes, LOOPS.every_size)
+    every_size = LOOPS.every_size or SHAPES.recorder is not None
+    plan = _plan(target.shape, target.strides, source.strides, target.dtype, HOST.vector_bytes, every_size)
     if plan is None or target.dtype != source.dtype:
         return NotImplemented
     function, pieces, piece_bytes, arguments = plan

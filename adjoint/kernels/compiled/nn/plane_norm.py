@@ -6,17 +6,45 @@ sample, a row is a group of channels, and the channels are its consecutive parts
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
-
-from numpy import ndarray
-
 from ....codegen.expression import ELEMENT, PART, ROW
+from ....codegen.llvm.kernels import *
 from ...nn.normalization import channel_norm_backward_rows, channel_norm_rows
 
 SHORTEST_PLANE = 16
 """The minimum size of a channel's planes for which the planes are traversed one by one."""
+
+
+@loops(plain=True, T=FLOATS)
+def find_others(flag: Pointer[i64], x: Pointer[T], start: Int, stop: Int) -> None:
+    """Write 1 to `flag` if a number is not positive."""
+    for i in range(start, stop):
+        if x[i] <= T(0) or x[i] != x[i]:
+            flag[0] = 1
+
+
+@recordable
+def are_positive(flag: ndarray, x: ndarray) -> Any:
+    """Test whether all numbers are positive. Otherwise write 1 to `flag`."""
+    return find_others.run(x.size, x.itemsize, flag, x)
+
+
+@loops(plain=True, T=FLOATS)
+def add_samples(out: Pointer[T], x: Pointer[T], rows: Int, columns: Int, start: Int, stop: Int) -> None:
+    """Add rows one after another."""
+    for i in range(start, stop):
+        total = x[i]
+        for k in range(1, rows):
+            total += x[k * columns + i]
+        out[i] = total
+
+
+@recordable
+def over_samples(sums: ndarray) -> Any:
+    """Return the sums of rows, or NotImplemented if NumPy adds in another order."""
+    rows, columns = sums.shape
+    if columns == 1 or not sums.size:
+        return NotImplemented
+    return add_samples.run(columns, rows * sums.itemsize, empty(columns, sums.dtype), sums, rows, columns)
 
 
 def normalized(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int | None, eps: float) -> Any:
