@@ -293,7 +293,7 @@ class _Planning:
         self, mode: str, results: int, piece: int, units: int, length: int, inner: int, chunk: int, tile: int, step: int,
         outer_step: int, rest: int = 0, place: tuple[int, ...] = (), lanes: int = 1,
     ) -> None:  # fmt: skip
-        registers = self._registers(chunk) if mode == ALONG else 4
+        registers = self._registers(chunk if mode == ALONG else tile)
         function = _loops(
             self.name, self.kind, self.numbers, mode, self.vector_bytes, chunked=mode == ACROSS or chunk < length,
             apart=bool(place), glued=rest > 0, lanes=lanes, registers=registers,
