@@ -11,7 +11,7 @@ from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import SUMMED, THREADED
+from ...codegen.costs import MOVED, SUMMED, THREADED
 from ...codegen.plans import compiled
 from ...codegen.rows import row_program
 from ...codegen.tracing import row, xp
@@ -120,7 +120,7 @@ def _is_in_range(spread: ndarray, least: float = _LEAST) -> bool:
     return spread.size == 0 or least < spread.item(spread.argmin()) <= spread.item(spread.argmax()) < math.inf
 
 
-_REDUCE = compiled("reduce.reduction.reduce", least=SUMMED)
+_REDUCE = compiled("reduce.reduction.reduce", least=MOVED)
 
 
 def sum_of_squares(x: ndarray, dims: tuple[int, ...], center: ndarray | None = None) -> ndarray:

@@ -58,6 +58,7 @@ _SHORT = 8  # rows up to this long are reduced column by column
 _NARROW = (
     64  # of rows up to this long, an extremum is searched column by column, because NumPy takes long to start a row
 )
+_SHORT_ROW = 64
 _MANY = 512  # the number of rows that are combined one by one
 
 
@@ -90,7 +91,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
     if (
         dtype is None
         and x.dtype.char in _NATIVE_SUMS
-        and x.size < SUMMED
+        and _are_few(x)
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
@@ -99,6 +100,11 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
     if found is not NotImplemented:
         return found
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
+
+
+def _are_few(x: ndarray) -> bool:
+    """Return whether NumPy sums the elements faster: it takes a call for each short row."""
+    return x.size < MOVED or (x.size < SUMMED and x.shape[-1] >= _SHORT_ROW)
 
 
 def _sum_of_few(x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
@@ -256,7 +262,8 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     if (
         dtype is None
         and x.dtype.char in _NATIVE
-        and 0 < size < SUMMED
+        and size
+        and _are_few(x)
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
@@ -432,7 +439,7 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool = Fals
     if x.size == 0:
         indices = _no_elements(x, dim, keepdim)
         return indices.astype(x.dtype), indices
-    if x.size < THREADED:
+    if x.size < MOVED:
         reduce: Any = (numpy.maximum if name == "max" else numpy.minimum).reduce
         return row_major(asarray(reduce(x, dim, None, None, keepdim))), _places(name, x, dim, keepdim)
     places = _places(name, x, dim, True)
