@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ....codegen.expression import ELEMENT, INPUT, NUMBER, ROW, Expression
-from ....codegen.llvm.calls import CallTables
 from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.row_loops import row_kernel
@@ -96,22 +95,15 @@ def _dtype(type_: Any) -> numpy.dtype[Any]:
     return numpy.dtype(f"{type_.kind}{type_.bits // 8}")
 
 
-class _Step(NamedTuple):
-    """One call of a loop: its pieces of work, and the results that it provides to the next step."""
-
-    function: Any
-    pieces: int
-    piece_bytes: int
-    shape: tuple[int, ...]
-    dtype: numpy.dtype[Any]
-    tables: CallTables
-
-
 class _Plan(NamedTuple):
     """The plan of the reduction of arrays of one layout."""
 
-    steps: list[_Step]
-    dtype: numpy.dtype[Any]
+    calls: list[NativeCall]
+    """The calls of loops. Each call reduces the result of the one before."""
+    runs: list[Callable[..., ndarray]]
+    """The functions that make these calls. The first takes the array, and the centers if there are any."""
+    results: list[Memory]
+    """Their results."""
     kept: tuple[int, ...]
     """The lengths of the dimensions that are kept, in memory order."""
     order: tuple[int, ...] | None
@@ -125,23 +117,23 @@ class _Plan(NamedTuple):
     copied: bool = False
     """Whether the array is copied first."""
 
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """The dtype of the result."""
+        return self.results[-1].dtype
+
     def run(self, x: ndarray, center: ndarray | None = None) -> ndarray:
         """Return the reduction of an array as a row-major array, in the type of the computation."""
-        middle = None
+        arrays = [row_major_copy(x) if self.copied else x]
         if center is not None:
-            middle = numpy.ascontiguousarray(center.transpose(self.walk), self.steps[0].dtype)
-            if self.glued > 1:
-                middle = numpy.tile(middle.reshape(-1), self.glued)
-        source = row_major_copy(x) if self.copied else x
-        for function, pieces, piece_bytes, shape, dtype, tables in self.steps:
-            out = numpy.empty(shape, dtype)
-            arrays = (source, out) if middle is None else (source, middle, out)
-            table, middle = tables.make(arrays, ()), None
-            launch(function, pieces, piece_bytes, tables.address(table))
-            source = out
+            middle = numpy.ascontiguousarray(center.transpose(self.walk), self.results[0].dtype)
+            arrays.append(numpy.tile(middle.reshape(-1), self.glued) if self.glued > 1 else middle)
+        for run in self.runs:
+            arrays = [run(*arrays)]
+        found = arrays[0]
         if self.order is None:
-            return source
-        return numpy.ascontiguousarray(source.reshape(self.kept).transpose(self.order)).reshape(self.shape)
+            return found
+        return numpy.ascontiguousarray(found.reshape(self.kept).transpose(self.order)).reshape(self.shape)
 
 
 def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[Any] | None) -> Any:
@@ -159,6 +151,8 @@ def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[
     plan = _plan(reduction, x.dtype, x.shape, x.strides, dims, keepdim, False, HOST.vector_bytes)
     if plan is None:
         return NotImplemented
+    if len(plan.calls) == 1 and plan.dtype is result and not (divisor or plan.copied or plan.order):
+        return plan.calls[0]
     in_parts = result.kind == "c"
 
     def run(x: ndarray, *_: Any) -> ndarray:
@@ -197,8 +191,8 @@ def sum_in_run(x: ndarray, dims: tuple[int, ...]) -> Any:
     if plan is None or plan.copied or plan.order is not None or plan.dtype != x.dtype:
         return NotImplemented
     return [
-        (functools.partial(tables.in_run, function, pieces, piece_bytes), math.prod(shape) * dtype.itemsize)
-        for function, pieces, piece_bytes, shape, dtype, tables in plan.steps
+        (functools.partial(call.in_run, {}), math.prod(memory.shape) * memory.dtype.itemsize)
+        for call, memory in zip(plan.calls, plan.results, strict=True)
     ]
 
 
@@ -248,18 +242,22 @@ def _plan(
         else:
             lengths.append(shape[axis])
             fates.append(axis in dims)
-    if (True not in fates and not planning.steps) or (centered and len(fates) > 2):
+    if (True not in fates and not planning.calls) or (centered and len(fates) > 2):
         return None
     if True in fates:
         planning.reduce(lengths, fates, parts)
     kept = [axis for axis in order if axis not in dims]
     turned = tuple(sorted(range(len(kept)), key=kept.__getitem__)) if kept != sorted(kept) else None
     result = tuple([1 if axis in dims else length for axis, length in enumerate(shape) if keepdim or axis not in dims])
+    results = planning.results
     if turned is None:
-        planning.steps[-1] = planning.steps[-1]._replace(shape=result)
+        results[-1] = results[-1]._replace(shape=result)
+    for call, memory in zip(planning.calls, results, strict=True):
+        call.results = [memory]
     return _Plan(
-        planning.steps,
-        planning.steps[-1].dtype,
+        planning.calls,
+        [call.plan(call.arrays).run for call in planning.calls],
+        results,
         tuple(shape[axis] for axis in kept),
         turned,
         result,
@@ -277,7 +275,8 @@ class _Planning:
         self.numbers = numbers
         self.vector_bytes = vector_bytes
         self.centered = centered
-        self.steps: list[_Step] = []
+        self.calls: list[NativeCall] = []
+        self.results: list[Memory] = []
         self.glued = 1
 
     @property
@@ -303,8 +302,9 @@ class _Planning:
             units=units, length=length, inner=inner, block=1, chunk=chunk, tile=tile, rest=rest, step=step,
             outer_step=outer_step, place=place or [0] * 5, parts=1, stretches=1, distance=0, period=1,
         )  # fmt: skip
-        tables = CallTables(layout, 2 + self.centered, 0, "q")
-        self.steps.append(_Step(function, units, piece * self.kind.bits // 8, (results,), _dtype(self.numbers), tables))
+        arrays = ["x", "center"] if self.centered else ["x"]
+        self.calls.append(NativeCall(function, units, piece * self.kind.bits // 8, layout, arrays, ()))
+        self.results.append(Memory((results,), _dtype(self.numbers)))
         self.kind, self.centered = self.numbers, False  # the next steps combine results
         if self.name == "count_nonzero" or (self.name == "sum" and self.numbers is i32):
             self.numbers = i64
