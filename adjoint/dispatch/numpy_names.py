@@ -56,9 +56,12 @@ def with_numpy_names(function: Callable[..., Any], names: dict[str, Any], *args:
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
             raise invalid_arguments(function.__name__, *present, **names)
         given[NUMPY_NAMES[name]] = value
-    code = getattr(function, "__wrapped__", function).__code__
-    parameters = code.co_varnames[: code.co_argcount]
-    positional = {
-        name: value for name, value in zip(parameters, args, strict=False) if name not in given and value is not MISSING
-    }
+    own = getattr(function, "__wrapped__", function)
+    parameters = own.__code__.co_varnames[: own.__code__.co_argcount]
+    defaults = dict(zip(reversed(parameters), reversed(own.__defaults__ or ()), strict=False))
+    positional = {name: value for name, value in zip(parameters, args, strict=False) if value is not MISSING}
+    for name in names:
+        own_name = NUMPY_NAMES[name]
+        if positional.pop(own_name, MISSING) is not defaults.get(own_name, MISSING):
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
     return function(**positional, **given, **keywords)

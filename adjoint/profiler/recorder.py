@@ -16,6 +16,7 @@ from typing import Any
 
 from numpy import ndarray
 
+from ..aten.schemas import overload_names
 from ..kernels.memory.storage import root_of
 from ..tape import node as nodes
 from ..tape import origin
@@ -218,6 +219,8 @@ class Recorder(Handler):
         inner = self.begin(node.name(), BACKWARD, grad if isinstance(grad, list) else (grad,))
         outer.sequence = inner.sequence = -1 if isinstance(node, nodes.AccumulateGrad) else node._sequence
         outer.forward_thread = inner.forward_thread = outer.thread
+        if (name := _name_of_gradient(node)) is not None:
+            self.begin(f"aten::{name}", inputs=grad if isinstance(grad, list) else (grad,))
         try:
             results = function(node, grad, *args)
         finally:
@@ -246,6 +249,16 @@ class Recorder(Handler):
         event = Event(MEMORY, FUNCTION, None)
         event.end, event.memory = event.start, -size
         self.events.append(event)
+
+
+def _name_of_gradient(node: Any) -> str | None:
+    """Return PyTorch's name of the operator that computes the gradients of a node, such as "convolution_backward", or None."""
+    op = getattr(node, "operator", None)
+    if op is None:
+        return None
+    other = {"relu": "threshold_backward", "embedding": "embedding_dense_backward"}.get(op.aten_name)
+    candidates = (other or f"{op.aten_name}_backward", f"_{op.aten_name.lstrip('_')}_backward_data")
+    return next((name for name in candidates if overload_names(name)), None)
 
 
 def _flat(values: Any) -> Iterator[Any]:

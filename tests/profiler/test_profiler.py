@@ -43,6 +43,18 @@ def test_operators_and_their_backwards_are_noted_and_linked() -> None:
         assert 0 <= event.self_cpu_time_total <= event.cpu_time_total
 
 
+def test_gradients_of_one_operator_are_events_under_its_name() -> None:
+    x = torch.randn(1, 1, 4, 4, requires_grad=True)
+    with profile() as prof:
+        (torch.conv2d(x, torch.ones(1, 1, 2, 2)).relu().sum() + (x * x).softmax(0).sum()).backward()
+    events = {
+        event.name: event for event in prof.function_events if "backward" in event.name and "::eng" not in event.name
+    }
+    assert events["aten::convolution_backward"].cpu_parent.name == "ConvolutionBackward0"
+    assert {"aten::threshold_backward", "aten::_softmax_backward_data"} < events.keys()
+    assert "aten::mul_backward" not in events
+
+
 def test_sections_contain_what_they_call() -> None:
     x = torch.ones(3)
 
