@@ -65,6 +65,8 @@ class OpOverload:
         ending = "" if self._overloadname == "default" else f".{self._overloadname}"
         return f"aten::{self._packet.__name__}{ending}"
 
+    _name = property(lambda self: self.name())
+
     def __str__(self) -> str:
         return f"aten.{self._packet.__name__}.{self._overloadname}"
 

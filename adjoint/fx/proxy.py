@@ -198,7 +198,7 @@ class Proxy:
                 f"Tried to trace mutable operation aten::{name}{ending}({arguments}) -> Tensor(a!). FX only supports functional "
                 "code, so operations that mutate operands in-place (e.g. via `out` arguments) are not supported"
             )
-        return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name or None)
+        return tracer.create_proxy("call_function", orig_method, args, kwargs)
 
 
 class ParameterProxy(Proxy):

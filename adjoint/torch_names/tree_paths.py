@@ -177,15 +177,22 @@ is_namedtuple = is_namedtuple_instance
 def register_dataclass(
     cls: type, *, field_names: Iterable[str] | None = None, drop_field_names: Iterable[str] = (), **others: Any
 ) -> None:
-    """Register a dataclass as a container of its fields."""
+    """Register a dataclass as a container of its fields. Fields that are None belong to the structure."""
     names = [each.name for each in dataclasses.fields(cls) if each.init] if field_names is None else list(field_names)
     names = [name for name in names if name not in set(drop_field_names)]
 
-    def apart(value: Any) -> tuple[list[Any], Any]:
-        return [getattr(value, name) for name in names], None
+    def present(value: Any) -> dict[str, Any]:
+        return {name: item for name in names if (item := getattr(value, name)) is not None}
 
-    register_pytree_node(cls, apart, lambda items, _: cls(**dict(zip(names, items, strict=True))))
-    KEYS[cls] = lambda value: ([(GetAttrKey(name), getattr(value, name)) for name in names], None)
+    def apart(value: Any) -> tuple[list[Any], Any]:
+        found = present(value)
+        return list(found.values()), [list(found), [name for name in names if name not in found]]
+
+    def together(items: Iterable[Any], context: Any) -> Any:
+        return cls(**dict(zip(context[0], items, strict=True)), **dict.fromkeys(context[1]))
+
+    register_pytree_node(cls, apart, together)
+    KEYS[cls] = lambda value: ([(GetAttrKey(name), item) for name, item in present(value).items()], None)
 
 
 def register_constant(cls: type) -> None:

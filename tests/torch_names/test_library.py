@@ -59,3 +59,23 @@ def test_composite_operators_refuse_functions_for_shapes():
             torch.library.register_fake("composite::f", lambda x: x)
     with pytest.raises(ValueError, match="mutates_args must either be a sequence"):
         torch.library.infer_schema(lambda x: x, mutates_args="x")
+
+
+def test_defined_operators_are_traced_and_overridden():
+    @torch.library.custom_op("seen::twiceOf", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    seen = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    assert type(twice(torch.ones(1).as_subclass(Watched))) is Watched
+    assert seen == ["seen.twiceOf.default"]
+    packet = torch.ops.seen.twiceOf
+    graph = torch.fx.symbolic_trace(lambda x: twice(x) + packet(x) + torch.ops.aten.add.Tensor(x, 1)).graph
+    assert [node.name for node in graph.nodes] == "x twice_of_default twice_of add add_tensor add_1 output".split()

@@ -1,5 +1,6 @@
 """Nested containers: flattening, unflattening, and classes that users register."""
 
+import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -75,3 +76,17 @@ def test_structures_that_cannot_be_written_are_refused():
         pytree.treespec_loads('[1, {"type": "a.B", "context": "null", "children_spec": []}]')
     with pytest.raises(ValueError, match="must be None or registered"):
         pytree.register_pytree_node(kind, None, None, to_dumpable_context=str)
+
+
+def test_fields_of_dataclasses_that_are_none_belong_to_the_structure():
+    @dataclasses.dataclass
+    class Batch:
+        x: int
+        y: int | None = 0
+        size: int = 3
+
+    pytree.register_dataclass(Batch, drop_field_names=["size"])
+    leaves, structure = pytree.tree_flatten(Batch(1, None, 5))
+    assert (leaves, structure.context) == ([1], [["x"], ["y"]])
+    assert pytree.tree_unflatten([7], structure) == Batch(7, None)
+    assert pytree.keystr(pytree.tree_flatten_with_path(Batch(1, None))[0][0][0]) == ".x"

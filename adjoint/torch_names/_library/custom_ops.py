@@ -60,7 +60,7 @@ class Packet(OpOverloadPacket):
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self}')>"
 
-    def __call__(self, *args: Any, **names: Any) -> Any:
+    def _applied(self, /, *args: Any, **names: Any) -> Any:
         """Apply the overload that accepts these arguments.
 
         Raises:
@@ -68,7 +68,7 @@ class Packet(OpOverloadPacket):
         """
         found = list(self._definitions.values())
         if len(found) == 1:
-            return found[0](*args, **names)
+            return found[0]._opoverload._applied(*args, **names)
         errors = []
         for definition in found:
             try:
@@ -116,9 +116,8 @@ class Overload(OpOverload):
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self._packet}', overload='{self._overloadname}')>"
 
-    def __call__(self, *args: Any, **names: Any) -> Any:
-        """Apply the operator."""
-        return self._definition(*args, **names)
+    def _applied(self, /, *args: Any, **names: Any) -> Any:
+        return self._definition.apply(bind(self._schema, args, names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +282,7 @@ class CustomOpDef:
         Raises:
             RuntimeError: if the arguments do not fit the schema.
         """
-        return self.apply(bind(self._signature, args, names))
+        return self._opoverload(*args, **names)
 
     def apply(self, arguments: Arguments) -> Any:
         """Apply the operator to arguments that are known to fit."""
