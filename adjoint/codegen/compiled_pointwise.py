@@ -15,7 +15,7 @@ from ..kernels.runtime.addresses import overlap
 from ..kernels.runtime.floating import FLOAT32
 from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
 from . import source
-from .acceleration import LOOPS
+from .acceleration import LOOPS, SHAPES
 from .compiled_complex import EXACT, PARTS, by_parts
 from .costs import CALLS, ELEMENTARY, LARGE, PIECEWISE, STEPS
 from .elementary import COSTLY_OPERATIONS, FUNCTIONS, PIECEWISE_OPERATIONS
@@ -221,6 +221,9 @@ class CompiledPointwise:
             return NotImplemented
         number, values = chosen
         variant = variants[number]
+        if SHAPES.recorder is not None:
+            new = self._new_plan(variant, operands, dtype, compute, out)
+            return NotImplemented if new is None else SHAPES.recorder.run(new, (*operands, *values), out)
         if len(operands) == 1:
             (only,) = operands
             key: Any = (dtype, only.shape, only.strides)

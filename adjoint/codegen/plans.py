@@ -61,6 +61,16 @@ def zeros(shape: Any, dtype: Any) -> ndarray:
     return numpy.zeros(shape, dtype) if SHAPES.recorder is None else SHAPES.recorder.zeros(Memory(shape, dtype))
 
 
+def new_flag() -> ndarray:
+    """Return an array into which loops write 1 if a condition on elements is not true."""
+    return numpy.zeros(1, numpy.int64) if SHAPES.recorder is None else SHAPES.recorder.new_flag()
+
+
+def is_set(flag: ndarray) -> bool:
+    """Return whether loops have written 1. In a recording, the answer is no: otherwise, the run calls the kernel in Python."""
+    return SHAPES.recorder is None and bool(flag[0])
+
+
 def memory_like(array: ndarray) -> Memory:
     """Return the description of an array that has no gaps in memory."""
     order = None if array.flags.c_contiguous else tuple(sorted(range(array.ndim), key=lambda dim: -array.strides[dim]))
@@ -78,10 +88,10 @@ class Plan:
 
     `compiled`: the arguments of the function that plans compiled code, if they are not the arguments of the kernel.
     NotImplemented means that there is no compiled code for arrays of this signature. `call`: the `NativeCall` that computes
-    the results, if there is one.
+    the results, if there is one, and `names` are the names of the arguments.
     """
 
-    __slots__ = ("call", "compiled", "into", "results", "run")
+    __slots__ = ("call", "compiled", "into", "names", "results", "run")
 
     def __init__(
         self,
@@ -91,12 +101,17 @@ class Plan:
         into: Callable[..., Any] | None = None,
         compiled: Any = None,
         call: Any = None,
+        names: Sequence[str] = (),
     ) -> None:
-        self.results = tuple(results)
+        self.results, self.names = tuple(results), names
         self.call = call
         self.compiled = compiled
         self.run: Callable[..., Any] = run or _allocating(self.results, into)
         self.into: Callable[..., Any] = into or _copying(self.run)
+
+    def compute(self, *args: Any) -> Any:
+        """Return the results, or record their computation."""
+        return self.run(*args) if SHAPES.recorder is None else SHAPES.recorder.run(self, args)
 
     def zeros(self) -> Any:
         """Return zeros in place of the results, or NotImplemented if the plan has no results."""
@@ -304,9 +319,7 @@ class compiled:
             return plans.keep(key, plan)
 
         def specially(*args: Any) -> Any:
-            return (
-                form(*args).zeros() if SHAPES.only else SHAPES.recorder.run(namespace["_plan_of"](*args), names, args)
-            )
+            return form(*args).zeros() if SHAPES.only else SHAPES.recorder.run(namespace["_plan_of"](*args), args)
 
         parts = ["LOOPS._enabled", "LOOPS.every_size"]
         for name in names:

@@ -34,7 +34,7 @@ from numpy import ndarray
 
 from ..kernels.runtime.addresses import address
 from .acceleration import LOOPS, SHAPES
-from .plans import Launch, Memory, Plan, returned
+from .plans import Launch, Memory, Plan, empty, returned, zeros
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -52,12 +52,18 @@ def recordable(function: _Function) -> _Function:
 class Outline(ndarray):
     """An array in a recording. It has memory, but no elements."""
 
-    def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
-        """Refuse NumPy's elementwise functions."""
-        raise Unrecorded
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
+        """Record the compiled loops of an elementwise function of arrays of one dtype and Python's numbers."""
+        if method != "__call__" or options:
+            raise Unrecorded
+        return SHAPES.recorder.elementwise(ufunc, inputs, out and out[0])
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call functions that read no elements."""
+        """Call functions that read no elements, and record copies."""
+        if function is numpy.copyto:
+            return args[0].__setitem__(..., *args[1:], **kwargs)
+        if function in _MAKING and len(args) == 1 and args[0].flags.c_contiguous and kwargs.keys() <= {"dtype"}:
+            return _MAKING[function](args[0].shape, kwargs.get("dtype") or args[0].dtype)
         if function not in _VIEWING:
             raise Unrecorded
         return super().__array_function__(function, types, args, kwargs)
@@ -68,28 +74,48 @@ class Outline(ndarray):
         return found if numpy.may_share_memory(found, self) else self.in_row_major().reshape(*shape)
 
     def astype(self, dtype: Any, *_: Any, copy: Any = True, **__: Any) -> Any:
-        """Return the array itself, if it has the dtype."""
-        return self if self.dtype == dtype and not copy else self.refused()
+        """Return the array itself, if it has the dtype, or record a conversion or a copy."""
+        if self.dtype == dtype:
+            return self.copy() if copy else self
+        return SHAPES.recorder.computed("memory.copying.convert", self, numpy.dtype(dtype))
 
     def __getitem__(self, key: Any) -> Any:
         """Return a view."""
         found = super().__getitem__(key)
         return found if isinstance(found, Outline) and numpy.may_share_memory(found, self) else self.refused()
 
-    def in_row_major(self) -> Any:
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Record that elements are copied to the array, or that a number is written to all elements of a part."""
+        target = self if key is ... else self[key]
+        if isinstance(value, ndarray):
+            SHAPES.recorder.computed("memory.copying.copy_into", target, value)
+        else:
+            target.fill(value)
+
+    def fill(self, value: Any) -> None:
+        """Record that all elements become a number."""
+        if type(value) not in (int, float, bool) or not self.flags.c_contiguous:
+            raise Unrecorded
+        bits = int.from_bytes(numpy.array(value, self.dtype).tobytes(), "little", signed=True)
+        SHAPES.recorder.computed("memory.copying.fill", self, bits)
+
+    def copy(self, order: Any = "C") -> Any:
         """Return a row-major copy."""
-        return SHAPES.recorder.copied(self)
+        return SHAPES.recorder.copied(self) if order == "C" else self.refused()
+
+    in_row_major = copy
 
     def refused(self, *_: Any, **__: Any) -> Any:
         """Refuse to read or write elements."""
         raise Unrecorded
 
 
+_MAKING: dict[Any, Any] = {numpy.empty_like: empty, numpy.zeros_like: zeros}
 _VIEWING = frozenset(
     (numpy.may_share_memory, numpy.shares_memory, numpy.moveaxis, numpy.broadcast_to, numpy.shape, numpy.ndim, numpy.size)
 )  # fmt: skip
 _FREE = "shape strides dtype ndim size itemsize nbytes flags base T mT real transpose swapaxes view squeeze".split()
-_READING = "__setitem__ __bool__ __int__ __float__ __iter__".split()
+_READING = "__bool__ __int__ __float__ __iter__".split()
 for _name in dir(ndarray):
     if _name in _READING or not (_name.startswith("__") or _name in _FREE or _name in vars(Outline)):
         setattr(Outline, _name, Outline.refused)
@@ -148,17 +174,42 @@ class Recorder:
     def zeros(self, memory: Memory) -> Any:
         """Return a new outline, and record that its elements become zeros."""
         made = self.empty(memory)
-        flat = made if memory.order is None else made.transpose(memory.order)
-        if LOOPS.run("memory.copying.fill", flat, 0) is NotImplemented:
-            raise Unrecorded
+        (made if memory.order is None else made.transpose(memory.order)).fill(0)
         return made
 
     def copied(self, array: Any) -> Any:
         """Return a new outline, and record that elements are copied to it."""
         made = self.outline(array.shape, array.dtype)
-        if LOOPS.run("memory.copying.copy_into", made, array) is NotImplemented:
-            raise Unrecorded
+        self.computed("memory.copying.copy_into", made, array)
         return made
+
+    def computed(self, path: str, *args: Any) -> Any:
+        """Return the result of a compiled form."""
+        found = LOOPS.run(path, *args)
+        if found is NotImplemented:
+            raise Unrecorded
+        return found
+
+    def elementwise(self, ufunc: Any, inputs: Sequence[Any], out: Any) -> Any:
+        """Return the result of a function of arrays of one dtype and Python's numbers."""
+        from .compiled_ufuncs import large
+
+        first = next(each for each in inputs if isinstance(each, Outline))
+        arrays = []
+        for each in inputs:
+            if not isinstance(each, ndarray):
+                number, each = each, self.outline((1,) * first.ndim, first.dtype)
+                each.fill(number)
+            arrays.append(each)
+        form = large(ufunc)
+        if form is None or first.dtype.kind not in form.kinds or any(each.dtype != first.dtype for each in arrays):
+            raise Unrecorded
+        found = form.compiled.run(arrays, (), first.dtype, first.dtype, out)
+        return self.refuse() if found is NotImplemented else found
+
+    def refuse(self) -> Any:
+        """Raise the error."""
+        raise Unrecorded
 
     def place(self, array: ndarray) -> tuple[int, int] | None:
         """Return the number of the memory in which an array lies, and its offset, or None."""
@@ -198,16 +249,22 @@ class Recorder:
             launch_in_run(function.code.name, function.of_table, rows, row_bytes, words, positions, self.kept), arrays
         )
 
-    def run(self, plan: Plan, names: Sequence[str], args: Sequence[Any]) -> Any:
-        """Record the `NativeCall` of a plan for these arguments. Return the results."""
+    def run(self, plan: Plan, args: Sequence[Any], out: Any = None) -> Any:
+        """Record the `NativeCall` of a plan for these arguments. Return the results, which it writes to `out` if given.
+
+        A plan without such a call is computed in the recording if its function is `recordable`.
+        """
         from .llvm.calls import added
 
-        call, given = plan.call, dict(zip(names, args, strict=True))
-        if call is None:
+        call = plan.call
+        if call is None and not getattr(plan.run, "recordable", False):
             raise Unrecorded
+        if call is None:
+            return plan.run(*args)
+        given = dict(zip(plan.names, args, strict=True))
         arrays = [given[name].in_row_major() if name in call.copied else given[name] for name in call.arrays]
         total = [self.zeros(call.total)] if call.sums else []
-        results: list[Any] = [
+        results = [*(out if isinstance(out, tuple) else [out] * (out is not None))] or [
             item and number not in call.sums and self.empty(item) for number, item in enumerate(call.results)
         ]
         written = [total[0] if number in call.sums else item for number, item in enumerate(results) if item is not None]
@@ -219,13 +276,15 @@ class Recorder:
 
     def expect(self, value: Any, path: str, *args: Any) -> Any:
         """Return the expected `value` of a condition. Otherwise, the compiled form writes 1 to its first argument, the flag."""
+        self.computed(path, self.new_flag(), *args)
+        return value
+
+    def new_flag(self) -> Any:
+        """Return the outline of the flag."""
         if self.flag is None:
             self.flag = len(self.memories)
             self.memories.append(numpy.zeros(8, numpy.uint8))
-        flag = Outline((1,), numpy.int64, self.memories[self.flag])
-        if LOOPS.run(path, flag, *args) is NotImplemented:
-            raise Unrecorded
-        return value
+        return Outline((1,), numpy.int64, self.memories[self.flag])
 
     def add(self, launch: Any, arrays: Sequence[tuple[int, int] | None]) -> None:
         """Append a launch."""

@@ -149,7 +149,7 @@ class RowProgram:
         """
         if SHAPES.special:
             new, given = self.plan(arrays, dim, scalars, shape=shape), (*arrays, *scalars)
-            return new.run(*given) if SHAPES.only else SHAPES.recorder.run(new, self._arguments[:-1], given)
+            return new.run(*given) if SHAPES.only else SHAPES.recorder.run(new, given)
         key = dim, shape, LOOPS._enabled, self.choose(*arrays, *scalars)
         plan = self._plans.get(key)
         if plan is None:

@@ -54,7 +54,7 @@ def record(writer: Writer, instruction: Instruction, kernel: Callable[..., Any])
     read = [*dict.fromkeys(numbers_in(instruction.operands))]
     if not LOOPS.enabled or program.varying:
         raise Foreign
-    if instruction.changes and any(share_memory(program, *pair) for pair in combinations(read, 2)):
+    if instruction.keeps and any(share_memory(program, *pair) for pair in combinations(read, 2)):
         raise Foreign
     outlines: dict[int, Any] = {}
     buffers: list[tuple[int, int]] = []

@@ -294,7 +294,7 @@ class NativeCall:
         made = [item.allocator(numpy.zeros if name == "total" else numpy.empty) for name, item in memory.items()]
         known = (self.function, self.rows, self.row_bytes, tables, alone, *self.constants.values(), *made)
         run, into = _maker(source)(*known)
-        return Plan(self.results, run=run, into=into, call=self)
+        return Plan(self.results, run=run, into=into, call=self, names=parameters)
 
     @property
     def total(self) -> Memory:

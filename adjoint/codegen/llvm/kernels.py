@@ -19,6 +19,8 @@ from numpy import ndarray as ndarray
 from ..plans import Memory as Memory
 from ..plans import Plan as Plan
 from ..plans import empty as empty
+from ..plans import is_set as is_set
+from ..plans import new_flag as new_flag
 from ..plans import zeros as zeros
 from ..recording import recordable as recordable
 from .calls import NativeCall as NativeCall

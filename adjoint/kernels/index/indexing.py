@@ -10,7 +10,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import MOVED, STEPS
 from ...codegen.plans import compiled, zeros
 from ...codegen.pointwise import pointwise
@@ -37,6 +37,7 @@ _FEW = 256
 """The maximum number of elements for which adding them one by one is faster than finding whole rows."""
 
 
+@recordable
 def index(x: ndarray, indices: Indices) -> ndarray:
     """Return the elements of `x` at `indices` (as in `index_put`).
 
@@ -125,6 +126,7 @@ def _in_order(result: ndarray, x: ndarray, indices: Indices) -> ndarray:
     return reordered(result, (source, *windows))
 
 
+@recordable
 def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> ndarray:
     """Return zeros of `shape` with `grad` added at the indices.
 
@@ -134,11 +136,12 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
     only = indices[0] if len(indices) == 1 else None
     if only is not None and only.dtype.kind == "b" and only.shape == shape:
         return masked_select_backward(grad, shape, only)
-    result = numpy.zeros(shape, grad.dtype)
+    result = zeros(shape, grad.dtype)
     if only is not None and only.dtype.kind == "b":
         result[only] = grad  # a mask selects no element twice
         return result
-    if only is not None and only.dtype.char == "l" and 0 < grad.size <= _FEW and grad.dtype.char in "fd":
+    few = 0 < grad.size <= _FEW and SHAPES.recorder is None
+    if few and only is not None and only.dtype.char == "l" and grad.dtype.char in "fd":
         numpy.add.at(result, only, grad)
         return result
     expanded = expand_indices(shape, indices)

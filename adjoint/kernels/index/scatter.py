@@ -14,9 +14,10 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import JOINED, MOVED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled
+from ...codegen.recording import recordable
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_, widen, zero_
 from ..runtime.floating import compute_dtype, refuse, type_name
@@ -43,6 +44,7 @@ _TAKE_ROWS = compiled("index.lookup.take", least=JOINED)
 _ADD_ROWS = compiled("index.scattering.add_rows_at", least=MOVED)
 
 
+@recordable
 def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
     """Return elements of `x` along `dim`. For a matrix and `dim` 0, `result[i][j]` is `x[index[i][j]][j]`.
 
@@ -79,6 +81,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
     return asarray(x.reshape(-1).take(flat_positions(x.shape, dim, index)))
 
 
+@recordable
 def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
     """Return a copy of `x` with `src` at `index`. For matrices and `dim` 0, `result[index[i][j]][j]` is `src[i][j]`.
 
@@ -90,7 +93,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
         RuntimeError: if types or shapes do not match, or an index is out of bounds.
         IndexError: if `dim` is out of range.
     """
-    if reduce in _ALONE:
+    if reduce in _ALONE and SHAPES.recorder is None:
         found = _scattered(x, dim, index, src, _ALONE[reduce])
         if found is not None:
             return found
@@ -136,11 +139,12 @@ def one_hot(classes: ndarray, count: int) -> ndarray:
 
 def copied(x: ndarray) -> ndarray:
     """Return a row-major copy."""
-    if x.size < MOVED:
+    if x.size < MOVED and SHAPES.recorder is None:
         return x.copy() if type(x) is ndarray else numpy.array(x, order="C")  # also for NumPy's scalars
     return row_major_copy(x)
 
 
+@recordable
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
     """Do the same as `scatter` in place in `x`."""
     if _few_written(x, dim, index, src, reduce):
@@ -174,7 +178,7 @@ def combine(x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values
     if ufunc is None and not of_slices and not x.flags.c_contiguous:
         x.flat[flat_positions(shape, dim, index).reshape(-1)] = values.reshape(-1)
         return
-    whole = numpy.ascontiguousarray(x if ufunc is None else widen(x))
+    whole = row_major(x if ufunc is None else widen(x))
     target = whole.reshape(shape)
     if of_slices:
         values = values.copy() if numpy.may_share_memory(x, values) else values
@@ -252,6 +256,7 @@ def _leading(sizes: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(map(slice, sizes))
 
 
+@recordable
 def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
     """Return a copy of `x` with `src` added at `index`. For matrices and `dim` 0, `result[index[i][j]][j] += src[i][j]`.
 
@@ -262,6 +267,7 @@ def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
     return scatter(x, dim, index, src, "add")
 
 
+@recordable
 def scatter_add_(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
     """Do the same as `scatter_add` in place in `x`."""
     return scatter_(x, dim, index, src, "add")
@@ -379,6 +385,7 @@ def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
 # Along one dimension, one index for each slice
 
 
+@recordable
 def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
     """Return the slices of `x` along `dim` that `index` selects.
 
@@ -418,6 +425,7 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
     return asarray(x.take(index, dim) if found is NotImplemented else found)
 
 
+@recordable
 def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
     """Return a copy of `x` with slices of `source`, times `alpha`, added to the slices along `dim` that `index` selects.
 
@@ -428,6 +436,7 @@ def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: comp
     return index_add_(copied(x), dim, index, source, alpha)
 
 
+@recordable
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
     """Do the same as `index_add` in place in `x`."""
     if numpy.may_share_memory(x, source):

@@ -11,9 +11,9 @@ import numpy
 from ..._runtime.determinism import must_fill
 from ..._runtime.late_bound import LATE
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import CONVERTED, HALVED, MOVED, THREADED, TILE
-from ...codegen.plans import NUMPY, Plan, compiled
+from ...codegen.plans import NUMPY, Plan, compiled, empty
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import bool as boolean
 from ...dtypes import from_numpy
@@ -63,7 +63,7 @@ def preserved_order(array: Array) -> tuple[int, ...] | None:
     return None if order == list(range(array.ndim)) else tuple(order)
 
 
-def empty_like(array: Array, dtype: Any = None, memory_format: Any = None, make: Any = numpy.empty) -> Array:
+def empty_like(array: Array, dtype: Any = None, memory_format: Any = None, make: Any = empty) -> Array:
     """Return an uninitialized array with the shape of `array` and, by default, its order of dimensions in memory.
 
     `make` returns an array of a given shape and dtype.
@@ -137,7 +137,8 @@ def uninitialized(array: Array, start: int = 0) -> Array:
 
 def clone(array: Array, memory_format: Any = None) -> Array:
     """Return a copy in separate memory."""
-    if memory_format is None and array.flags.c_contiguous and (array.size < THREADED or array.itemsize > 8):
+    few = array.size < THREADED or array.itemsize > 8
+    if few and memory_format is None and array.flags.c_contiguous and SHAPES.recorder is None:
         copy = numpy.array(array)  # also for NumPy's scalars
         if copy.strides == array.strides:  # dimensions of size 1 do not determine the order
             return copy

@@ -242,6 +242,7 @@ def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
         return (numpy.maximum(variance, 0) * (count / max(count - 1, 1))).astype(invstd.dtype)
 
 
+@recordable
 def move(
     running_mean: ndarray, running_var: ndarray, mean: ndarray, invstd: ndarray, momentum: float, eps: float, count: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy
@@ -9,6 +10,7 @@ import numpy
 from ... import dtypes
 from ...codegen.acceleration import LOOPS
 from ...dispatch.annotations import Array
+from ...dispatch.array_functions import computed
 from ...dispatch.decorators import internal, public, tensors
 from ...kernels.create import random
 from ...kernels.nn import attention as kernels
@@ -36,7 +38,7 @@ def _recorded(grad, query, key, value, mask, kept, share, causal, scale, output,
     weights = tensors.softmax(scores.masked_fill(alone, 0.0), -1).masked_fill(alone, 0.0)
     change, dropped = grad @ values.mT, weights
     if kept is not None:
-        noise = wrap(kernels.noise_of(kept, query._array, key._array, share))
+        noise = wrap(kernels.noise_of(kept._array, query._array, key._array, share))
         change, dropped = change * noise, weights * noise
     change = weights * (change - (weights * change).sum(-1, keepdim=True))
     to_key, to_value = (change.mT @ query) * scale, dropped.mT @ grad
@@ -64,7 +66,9 @@ class blocked_attention:
     nondifferentiable = ("statistics",)
     saved_display = {"kept": None, "statistics": None}
 
-    def forward(query: Array, key: Array, value: Array, attn_mask: Array | None, kept, dropout_p, is_causal, scale): ...
+    def forward(
+        query: Array, key: Array, value: Array, attn_mask: Array | None, kept: Array | None, dropout_p, is_causal, scale
+    ): ...
 
     def grad_inputs(
         grads, query, key, value, attn_mask, kept, dropout_p, is_causal, scale, output, statistics, needs, xp
@@ -131,10 +135,14 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
         return None
     kept = None
     if dropout_p > 0:
-        kept = kernels.packed_weights(
-            lambda noise: random.dropout_mask(stream_of(None), noise, dropout_p), q.shape[:-1], keys, wide
-        )
+        kept = computed(_drawn_weights, query, keys, dropout_p, keeps=True)
     return blocked_attention(query, key, value, mask, kept, dropout_p, causal, scale)[0]
+
+
+def _drawn_weights(query, keys, share):
+    """Draw which weights dropout keeps."""
+    draw = functools.partial(random.dropout_mask, stream_of(None), p=share)
+    return kernels.packed_weights(draw, query.shape[:-1], keys, compute_dtype(query.dtype))
 
 
 def _is_plain(mask, query, scores):

@@ -132,6 +132,7 @@ def gather_elements(
             line += 1
 
 
+@recordable
 def gathered(x: ndarray, dim: int, index: ndarray) -> Any:
     """Return elements of `x` along `dim`, or None if an index is out of bounds."""
     alike = (
@@ -141,10 +142,10 @@ def gathered(x: ndarray, dim: int, index: ndarray) -> Any:
         return NotImplemented
     inner = math.prod(x.shape[dim + 1 :])
     count = index.shape[dim]
-    out, wrong = numpy.empty(index.shape, x.dtype), numpy.zeros(1, numpy.int64)
+    out, wrong = empty(index.shape, x.dtype), new_flag()
     run, group = (count, 1) if inner == 1 else (inner, count)
     found = gather_elements.run(
         index.size, 2 * x.itemsize + index.itemsize,
         out, x, index, wrong, run, group, x.shape[dim], inner, ALONG=inner == 1, W=HOST.vector_bytes // index.itemsize,
     )  # fmt: skip
-    return None if wrong[0] else found
+    return None if is_set(wrong) else found

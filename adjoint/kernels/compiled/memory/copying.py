@@ -268,19 +268,22 @@ def row_steps(shape: tuple[int, ...]) -> list[int]:
 _CONVERSIONS: Plans[Plan | None] = Plans()
 
 
+@recordable
 def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
     """Return a copy of an array in another dtype, or write the array to `out`, which has the same shape.
 
     Return NotImplemented if there is no loop for the dtype.
     """
     if out is None:
-        out = numpy.empty(array.shape, dtype) if array.flags.c_contiguous else empty_like(array, dtype)
+        out = empty(array.shape, dtype) if array.flags.c_contiguous else empty_like(array, dtype)
     key = array.dtype, array.shape, array.strides, dtype, out.strides
     plan = _CONVERSIONS[key] if key in _CONVERSIONS else _CONVERSIONS.keep(key, _conversion(["array"], array, out))
     if plan is None:
         return NotImplemented
-    plan.into((out,), array)
-    return out
+    if SHAPES.recorder is None:
+        plan.into((out,), array)
+        return out
+    return SHAPES.recorder.run(plan, (array,), out)
 
 
 def half(array: ndarray, dtype: Any) -> Any:
