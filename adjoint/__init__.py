@@ -76,10 +76,10 @@ newaxis = None
 
 _MODULES = tuple(
     """
-    __config__ __future__ _C _dynamo _functorch _logging _tensor_str _utils _vmap_internals accelerator amp ao array_api as_torch
-    autograd backends compiler cpu cuda distributed distributions export fft func functional futures fx hub inspect jit library
-    linalg masked mps mtia multiprocessing nn onnx operators ops optim overrides profiler quasirandom random return_types
-    serialization signal sparse special storage testing torch_version types utils version xpu
+    __config__ __future__ _C _dynamo _functorch _inductor _logging _tensor_str _utils _vmap_internals accelerator amp ao
+    array_api as_torch autograd backends compiler cpu cuda distributed distributions export fft func functional futures fx hub
+    inspect jit library linalg masked mps mtia multiprocessing nn onnx operators ops optim overrides profiler quasirandom
+    random return_types serialization signal sparse special storage testing torch_version types utils version xpu
     """.split()
 )
 _FOREACH = tuple(

@@ -16,23 +16,38 @@ from .._runtime.first_use import late_names
 from .._runtime.tracebacks import ending_at_caller
 from ..tape.modes import STATE, put
 from .errors import InvalidBackend
+from .options import STANCE
+from .options import compiler_config as config
 
 __all__ = [
     "ExportedProgram",
     "allow_in_graph",
     "assume_constant_result",
     "compile",
+    "config",
     "cudagraph_mark_step_begin",
     "disable",
     "export",
+    "get_default_backend",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
+    "keep_portable_guards_unsafe",
+    "keep_tensor_guards_unsafe",
     "list_backends",
     "load",
+    "load_cache_artifacts",
+    "nested_compile_region",
     "reset",
     "save",
+    "save_cache_artifacts",
+    "set_default_backend",
+    "set_enable_guard_collectives",
     "set_stance",
+    "skip_all_guards_unsafe",
+    "skip_guard_on_all_nn_modules_unsafe",
+    "skip_guard_on_globals_unsafe",
+    "skip_guard_on_inbuilt_nn_modules_unsafe",
     "substitute_in_graph",
     "wrap_numpy",
 ]
@@ -50,6 +65,7 @@ _STANCES = (
     "eager_on_recompile",
     "fail_on_recompile",
 )
+_DEFAULT: list[str | Callable[..., Any]] = ["inductor"]
 _REGISTERED: dict[str, Any] = {}
 _FOR_DEBUGGING = ("aot_eager", "aot_eager_decomp_partition", "aot_ts", "eager", "eager_debug", "eager_noexcept", "ts")
 
@@ -60,7 +76,7 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Callable[..., Any] = "inductor",
+    backend: str | Callable[..., Any] | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
@@ -85,7 +101,10 @@ def compile(
             give the same program. A CUDA graph would save nothing, because a call runs one function. Loops are chosen
             by sizes, without measurements. All passes together take milliseconds, so every mode runs all of them.
         options: accepted, but without effect.
-        backend: if it is a function, or the name of a debugging backend such as "eager", `model` runs unchanged.
+        backend: a function of a graph (a `torch.fx.GraphModule`) and a list of example inputs, which returns the function
+            that runs in place of the graph. It is called for each capture. The parameters are inputs, and sizes are fixed.
+            A condition on a tensor, or a call of `print`, ends a graph, and another graph begins. Or the name of a
+            backend: "eager" and "aot_eager" run the graphs. None: the default (see `set_default_backend`).
         disable: whether to return `model` itself.
 
     Raises:
@@ -99,25 +118,49 @@ def compile(
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
-    if isinstance(backend, str) and backend not in list_backends(()):
-        raise InvalidBackend(
-            f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends."
-        )
-    if disable or backend not in ("inductor", "cudagraphs"):
+    lookup_backend(backend := _DEFAULT[0] if backend is None else backend)
+    if disable:
         return model if model is not None else lambda function: function
-    make = functools.partial(compiled, fullgraph=fullgraph, dynamic=dynamic)
+    if backend in ("inductor", "cudagraphs"):
+        chosen = None
+    else:
+        from .graphs import Backend
+
+        named = {name: value for name, value in (("mode", mode), ("options", options)) if value}
+        chosen = Backend(lookup_backend(backend), named)
+    make = functools.partial(compiled, fullgraph=fullgraph, dynamic=dynamic, backend=chosen)
     return make if model is None else make(model)
 
 
-def compiled(model: Any, fullgraph: bool, dynamic: bool | None) -> Any:
+def compiled(model: Any, fullgraph: bool, dynamic: bool | None, backend: Any) -> Any:
     """Return a function or a module that runs as captured programs."""
     from adjoint.nn import Module
 
     from .function import CompiledFunction, OptimizedModule
 
     if isinstance(model, Module):
-        return OptimizedModule(model, fullgraph, dynamic)
-    return CompiledFunction(model, fullgraph, dynamic=dynamic).as_function()
+        return OptimizedModule(model, fullgraph, dynamic, backend)
+    return CompiledFunction(model, fullgraph, dynamic=dynamic, backend=backend).as_function()
+
+
+def lookup_backend(compiler_fn: Any) -> Any:
+    """Return the function that compiles graphs, by its name. A function is returned unchanged.
+
+    Raises:
+        torch._dynamo.exc.InvalidBackend: if the name is unknown.
+    """
+    if not isinstance(compiler_fn, str):
+        return compiler_fn
+    if compiler_fn not in list_backends(()):
+        raise InvalidBackend(
+            f"Invalid backend: {compiler_fn!r}, see `torch._dynamo.list_backends()` for available backends."
+        )
+    return _REGISTERED.get(compiler_fn, eager)
+
+
+def eager(gm: Any, fake_tensor_inputs: Any, **options: Any) -> Any:
+    """Return the graph itself: the backend "eager"."""
+    return gm.forward
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
@@ -151,7 +194,14 @@ def allow_in_graph(fn: _T) -> _T:
 
 
 def assume_constant_result(fn: _T) -> _T:
-    """Return the function itself."""
+    """Declare that a function always returns the same constant. A program contains this constant. Return the function.
+
+    >>> import adjoint as torch
+    >>> @torch.compiler.assume_constant_result
+    ... def factor():
+    ...     return 2.0
+    """
+    fn._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return fn
 
 
@@ -190,13 +240,59 @@ def cudagraph_mark_step_begin() -> None:
     """Do nothing, because CUDA graphs do not exist."""
 
 
+def nested_compile_region(fn: Any = None, options: Any = None, **further: Any) -> Any:
+    """Return the function itself. Without `fn`, return a decorator."""
+    return fn if fn is not None else lambda function: function
+
+
+def save_cache_artifacts() -> None:
+    """Return None, because programs are not cached in files."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """Return None, because programs are not cached in files."""
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Return False. Processes do not agree on captures."""
+    return False
+
+
+def skip_all_guards_unsafe(guard_entries: Iterable[Any]) -> list[bool]:
+    """Return False for each condition. Functions such as this one are accepted as options, but have no effect."""
+    return [False for _ in guard_entries]
+
+
+skip_guard_on_globals_unsafe = skip_guard_on_all_nn_modules_unsafe = skip_all_guards_unsafe
+keep_portable_guards_unsafe = keep_tensor_guards_unsafe = skip_all_guards_unsafe
+skip_guard_on_inbuilt_nn_modules_unsafe = skip_all_guards_unsafe
+
+
+def get_default_backend() -> str | Callable[..., Any]:
+    """Return the backend of `compile` if no backend is given."""
+    return _DEFAULT[0]
+
+
+def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
+    """Set the backend of `compile` for calls without a backend. None sets "inductor".
+
+    >>> import adjoint as torch
+    >>> torch.compiler.set_default_backend("eager")
+    >>> torch.compiler.get_default_backend()
+    'eager'
+    >>> torch.compiler.set_default_backend(None)
+    """
+    lookup_backend(backend)
+    _DEFAULT[0] = "inductor" if backend is None else backend
+
+
 def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
-    """Return the backends of `compile`. With `()`, also return the debugging backends, which run functions unchanged."""
+    """Return the backends of `compile`. With `()`, also return the debugging backends, which run the graphs."""
     return sorted({"inductor", "cudagraphs", *_REGISTERED, *([] if exclude_tags else _FOR_DEBUGGING)})
 
 
 def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Iterable[str] = ()) -> Any:
-    """Let `compile` accept the name of a backend. As for backends that are functions, the model runs unchanged.
+    """Let `compile` accept the name of a backend, which is a function of a graph and example inputs.
 
     Without `compiler_fn`, return a decorator.
     """
@@ -209,20 +305,37 @@ def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Ite
 
 
 class set_stance(ContextDecorator):
-    """Set whether compiled functions of this thread run without programs ("force_eager").
+    """Set how compiled functions of this thread run.
 
     Use it as a function, a context, or a decorator.
+
+    Args:
+        stance: "force_eager": without programs. "eager_on_recompile": without a program if none fits the call.
+            "fail_on_recompile": with an error if none fits. "eager_then_compile" and "aot_eager_then_compile": the first
+            call without a program. "default": as usual.
+        options: accepted, but without effect.
+
+    >>> import adjoint as torch
+    >>> f = torch.compile(lambda x: x + 1)
+    >>> with torch.compiler.set_stance("fail_on_recompile"):
+    ...     f(torch.ones(1))
+    Traceback (most recent call last):
+    RuntimeError: Detected recompile when torch.compile stance is 'fail_on_recompile'...
     """
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         if stance not in _STANCES:
             raise RuntimeError(f"invalid torch.compile stance '{stance}'")
-        self.stance = stance
-        self.before = STATE.uncompiled
+        self.stance, self.before = stance, STANCE.get()
+        self.set(stance)
+
+    def set(self, stance: str) -> None:
+        """Set the stance of this thread."""
+        STANCE.set(stance)
         put({"uncompiled": stance == "force_eager"})
 
     def __enter__(self) -> None:
-        put({"uncompiled": self.stance == "force_eager"})
+        self.set(self.stance)
 
     def __exit__(self, *exception: object) -> None:
-        put({"uncompiled": self.before})
+        self.set(self.before)

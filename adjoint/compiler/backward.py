@@ -75,13 +75,11 @@ class CompiledFunctionBackward(Node):
         again, *given = self.again
         grads = grad if type(self._grad_shape) is list else [grad]
         pairs = [(root, each) for root, each in zip(again(*given), grads, strict=True) if each is not None]
-        return torch.autograd.grad(
-            [root for root, _ in pairs],
-            self.targets,
-            [each for _, each in pairs],
-            create_graph=torch.is_grad_enabled(),
-            allow_unused=True,
-        )
+        roots = [root for root, _ in pairs]
+        with ending_at(self.targets, roots) as ends:  # an argument may depend on another target
+            return torch.autograd.grad(
+                roots, ends, [each for _, each in pairs], create_graph=torch.is_grad_enabled(), allow_unused=True
+            )
 
 
 class Gradients:

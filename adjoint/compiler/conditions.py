@@ -62,6 +62,8 @@ def has_only_fields(value: Any) -> bool:
 class Structure:
     """The tensors in nested arguments or results, and how the other parts are tested or built again."""
 
+    arguments: tuple[Any, Any]
+
     def __init__(self, source: Source, numbers: set[str], varies: Callable[[str, Any], bool]) -> None:
         """`varies`: whether another object was at a place in an earlier call."""
         self.source, self.numbers, self.varies = source, numbers, varies

@@ -350,6 +350,16 @@ def noted(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[st
     return given(*args[1:], **kwargs)
 
 
+def constant_result(observer: Observer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function whose result programs contain (see `assume_constant_result`)."""
+    observer.fix((*args, *kwargs.values()))
+    with unseen(observer):
+        result = function(*args, **kwargs)
+    if not is_constant(result):
+        observer.stop(f"{function.__name__} is marked as constant, but returns no constant")
+    return result
+
+
 def answered(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function whose answer is the same in every capture."""
     return given(*args, **kwargs)

@@ -13,16 +13,14 @@ import adjoint as torch
 from .._runtime.tracebacks import warn
 from ..tape.modes import FLAGS, STATE
 from ..tensor import Tensor
-from .errors import Unsupported
+from .errors import BackendCompilerFailed, RecompileError, Unsupported
 from .known import is_undisturbed, may_run
-from .logs import report
+from .logs import COUNTERS, report
 from .marks import marks_of
+from .options import STANCE, config
 from .symbols import KINDS
 from .units import Units
 from .variant import MISSED, Variant, captured
-
-MOST_VARIANTS = 8
-"""The maximum number of programs for one function. A call that fits none of them then runs without a program."""
 
 ALL: weakref.WeakSet[Any] = weakref.WeakSet()
 """All compiled functions, for `reset`."""
@@ -33,7 +31,8 @@ class CompiledFunction:
 
     `variants`: the programs. `reason`: why no more calls are captured, or None. `units`: the object that then runs the
     function, and compiles the functions and modules that it calls. `refused`: the number of calls that could not be
-    captured. A few such calls run in Python without removing the existing programs. `quiet`: whether to suppress
+    captured. A few such calls run in Python without removing the existing programs. `called`: whether a stance has let the first
+    call run in Python. `quiet`: whether to suppress
     warnings. `dynamic`: whether numbers among the arguments are inputs of programs. If `dynamic` is None, the numbers
     that have changed are inputs. `seen` stores their first values.
     """
@@ -42,6 +41,7 @@ class CompiledFunction:
     reason: str | None
     units: Units | None
     refused: int
+    called: bool
     seen: dict[str, Any]
 
     def __init__(
@@ -50,9 +50,10 @@ class CompiledFunction:
         fullgraph: bool = False,
         quiet: bool = False,
         dynamic: bool | None = None,
+        backend: Any = None,
     ) -> None:
         self.compiled_function = function
-        self.fullgraph, self.quiet, self.dynamic = fullgraph, quiet, dynamic
+        self.fullgraph, self.quiet, self.dynamic, self.backend = fullgraph, quiet, dynamic, backend
         self.lock = threading.Lock()
         self.stored: set[tuple[int, Any]] = set()
         self.reset()
@@ -82,7 +83,22 @@ class CompiledFunction:
             if (recorder := STATE.recorder) is not None and recorder.shows_programs:
                 return self.run(args, kwargs, recorder)
             return self.compiled_function(*args, **kwargs)
+        stance = STANCE.get()
+        if stance != "default" and self.stays_eager(stance):
+            return self.compiled_function(*args, **kwargs)
         return self.capture(args, kwargs) if self.reason is None else self.uncaptured(*args, **kwargs)
+
+    def stays_eager(self, stance: str) -> bool:
+        """Return whether a stance forbids a capture now.
+
+        Raises:
+            RuntimeError: if the stance is "fail_on_recompile".
+        """
+        if stance == "fail_on_recompile":
+            name = name_of(self.compiled_function)
+            raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. function: {name}")
+        first, self.called = not self.called, True
+        return stance == "eager_on_recompile" or (first and stance.endswith("eager_then_compile"))
 
     def as_function(self) -> Callable[..., Any]:
         """Return a function that calls this object, and that can be a method of a class."""
@@ -99,21 +115,43 @@ class CompiledFunction:
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, and store its operations as a program."""
         because = [variant.unmet(args, kwargs) for variant in self.variants]
-        if len(self.variants) >= MOST_VARIANTS:
-            self.give_up(f"{MOST_VARIANTS} programs were captured, and none fits this call: {because[0]}")
+        if because and config.error_on_recompile:
+            raise RecompileError(f"Recompiling function {name_of(self.compiled_function)}: not {because[0]}")
+        most = min(config.recompile_limit, config.cache_size_limit)
+        if len(self.variants) >= most:
+            self.give_up(f"{most} programs were captured, and none fits this call: {', '.join(because[:1])}")
             return self.compiled_function(*args, **kwargs)
         if not self.lock.acquire(blocking=False):  # another thread captures it, or it calls itself
             return self.compiled_function(*args, **kwargs)
         try:
-            numbers = self.numbers(args, kwargs)
-            dims_of = None if self.dynamic is False else self.dims_of
+            fixed = self.dynamic is False or self.backend is not None
+            numbers = set() if fixed else self.numbers(args, kwargs)
+            dims_of = None if fixed else self.dims_of
             function, branches = self.compiled_function, not self.fullgraph
             result, variant, reason = captured(
-                function, args, kwargs, numbers, dims_of, self.variants, branches, self.stored, self.varies
+                function,
+                args,
+                kwargs,
+                numbers,
+                dims_of,
+                self.variants,
+                branches,
+                self.stored,
+                self.varies,
+                self.backend,
             )
+        except BackendCompilerFailed as error:
+            if not config.suppress_errors:
+                raise
+            self.give_up(str(error))
+            return function(*args, **kwargs)
         finally:
             self.lock.release()
         if variant is not None:
+            COUNTERS["stats"]["unique_graphs"] += 1
+            COUNTERS["stats"]["calls_captured"] += len(variant.program.instructions)
+            if self.backend is not None:
+                result = vars(variant).pop("first_result")
             variant.because = because
             others = [each for each in self.variants if each is not variant.replaced]
             self.variants = [variant, *others]  # first, because it supports more changes
@@ -121,9 +159,11 @@ class CompiledFunction:
                 report("recompiles", f"{name_of(self.compiled_function)} is captured again: not {because[0]}")
         elif reason is not None:
             self.refused += 1
+            COUNTERS["graph_break"][reason] += 1
             report("graph_breaks", f"{name_of(self.compiled_function)}: {reason}")
-            if self.fullgraph or not self.variants or self.refused == MOST_VARIANTS:
-                self.units = Units(self.compiled_function, functools.partial(CompiledFunction, quiet=True))
+            if self.fullgraph or not self.variants or self.refused == most:
+                unit = functools.partial(CompiledFunction, quiet=True, backend=self.backend)
+                self.units = Units(self.compiled_function, unit, self.backend is not None)
                 self.give_up(reason)
         return result
 
@@ -137,7 +177,7 @@ class CompiledFunction:
         found = {place: each for place, each in given.items() if type(each) in KINDS}
         if self.dynamic is None:
             found = {place: each for place, each in found.items() if self.seen.setdefault(place, each) != each}
-        return set() if self.dynamic is False else {*found}
+        return {*found}
 
     def varies(self, place: str, value: Any) -> bool:
         """Return whether another object was at a place among the arguments in an earlier call."""
@@ -170,6 +210,7 @@ class CompiledFunction:
     def reset(self) -> None:
         """Remove all captured programs."""
         self.variants, self.reason, self.units, self.refused, self.seen = [], None, None, 0, {}
+        self.called = False
 
 
 def is_elsewhere() -> bool:
@@ -200,11 +241,13 @@ class OptimizedModule(torch.nn.Module):
     _orig_mod: torch.nn.Module
     compiled: CompiledFunction
 
-    def __init__(self, mod: torch.nn.Module, fullgraph: bool = False, dynamic: bool | None = None) -> None:
+    def __init__(
+        self, mod: torch.nn.Module, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None
+    ) -> None:
         super().__init__()
         del self.__dict__["training"]  # the original module has this attribute
         self._modules["_orig_mod"] = mod
-        self.__dict__["compiled"] = CompiledFunction(mod, fullgraph, dynamic=dynamic)
+        self.__dict__["compiled"] = CompiledFunction(mod, fullgraph, dynamic=dynamic, backend=backend)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled module. Hooks of this module itself run around the call."""
@@ -240,4 +283,4 @@ class OptimizedModule(torch.nn.Module):
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
     def __reduce__(self) -> Any:
-        return type(self), (self._orig_mod, self.compiled.fullgraph, self.compiled.dynamic)
+        return type(self), (self._orig_mod, self.compiled.fullgraph, self.compiled.dynamic, self.compiled.backend)

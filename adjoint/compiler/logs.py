@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter, defaultdict
 from typing import Any
 
 REPORTS = ("recompiles", "graph_breaks")
+
+
+COUNTERS: defaultdict[str, Counter[str]] = defaultdict(Counter)
+"""How many programs were captured ("stats"), and why functions run in Python ("graph_break")."""
 
 
 def named(text: str) -> set[str]:

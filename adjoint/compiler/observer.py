@@ -23,7 +23,7 @@ from adjoint.device import Size
 from ..tape import modes
 from ..tensor import Tensor
 from .conditions import Structure
-from .followed import FOLLOWED, call_module, distributed, driven, host, is_driven
+from .followed import FOLLOWED, call_module, constant_result, distributed, driven, host, is_driven
 from .guards import Guards, Part, member
 from .instrument import NotReadable, rewritten
 from .known import (
@@ -290,6 +290,8 @@ class Observer(Guards):
             return self.trusted(function, args, kwargs)
         if own_name(getattr(function, "__module__", None)).startswith("adjoint.distributions."):
             return distributed(self, function, args, kwargs)
+        if getattr(function, "_dynamo_marked_constant", False):
+            return constant_result(self, function, args, kwargs)
         if getattr(function, "_torchdynamo_disable", False):
             self.stop(f"{function.__name__} is disabled")
             return self.call(function, *args, **kwargs)

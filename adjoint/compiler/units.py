@@ -50,13 +50,14 @@ class Units:
     """A function or a module whose calls are compiled one by one.
 
     `original`: the rewritten Python function. `owner`: the module or the object to which the method belongs.
-    `compiled`: a function that creates the compiled form of a called object.
+    `compiled`: a function that creates the compiled form of a called object. `every`: whether modules of one operator are
+    compiled too.
     """
 
     rewritten: Any = None
 
-    def __init__(self, function: Any, compiled: Callable[[Any], Any]) -> None:
-        self.function, self.compiled = function, compiled
+    def __init__(self, function: Any, compiled: Callable[[Any], Any], every: bool = False) -> None:
+        self.function, self.compiled, self.every = function, compiled, every
         self.owner: Any = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
         self.units: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         original: Any = getattr(function, "__func__", function)
@@ -106,7 +107,7 @@ class Units:
         """
         found = self.units.get(function)
         if found is None:
-            gains = is_of_user(function) if type(function) is types.FunctionType else has_parts(function)
+            gains = is_of_user(function) if type(function) is types.FunctionType else self.every or has_parts(function)
             found = self.units[function] = self.compiled(function) if gains else function
         return found
 

@@ -129,17 +129,20 @@ def captured(
     branches: bool = False,
     stored: set[tuple[int, Any]] | None = None,
     varies: Callable[[str, Any], bool] = lambda place, value: False,
+    backend: Any = None,
 ) -> tuple[Any, Variant | None, str | None]:
     """Call `function`. Return its result, and either the variant that replaces the function or the reason for its absence.
 
     `numbers`: the places of arguments that are inputs of the program. `dims_of`: for the tensor at a place, the
     dimensions whose sizes may change in later calls. `earlier`: the existing variants. `branches`: whether
     conditions may depend on elements. `stored`: the places to which earlier captures have stored. New places are added.
+    `backend`: the `graphs.Backend` that compiles graphs of the function, or None.
     """
-    tracer = Tracer(program := Program(), branches)
+    tracer = (Tracer if backend is None else backend.tracer)(program := Program(), branches)
     source = Source(program.place_of)
     given = Structure(source, numbers, varies)
-    observer = Observer(tracer, given, set() if stored is None else stored)
+    observer = (Observer if backend is None else backend.observer)(tracer, given, set() if stored is None else stored)
+    given.arguments = args, kwargs
     given.read("args", args)
     given.read("kwargs", kwargs)
     if not all(is_plain(tensor) for _, tensor in given.tensors):
@@ -177,7 +180,8 @@ def captured(
         try:
             if any(tensor._edge is not given.edges[id(tensor)] for _, tensor in given.tensors):
                 raise Stop("the history of an argument is changed")
-            variant = finished(function, tracer, observer, source, given, result, earlier)
+            finish = finished if backend is None else backend.finished
+            variant = finish(function, tracer, observer, source, given, result, earlier)
         except Stop as error:
             tracer.reason = str(error)
     observer.without_symbols()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from types import SimpleNamespace
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from adjoint._runtime.absent import absent
-from adjoint._runtime.first_use import further_names
+from adjoint._runtime.first_use import further_names, late_names
 from adjoint.compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -17,22 +15,36 @@ from adjoint.compiler import (
     disable,
     is_compiling,
     list_backends,
+    lookup_backend,
     register_backend,
     reset,
+    set_stance,
+    substitute_in_graph,
 )
-from adjoint.compiler.errors import InvalidBackend, TorchDynamoException, Unsupported
+from adjoint.compiler.errors import (
+    BackendCompilerFailed,
+    InvalidBackend,
+    RecompileError,
+    TorchDynamoException,
+    Unsupported,
+)
 from adjoint.compiler.function import OptimizedModule
+from adjoint.compiler.logs import COUNTERS as counters
 from adjoint.compiler.marks import mark_dynamic, mark_static, maybe_mark_dynamic
+from adjoint.compiler.options import config
 from adjoint.tape.modes import STATE
 
 __all__ = [
+    "BackendCompilerFailed",
     "InvalidBackend",
     "OptimizedModule",
+    "RecompileError",
     "TorchDynamoException",
     "Unsupported",
     "allow_in_graph",
     "assume_constant_result",
     "config",
+    "counters",
     "disable",
     "disallow_in_graph",
     "eval_frame",
@@ -41,43 +53,23 @@ __all__ = [
     "graph_break",
     "is_compiling",
     "list_backends",
+    "lookup_backend",
     "mark_dynamic",
     "mark_static",
     "mark_static_address",
     "maybe_mark_dynamic",
     "optimize",
+    "optimize_assert",
     "register_backend",
     "reset",
+    "run",
+    "set_stance",
+    "substitute_in_graph",
+    "testing",
     "utils",
 ]
 
 _T = TypeVar("_T")
-
-
-class _Settings(SimpleNamespace):
-    @contextmanager
-    def patch(self, name: str | dict[str, Any] | None = None, value: Any = None, **settings: Any) -> Iterator[None]:
-        """A context, or a decorator, in which one or more settings have other values."""
-        if name is not None:
-            settings.update(name if isinstance(name, dict) else {name: value})
-        before = {**vars(self)}
-        vars(self).update(settings)
-        try:
-            yield
-        finally:
-            vars(self).clear()
-            vars(self).update(before)
-
-
-config = _Settings(
-    cache_size_limit=8,
-    recompile_limit=8,
-    capture_scalar_outputs=False,
-    compiled_autograd=False,
-    suppress_errors=False,
-    verbose=False,
-)
-"""Settings that programs may change. They have no effect."""
 
 
 def optimize(backend: Any = "inductor", **options: Any) -> Any:
@@ -85,6 +77,16 @@ def optimize(backend: Any = "inductor", **options: Any) -> Any:
     return compile(
         backend=backend, **{{"nopython": "fullgraph"}.get(name, name): value for name, value in options.items()}
     )
+
+
+def optimize_assert(backend: Any = "inductor", **options: Any) -> Any:
+    """Return a decorator that compiles functions as one program each, with the options of `torch.compile`."""
+    return optimize(backend, nopython=True, **options)
+
+
+def run(fn: _T) -> _T:
+    """Return a function or a module unchanged: its compiled functions keep their programs."""
+    return fn
 
 
 def disallow_in_graph(fn: _T) -> _T:
@@ -102,9 +104,8 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
     """Do nothing, because addresses are never fixed."""
 
 
-_CAPTURE = "use `torch.fx.symbolic_trace`, or `adjoint.inspect` for the graph of a backward"
-explain = absent("torch._dynamo.explain", _CAPTURE)
-export = absent("torch._dynamo.export", _CAPTURE)
+export = absent("torch._dynamo.export", "use `torch.export.export`")
+__getattr__ = late_names(__name__, {"explain": "explanation", "testing": "testing"})
 
 
 def is_dynamo_supported() -> bool:
@@ -127,5 +128,6 @@ class TransformGetItemToIndex(nullcontext[None]):
         super().__init__()
 
 
-eval_frame = exc = utils = sys.modules[__name__]
-further_names(__name__, dict.fromkeys(("eval_frame", "exc", "utils", "_trace_wrapped_higher_order_op"), utils))
+backends = common = eval_frame = exc = registry = utils = sys.modules[__name__]
+_SAME = "_trace_wrapped_higher_order_op backends backends.common backends.registry eval_frame exc utils".split()
+further_names(__name__, {**dict.fromkeys(_SAME, utils), "config": config})  # type: ignore[dict-item]
