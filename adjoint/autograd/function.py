@@ -135,6 +135,7 @@ class FunctionMeta(type):
         super().__init__(name, bases, members)
         own = {"__slots__": (), "_forward_cls": cls, "__module__": "torch.autograd.function"}
         cls._backward_cls = type(name + "Backward", (FunctionNode,), own)
+        cls._generated_cls: type[FunctionNode] | None = None
         cls._argument_count = getattr(getattr(getattr(cls, "forward", None), "__code__", None), "co_argcount", None)
 
 
@@ -240,7 +241,8 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def applied(cls, args: tuple[Any, ...], *computed: Any) -> tuple[Any, Any]:
         """Return the node (`ctx`) and the result of `apply`. `computed` is the output if `forward` must not be called."""
-        node: Any = cls._backward_cls()
+        here = modes.STATE.__dict__
+        node: Any = (cls._class_in_transform() if here["transforms"] else cls._backward_cls)()
         edges, needs, tensors = [], [], []
         for arg in args:
             is_tensor = isinstance(arg, Tensor)
@@ -250,9 +252,10 @@ class Function(metaclass=FunctionMeta):
             if is_tensor:
                 edges.append(None if edge is NOWHERE else edge)
         node.needs_input_grad, node._tensor_inputs = tuple(needs), tuple(tensors)
-        was_recording = modes.STATE.grad_enabled
+        was_recording, was_forward = here["grad_enabled"], here["forward_enabled"]
         watched = modes.FLAGS.special and modes.ANOMALY.enabled
         forward = without_cuts(cls.forward, edges) if watched else cls.forward
+        here["forward_enabled"] = False
         modes.set_grad(False)
         try:
             if cls.setup_context is not Function.setup_context:
@@ -263,6 +266,7 @@ class Function(metaclass=FunctionMeta):
                     raise without_setup_context()
                 output = forward(node, *args)
         finally:
+            here["forward_enabled"] = was_forward
             modes.set_grad(was_recording)
         start(node, tuple(edges), 1)
         recording = was_recording and True in needs
@@ -284,6 +288,14 @@ class Function(metaclass=FunctionMeta):
         return node, result
 
     @classmethod
+    def _class_in_transform(cls) -> type[FunctionNode]:
+        """Return the class of the nodes in function transforms, which PyTorch names `<name>GeneratedBackward`."""
+        if cls._generated_cls is None:
+            own = {"__slots__": (), "__module__": "torch.autograd.function"}
+            cls._generated_cls = type(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), own)
+        return cls._generated_cls
+
+    @classmethod
     def applied_with_context(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
         """Return a `ctx` for `jvp`, and the result of `apply`."""
         if cls.setup_context is Function.setup_context:
@@ -291,7 +303,7 @@ class Function(metaclass=FunctionMeta):
         output = cls.apply(*args)
         context: Any = object.__new__(cls._backward_cls)
         context.needs_input_grad = tuple([isinstance(arg, Tensor) and edge_of(arg) is not None for arg in args])
-        with modes.switched(grad_enabled=False):
+        with modes.switched(grad_enabled=False, forward_enabled=False):
             cls.setup_context(context, args, output)
         outputs = output if isinstance(output, tuple) else (output,)
         context.marked_dirty = numbers_of(context.dirty_tensors, outputs)

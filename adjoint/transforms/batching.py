@@ -279,6 +279,40 @@ MECHANISMS: dict[str, Rule] = {
 }
 
 
+# --- operators without rules in PyTorch -------------------------------------------------------------------------
+
+WITHOUT_RULE = {
+    full.partition(".")[0]: full
+    for full in """
+    _scaled_mm _trilinear addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ as_strided_ baddbmm_ bincount clamp_.Tensor
+    conj_physical_ cumprod_ cumsum_ floor_divide_.Tensor fmod_.Tensor hash_tensor heaviside_ histc hypot_ igamma_
+    igammac_ index_copy_ index_reduce isin.Tensor_Tensor ldexp_ lerp_.Scalar linalg_ldl_solve linalg_lu
+    masked_fill.Tensor masked_scatter max_unpool2d_of max_unpool3d_of multi_margin_loss multilabel_margin_loss_forward
+    nanquantile.scalar nextafter_ nonzero_static ormqr pdist permute_copy polygamma_ pow_.Tensor put quantile.scalar
+    remainder_.Tensor renorm scatter_.src segment_reduce soft_margin_loss special_airy_ai special_chebyshev_polynomial_t
+    special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w
+    special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l
+    special_legendre_polynomial_p special_log_ndtr special_shifted_chebyshev_polynomial_t
+    special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w
+    squeeze_copy t_copy take transpose_copy.int unsqueeze_copy upsample_nearest_exact1d.vec xlogy_.Tensor
+    """.split()
+}
+"""PyTorch's operators without a batching rule, which `_set_vmap_fallback_enabled(False)` makes `vmap` refuse.
+
+The overload `.Tensor` is the call whose last argument is a tensor. Other calls of its operator have a rule.
+"""
+
+
+def refuse_fallback(call: Call) -> None:
+    """Raise an error if PyTorch would apply the operator to one batch element after another."""
+    full = WITHOUT_RULE.get(call.op.aten_name + "_" * call.in_place)
+    if full is None:
+        return
+    last = next(value for value in reversed(call.given) if value is not None)
+    if isinstance(last, Tensor) or not full.endswith(".Tensor"):
+        raise RuntimeError(f"aten::{full.removesuffix('_of')} hit the vmap fallback which is currently disabled")
+
+
 # --- examples ---------------------------------------------------------------------------------------------------
 #
 # If an operator refuses one example of a batch, for wrong ranks, sizes or dimensions, it refuses the whole batch.

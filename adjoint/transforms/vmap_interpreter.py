@@ -31,7 +31,7 @@ from ..tape.torch_function import disabled_torch_function_impl
 from ..tape.versions import bump, shared_counter
 from ..tensor import Tensor, new, wrap_dim
 from ..tensor import is_recorded as edge_is_recorded
-from .batching import SAME_OF_DIFFERENT, Batch
+from .batching import SAME_OF_DIFFERENT, Batch, refuse_fallback
 from .forward_mode import carry_tangents
 from .tree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
@@ -219,6 +219,8 @@ class VmapInterpreter(Interpreter, Transform, Batch):
     """The interpreter of one `vmap`. It wraps the tensors that have its batch dimension."""
 
     notes_creation = False
+    refuses_fallback = False
+    """Whether operators without a batching rule in PyTorch are refused, in all threads."""
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.size = size
@@ -323,6 +325,8 @@ class VmapInterpreter(Interpreter, Transform, Batch):
     def handle(self, call: Call, proceed: Callable[[], Any]) -> Any:
         """Apply the operator to the whole batch, if an argument has it or each example gets other random numbers."""
         operator, args = call.op, call.given
+        if self.refuses_fallback and any(map(self.wraps, call.tensors())):
+            refuse_fallback(call)
         if call.in_place:
             return self.changed(call) if any(map(self.wraps, call.tensors())) else proceed()
         found = self.applied(operator, args)

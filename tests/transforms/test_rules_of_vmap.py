@@ -113,3 +113,35 @@ def test_data_set_inside_a_transform_is_refused():
             jvp(lambda x, of=of: set_data(x, of), (x,), (x,))
     assert grad(lambda x: set_data(x, lambda _: captured))(x).tolist() == [1.0, 1.0]
     assert captured.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "args"),
+    [
+        ("masked_fill.Tensor", torch.masked_fill, (torch.ones(2, 3), torch.ones(2, 3) > 0, torch.ones(2))),
+        ("take", torch.take, (torch.ones(2, 3), torch.zeros(2, 2, dtype=torch.long))),
+        ("addmm_", torch.Tensor.addmm_, (torch.ones(2, 3, 3),) * 3),
+        ("max_unpool2d", torch.nn.functional.max_unpool2d, (torch.ones(2, 1, 2, 2), torch.zeros(2, 1, 2, 2).long(), 2)),
+    ],
+)
+def test_operators_that_pytorch_applies_to_one_example_after_another_are_refused_on_request(name, function, args):
+    functorch = torch._C._functorch
+    in_dims = tuple(0 if isinstance(arg, torch.Tensor) else None for arg in args)
+    functorch._set_vmap_fallback_enabled(False)
+    try:
+        assert not functorch._is_vmap_fallback_enabled()
+        with pytest.raises(RuntimeError, match=f"aten::{name} hit the vmap fallback which is currently disabled"):
+            vmap(function, in_dims)(*args)
+        assert_close(vmap(lambda x: x.masked_fill(x > 0, 2.0).add_(1))(torch.ones(2, 3)), torch.full((2, 3), 3.0))
+    finally:
+        functorch._set_vmap_fallback_enabled(True)
+    vmap(function, in_dims)(*[arg.clone() if isinstance(arg, torch.Tensor) else arg for arg in args])
+
+
+def test_levels_of_tensors_that_leave_their_transform():
+    level, left = torch._C._functorch.dlevel, []
+    grad(
+        lambda x: (left.append(x.sin()), grad(lambda y: left.extend((level(y), level(x), level(left[0]))) or y)(x))[1]
+    )(torch.tensor(0.5))
+    assert left[1:] == [2, 1, 1]
+    assert (level(left[0]), level(left[0].sum()), level(torch.ones(2))) == (-1, 0, 0)

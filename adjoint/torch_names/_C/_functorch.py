@@ -16,13 +16,16 @@ __all__ = [
     "_add_batch_dim",
     "_grad_decrement_nesting",
     "_grad_increment_nesting",
+    "_is_vmap_fallback_enabled",
     "_remove_batch_dim",
+    "_set_vmap_fallback_enabled",
     "_unwrap_batched",
     "_unwrap_for_grad",
     "_vmap_decrement_nesting",
     "_vmap_increment_nesting",
     "_wrap_for_grad",
     "current_level",
+    "dlevel",
     "get_unwrapped",
     "is_batchedtensor",
     "is_functorch_wrapped_tensor",
@@ -94,6 +97,16 @@ def _unwrap_batched(tensor: Tensor, level: Any) -> tuple[Tensor, int | None]:
     return (tensor.value, tensor.bdim) if interpreter.has(tensor) else (tensor, None)  # type: ignore[attr-defined]
 
 
+def _is_vmap_fallback_enabled() -> bool:
+    """Return whether `vmap` applies operators without a batching rule to one batch element after another."""
+    return not VmapInterpreter.refuses_fallback
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Set whether `vmap` applies operators that have no batching rule in PyTorch, or refuses them."""
+    VmapInterpreter.refuses_fallback = not enabled
+
+
 def _wrap_for_grad(tensor: Tensor, level: Any) -> Tensor:
     """Return a copy of `tensor`. The transform of this level differentiates with respect to the copy."""
     transform: Any = _at(level)
@@ -133,6 +146,13 @@ def maybe_get_level(tensor: Tensor) -> int:
     if found:
         return found[0].number
     return tensor.level.number if type(tensor) is BatchedTensor and tensor.bdim is not None else -1
+
+
+def dlevel(tensor: Tensor) -> int:
+    """Return the level of the innermost transform to which `tensor` belongs: 0 for none, and -1 if it has ended."""
+    created = getattr(tensor._counter, "created_in", 0)
+    ended = all(transform.serial != created for transform in modes.STATE.transforms)
+    return -1 if created and ended and tensor.grad_fn is not None else max(maybe_get_level(tensor), 0)
 
 
 def maybe_current_level() -> int | None:

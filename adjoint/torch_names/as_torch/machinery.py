@@ -116,7 +116,6 @@ OF_VALUE: list[tuple[Any, str]] = [
         _nothing,
         (
             "_C._debug_only_are_vmap_fallback_warnings_enabled _C._debug_only_display_vmap_fallback_warnings "
-            "_C._functorch._is_vmap_fallback_enabled _C._functorch._set_vmap_fallback_enabled "
             "_C._get_graph_executor_optimize _C._jit_set_profiling_executor _C._jit_set_profiling_mode "
             "_C._profiler.gather_traceback _C._set_graph_executor_optimize _logging.scribe.open_source_signpost "
             "backends.disable_global_flags distributed.Backend.register_backend utils._helion.has_helion "
@@ -148,6 +147,7 @@ OF_VALUE: list[tuple[Any, str]] = [
     ),
     (lambda tracebacks: [[] for _ in tracebacks], "_C._profiler.symbolize_tracebacks"),
     (lambda *args, **names: _ABSENT, "cuda.jiterator._create_jit_fn cuda.jiterator._create_multi_output_jit_fn"),
+    (import_module("adjoint.fx.experimental.proxy_tensor").make_fx, "_functorch.functorch.make_fx"),
     (nullcontext, "_dispatch.python.enable_python_dispatcher overrides.enable_reentrant_dispatch"),
     (_undecorated, "_inductor.config.patch"),
     (type("HigherOrderOperator", (), {"__init__": _nothing, "py_impl": _undecorated}), "_ops.HigherOrderOperator"),
@@ -160,7 +160,7 @@ OF_VALUE: list[tuple[Any, str]] = [
         _ABSENT,
         (
             "_C._functorch.TransformType _C._is_torch_function_all_disabled _dynamo.utils.LazyString _dynamo.utils.clone_input "
-            "_functorch.functorch.make_fx _higher_order_ops.cond.cond_op "
+            "_higher_order_ops.cond.cond_op "
             "_higher_order_ops.invoke_quant_packed _scaled_grouped_mm "
             "_subclasses.fake_tensor.FakeTensorConverter autograd.function._nested_map "
             "distributed.distributed_c10d._CollOp distributed.distributed_c10d._store_based_barrier "

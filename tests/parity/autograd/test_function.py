@@ -40,6 +40,27 @@ PROGRAMS = {
         Summed.apply(x).sum().backward()
         show(x.grad)
     """,
+    "modes_and_names_of_nodes_in_transforms": """
+        forward_ad = torch.autograd.forward_ad
+        class Cube(torch.autograd.Function):
+            @staticmethod
+            def forward(x):
+                show(forward_ad._is_fwd_grad_enabled(), torch.is_grad_enabled())
+                return x ** 3
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_backward(*inputs)
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 3 * ctx.saved_tensors[0] ** 2
+        def named(x):
+            y = Cube.apply(x)
+            show(y.grad_fn.name(), type(y.grad_fn).__name__, forward_ad._is_fwd_grad_enabled())
+            return y
+        show(torch.func.grad(named)(torch.tensor(2.)))
+        show(torch.func.grad(torch.func.grad(named))(torch.tensor(2.)))
+        show(named(torch.tensor(2., requires_grad=True)))
+    """,
     "basic": """
         class Cube(torch.autograd.Function):
             @staticmethod
