@@ -21,6 +21,7 @@ from numpy import ndarray
 
 from .._runtime.forks import code_of
 from ..kernels.runtime.floating import HALVES
+from ..kernels.runtime.parallel import scratch
 from .acceleration import LOOPS, SHAPES, with_copies, without_repetition
 from .costs import CALLS
 from .kernel import FLOATS, Kernel, as_kernel
@@ -61,14 +62,28 @@ def zeros(shape: Any, dtype: Any) -> ndarray:
     return numpy.zeros(shape, dtype) if SHAPES.recorder is None else SHAPES.recorder.zeros(Memory(shape, dtype))
 
 
-def new_flag() -> ndarray:
-    """Return an array into which loops write 1 if a condition on elements is not true."""
-    return numpy.zeros(1, numpy.int64) if SHAPES.recorder is None else SHAPES.recorder.new_flag()
+def new_flag(raises: bool = True) -> ndarray:
+    """Return an array into which loops write 1 if a condition on elements is not true.
+
+    `raises`: whether the kernel may then raise an error.
+    """
+    return numpy.zeros(1, numpy.int64) if SHAPES.recorder is None else SHAPES.recorder.new_flag(raises)
 
 
 def is_set(flag: ndarray) -> bool:
     """Return whether loops have written 1. In a recording, the answer is no: otherwise, the run calls the kernel in Python."""
     return SHAPES.recorder is None and bool(flag[0])
+
+
+def empty_like(array: ndarray) -> Any:
+    """Return a new array with the shape, dtype and order of dimensions of another array, or an outline in a recording."""
+    made = numpy.empty_like(array.view(ndarray))
+    return made if SHAPES.recorder is None else SHAPES.recorder.outline(made.shape, made.dtype, made.strides)
+
+
+def workspace(name: str, size: int, dtype: Any) -> ndarray:
+    """Return uninitialized memory that starts at a cache line: `scratch` of this name, or an outline in a recording."""
+    return scratch(name, (size,), dtype) if SHAPES.recorder is None else empty((size,), dtype)
 
 
 def memory_like(array: ndarray) -> Memory:

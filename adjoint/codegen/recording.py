@@ -49,6 +49,19 @@ def recordable(function: _Function) -> _Function:
     return function
 
 
+def unchanged(array: ndarray) -> ndarray:
+    """Return an array after making it read-only. Launches may read such an array, which is the same in every call."""
+    array.flags.writeable = False
+    return array
+
+
+def keeping(owner: Any) -> Any:
+    """Return an object that owns memory to which the arguments of launches point. A recording keeps it alive."""
+    if SHAPES.recorder is not None:
+        SHAPES.recorder.kept.append(owner)
+    return owner
+
+
 class Outline(ndarray):
     """An array in a recording. It has memory, but no elements."""
 
@@ -132,14 +145,16 @@ class Recorder:
     """Records the launches of a kernel in `launches`.
 
     `memories`: the memories of outlines, in the order of their creation. `flag`: the number of the memory into which conditions
-    write, or None. `kept`: constant arrays that the launches read.
+    write, or None. `may_raise`: whether the kernel may raise an error then. `kept`: constant arrays that the launches read, and
+    their owners.
     """
 
     def __init__(self) -> None:
         self.memories: list[ndarray] = []
         self.launches: list[Recorded] = []
         self.flag: int | None = None
-        self.kept: list[ndarray] = []
+        self.may_raise = False
+        self.kept: list[Any] = []
 
     def record(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Return the result of a kernel for these outlines.
@@ -257,6 +272,10 @@ class Recorder:
         from .llvm.calls import added
 
         call = plan.call
+        if call is None and getattr(plan.into, "recordable", False):
+            made: list[Any] = [item and self.empty(item) for item in plan.results]
+            plan.into(made, *args)
+            return returned(made)
         if call is None and not getattr(plan.run, "recordable", False):
             raise Unrecorded
         if call is None:
@@ -279,8 +298,9 @@ class Recorder:
         self.computed(path, self.new_flag(), *args)
         return value
 
-    def new_flag(self) -> Any:
+    def new_flag(self, raises: bool = True) -> Any:
         """Return the outline of the flag."""
+        self.may_raise |= raises
         if self.flag is None:
             self.flag = len(self.memories)
             self.memories.append(numpy.zeros(8, numpy.uint8))

@@ -16,10 +16,11 @@ import numpy
 
 from ..codegen.acceleration import LOOPS
 from ..codegen.costs import ON_ONE_THREAD
+from ..codegen.expression import INPUT, NUMBER, Expression, Graph
 from ..codegen.llvm.streaming import is_streamed
-from ..codegen.recording import Recorder
+from ..codegen.recording import Recorder, unchanged
 from ..kernels.linalg.matmul import SMALL as SMALL_PRODUCT
-from .blocks import SMALL, Foreign, Place, Writer
+from .blocks import SMALL, STATUS, Foreign, Place, Writer
 from .computations import compiled_form
 from .copies import extent
 from .extents import is_contiguous
@@ -60,6 +61,9 @@ def record(writer: Writer, instruction: Instruction, kernel: Callable[..., Any])
     buffers: list[tuple[int, int]] = []
     try:
         for operand in read:
+            if 0 in writer.form(operand)[0]:
+                outlines[operand] = unchanged(numpy.empty(*writer.form(operand)))
+                continue
             place, item = writer.place_of_any(operand), writer.item_of(operand)
             strides = [step * item for step in place.strides]
             outlines[operand] = recorder.outline(place.shape, writer.form(operand)[1], strides)
@@ -70,14 +74,16 @@ def record(writer: Writer, instruction: Instruction, kernel: Callable[..., Any])
     made: dict[int, int] = {}
     results = results if instruction.several else [results] * bool(instruction.results)
     for number, result in zip(instruction.results, results, strict=True):
-        if number is not None:
+        if number is not None and not result.size:
+            writer.made(number, writer.form(number)[1])
+        elif number is not None:
             memory = memory_of(writer, recorder, number, result)
             if memory < len(buffers) or memory in made:
                 raise Foreign  # the result is an operand or another result
             made[memory] = number
     for position in range(len(buffers), len(recorder.memories)):
         if position == recorder.flag:
-            buffers.append(writer.check())
+            buffers.append(writer.check() if recorder.may_raise else (STATUS, 0))
         else:
             size = recorder.memories[position].nbytes
             buffers.append((made[position] if position in made else writer.between(size).buffer, 0))
@@ -160,10 +166,15 @@ def launch_product(writer: Writer, first: Place, second: Place, out: Place, adde
         raise Foreign
     rows, columns = first.shape[-2], second.shape[-1]
     as_numpy = math.prod(first.shape) * columns <= ON_ONE_THREAD and min(rows, columns) > 1
-    if as_numpy and (
-        added is not None or len(first.shape) > 2 or first.shape[-1] == 1 or first.buffer == second.buffer
-    ):
+    if as_numpy and (len(first.shape) > 2 or first.shape[-1] == 1 or first.buffer == second.buffer):
         raise Foreign
+    if as_numpy and added is not None:
+        launch_product(writer, first, second, out)
+        graph = Graph()
+        nodes = [graph.node(INPUT, (), NUMBER, name) for name in "xy"]
+        name = writer.function(Expression((graph.node("add", tuple(nodes), NUMBER),)), nodes, {})
+        writer.pointwise(name, [out, added], out)
+        return
     layouts = [(each.shape, tuple([step * writer.item for step in each.strides])) for each in (first, second)]
     options = numpy.dtype(writer.dtype).char, added is not None, as_numpy
     writer.launch(

@@ -47,10 +47,13 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
     op, written = instruction.kernel, WRITERS.get(instruction.name)
     if op is not None and op.random:
         raise Foreign
-    if op is not None and op.view and instruction.results:
+    if instruction.is_view:
         first = instruction.operands[0]
         if not isinstance(first, Reference):
             raise Foreign
+        memory = writer.program.memory
+        if not op.view and memory[first.number][1] != memory[instruction.results[0]][1]:  # type: ignore[index]
+            raise Foreign  # it is a copy
         for number in instruction.results:
             writer.view(number, first.number)  # type: ignore[arg-type]
         return

@@ -37,7 +37,8 @@ class Native:
     """A run of blocks.
 
     `run`: the instructions of the blocks. `inside`: the values in the arena, each stored only while a block uses it.
-    `outside`: the arrays that the run receives. `spans`: the positions of the values.
+    `outside`: the arrays that the run receives. `spans`: the positions of the values. `threads`: the number of threads for which
+    kernels were recorded, and `others` the same run for other numbers.
     """
 
     def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
@@ -52,6 +53,8 @@ class Native:
         places |= {STATUS: (0, self.arena), SIZES: (1, 0)}  # the status follows the values
         places |= {number: (position, 0) for position, number in enumerate(outside, 2)}
         self.places, self.writer, self.outside = places, writer, len(outside)
+        self.threads, self.written = get_num_threads(), functools.partial(write_again, writer, run, inside, outside)
+        self.others: dict[int, Native] = {}
         self.functions: dict[tuple[int, int, bool], Any] = {}
 
     @computed_once
@@ -86,7 +89,14 @@ class Native:
             self.made(threads, key[1], True)(*arrays, stopped=stopped, first=position)
 
     def made(self, threads: int, shared: int, observed: bool) -> Any:
-        """Return the function that runs the blocks with this number of threads, and the memory that they share."""
+        """Return the function that runs the blocks with this number of threads, and the memory that they share.
+
+        Kernels divide their work, and order sums, by the number of threads. For another number they are recorded again.
+        """
+        if threads != self.threads and self.writer.launches and not self.writer.program.varying:
+            if threads not in self.others:
+                self.others[threads] = self.written()
+            return self.others[threads].made(threads, shared, observed)
         sizes = [*self.writer.sizes]
         for position, launch in self.writer.launches:
             sizes[position : position + launch.size] = launch.words(threads, shared)
@@ -172,6 +182,14 @@ class Native:
             f"native run of {self.blocks} blocks; {self.values} values in {self.arena} bytes, "
             f"{self.apart} if none shared memory: {names}"
         )
+
+
+def write_again(writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> Native:
+    """Return the same run for the number of threads that kernels may use now."""
+    again = Writer(writer.program, writer.dtype)
+    for instruction in run:
+        write(again, instruction)
+    return Native(again, run, inside, outside)
 
 
 class Span(NamedTuple):
@@ -386,16 +404,11 @@ def longest_run(program: Program, wanted: list[Instruction], position: int) -> t
             write(writer, instruction)
         except Foreign:
             break
-        written += not is_view(instruction)
+        written += not instruction.is_view
         stop += 1
     while stop > position and wanted[stop - 1].name == "set_grad":
         stop -= 1
     return (writer, stop) if written > 1 or writer.launches else (None, position)
-
-
-def is_view(instruction: Instruction) -> bool:
-    """Return whether the result is a view of the first operand."""
-    return instruction.kernel is not None and instruction.kernel.view and bool(instruction.results)
 
 
 def native(
@@ -406,8 +419,8 @@ def native(
     stored = [each for each in run if each.name == "set_grad"]
     later = later | {number for each in stored for number in each.reads()}
     computed = [each for each in run if each.name != "set_grad"]
-    views = [each for each in computed if is_view(each)]
-    made = [number for each in computed if not is_view(each) for number in each.results if number is not None]
+    views = [each for each in computed if each.is_view]
+    made = [number for each in computed if not each.is_view for number in each.results if number is not None]
     needed: list[Instruction] = []
     used = set(later)
     for each in reversed(views):

@@ -150,7 +150,7 @@ def with_short_views(program: Program, instructions: list[Instruction]) -> list[
 
 def method_for(program: Program, given: Instruction) -> str | None:
     """Return the source of a method of the first operand that creates a view, or None if there is no such method."""
-    if given.kernel is None or not given.kernel.view or given.several or len(given.results) != 1:
+    if not given.is_view or given.several or len(given.results) != 1:
         return None
     (result,), (operand, *options) = given.results, given.operands
     if result is None or not all(isinstance(each, Constant) for each in options):

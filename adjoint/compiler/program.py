@@ -57,6 +57,11 @@ class Instruction(NamedTuple):
         """The numbers of the values that it reads."""
         return numbers_in(self.operands)
 
+    @property
+    def is_view(self) -> bool:
+        """Whether the results are views of the first operand."""
+        return self.kernel is not None and bool(self.results) and (self.kernel.view or self.name == "unsafe_view")
+
     def __str__(self) -> str:
         results = ", ".join("_" if number is None else f"%{number}" for number in self.results)
         return f"{results}{' = ' if results else ''}{self.name}({', '.join(map(text, self.operands))})"

@@ -4,11 +4,12 @@ import numpy
 import pytest
 
 import adjoint as torch
+from adjoint import nn
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.plans import empty, zeros
 from adjoint.codegen.recording import Recorder, Unrecorded
 
-F = torch.nn.functional
+F = nn.functional
 
 pytestmark = pytest.mark.skipif(not LOOPS.available, reason="there are no compiled loops")
 
@@ -58,6 +59,125 @@ def test_native_runs_compute_what_eager_computes(function, threads):
         assert all(a is b if b is None else a.equal(b) for a, b in zip(found[1], expected[1], strict=True))
     finally:
         torch.set_num_threads(before)
+
+
+def convolutional(channels, groups=1):
+    """Return a module of convolutions and poolings, and its input."""
+    layers = [
+        nn.Conv2d(3, channels, 3, padding=1, bias=False), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(channels, channels, 3, groups=groups, padding=1), nn.AvgPool2d(2), nn.ConvTranspose2d(channels, 10, 2, 2),
+        nn.Conv2d(10, 9, 1),
+    ]  # fmt: skip
+    return nn.Sequential(*layers), torch.randn(16, 3, 32, 32)
+
+
+class Recurrent(nn.Module):
+    """A recurrent network that returns its outputs and its last state."""
+
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.layer = getattr(nn, kind)(20, 48, **options)
+
+    def forward(self, x):
+        """Return the outputs, to which the last states are added."""
+        output, state = self.layer(x)
+        last = state[0] + state[1] if isinstance(state, tuple) else state
+        return output + torch.cat([*last[-(output.shape[-1] // 48) :]], -1)
+
+
+class Attention(nn.Module):
+    """A transformer's attention."""
+
+    def __init__(self, causal):
+        super().__init__()
+        self.causal, self.inner = causal, nn.Linear(48, 144, bias=False)
+
+    def forward(self, x):
+        """Return the values that the positions attend to."""
+        batch, length, _ = x.shape
+        q, k, v = self.inner(x).view(batch, length, 3, 3, 16).permute(2, 0, 3, 1, 4).unbind(0)
+        found = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return found.transpose(1, 2).reshape(batch, length, 48)
+
+
+MODULES = {
+    "attention": lambda: (Attention(True), torch.randn(8, 40, 48)),
+    "attention of one sample": lambda: (Attention(False), torch.randn(1, 300, 48)),
+    "convolutions": lambda: convolutional(12),
+    "depthwise": lambda: convolutional(12, groups=12),
+    "LSTM": lambda: (Recurrent("LSTM", num_layers=2), torch.randn(12, 32, 20)),
+    "GRU": lambda: (Recurrent("GRU", bidirectional=True), torch.randn(12, 32, 20)),
+    "RNN": lambda: (Recurrent("RNN", nonlinearity="relu", bias=False), torch.randn(12, 32, 20)),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_modules_compute_in_native_runs_what_they_compute_eagerly(name, threads):
+    torch.manual_seed(0)
+    model, x = MODULES[name]()
+
+    def step(x):
+        model.zero_grad()
+        result = model(x)
+        result.backward(torch.arange(float(result.numel())).reshape(result.shape).remainder(7))
+        return result.detach(), [each.grad for each in model.parameters()]
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        expected, compiled = step(x), torch.compile(step)
+        for _ in range(3):
+            found = compiled(x)
+        (variant,) = compiled.compiled.variants
+        if LOOPS.enabled:
+            called = {each.name for each in variant.body.steps.values()}
+            assert not [
+                each
+                for each in called
+                if each.startswith(("conv", "max_pool", "avg_pool", "recurrent_layer", "blocked"))
+            ]
+        assert found[0].equal(expected[0])
+        assert [a.equal(b) for a, b in zip(found[1], expected[1], strict=True)] == [True] * len(expected[1])
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_another_number_of_threads_sums_as_eager_does():
+    layer, x, before = nn.Conv2d(3, 16, 3), torch.randn(24, 3, 20, 20), torch.get_num_threads()
+
+    def step(x):
+        result = layer(x)
+        return torch.autograd.grad(result, [*layer.parameters()], result)
+
+    compiled, found = torch.compile(step), {}
+    try:
+        for threads in (1, 2, 4, 1, 2, 4):
+            torch.set_num_threads(threads)
+            found[threads] = compiled(x)
+        for threads, grads in found.items():
+            torch.set_num_threads(threads)
+            assert all(a.equal(b) for a, b in zip(grads, step(x), strict=True))
+    finally:
+        torch.set_num_threads(before)
+    assert not found[1][0].equal(found[4][0]) or not LOOPS.enabled
+
+
+@pytest.mark.parametrize("special", [float("inf"), float("nan")])
+def test_infinities_in_the_gradient_of_a_weight_reach_the_places_they_belong_to(special):
+    layer, x = nn.Conv2d(3, 4, 3, padding=1), torch.randn(2, 3, 9, 8)
+
+    def step(x):
+        result = layer(x * 2)
+        return torch.autograd.grad(result, [*layer.parameters()], torch.ones_like(result))
+
+    compiled = torch.compile(step)
+    for _ in range(2):
+        compiled(x)
+    x[1, 2, 4, 7] = special
+    for found, expected in zip(compiled(x), step(x), strict=True):
+        assert found.equal(expected) or (found.isnan() == expected.isnan()).all()
+        assert found.nan_to_num(0, 0, 0).equal(expected.nan_to_num(0, 0, 0))
 
 
 def test_a_kernel_runs_in_python_where_a_condition_fails():

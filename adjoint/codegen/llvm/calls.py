@@ -146,13 +146,16 @@ def of_arguments(function: CompiledFunction) -> Any:
 
 
 class CallTables:
-    """The tables of all calls with one layout. `arrays` and `scalars` are numbers, and `character` ("d" or "q") is a type."""
+    """The tables of all calls with one layout. `arrays` and `scalars` are numbers, and `character` ("d" or "q") is a type.
 
-    def __init__(self, layout: Sequence[int], arrays: int, scalars: int, character: str) -> None:
+    `kept`: the owner of memory to which the layout points.
+    """
+
+    def __init__(self, layout: Sequence[int], arrays: int, scalars: int, character: str, kept: Any = None) -> None:
         self._layout = array("q", layout)
         self.layout: int = self._layout.buffer_info()[0]
         self.pack = struct.Struct(f"{ARRAYS_AT + arrays}q{scalars}{character}").pack
-        self._kind = arrays, scalars, character
+        self._kind, self.kept = (arrays, scalars, character), kept
 
     def built_in(self, function: Any, rows: int, row_bytes: int) -> Any:
         """Return a built-in function that runs all rows, or None for much work. The function holds the interpreter lock."""
@@ -191,7 +194,7 @@ class CallTables:
     address = staticmethod(place_of_words)
 
 
-MOST_ARRAYS = 10
+MOST_ARRAYS = 12
 """The maximum number of arrays of a call in a native run."""
 
 _IN_RUNS = Struct("address rows row_bytes words arrays of_objects threads shared")
@@ -203,20 +206,20 @@ _run_rows = apart(run_rows)
 
 @loops(noalias=False, plain=True, brief=True)
 def run_call(
-    words: Pointer[i64], a: Int, b: Int, c: Int, d: Int, e: Int, f: Int, g: Int, h: Int, i: Int, j: Int
+    words: Pointer[i64], a: Int, b: Int, c: Int, d: Int, e: Int, f: Int, g: Int, h: Int, i: Int, j: Int, k: Int, l: Int
 ) -> None:
     """Make a call in a native run, for these addresses of elements. `words`: see `_IN_RUNS`."""
     told, given = fields(words, _IN_RUNS), words + _IN_RUNS.size
     elements, table = local(i64, MOST_ARRAYS), local(i64, LONGEST)
-    elements[0], elements[1], elements[2], elements[3], elements[4] = a, b, c, d, e
-    elements[5], elements[6], elements[7], elements[8], elements[9] = f, g, h, i, j
-    for k in rolled(told.words):
-        table[k] = given[k]
-    for k in rolled(told.arrays):
-        place = table + given[told.words + k]
-        place[0] = elements[k]
+    elements[0], elements[1], elements[2], elements[3], elements[4], elements[5] = a, b, c, d, e, f
+    elements[6], elements[7], elements[8], elements[9], elements[10], elements[11] = g, h, i, j, k, l
+    for n in rolled(told.words):
+        table[n] = given[n]
+    for n in rolled(told.arrays):
+        place = table + given[told.words + n]
+        place[0] = elements[n]
         if told.of_objects != 0:
-            place[0] = as_integer(elements + k) - AFTER_HEAD  # where an array object would begin
+            place[0] = as_integer(elements + n) - AFTER_HEAD  # where an array object would begin
     if told.threads == 1 or told.rows * told.row_bytes < PARALLEL_BYTES:
         call_address(told.address, table, i64(0), told.rows)
     else:
@@ -309,7 +312,7 @@ class NativeCall:
         """
         numbers = [eval(each, self.constants, given) for each in self.scalars]
         written = len(self.results) - self.results.count(None) + bool(self.sums)
-        tables = CallTables(self.layout, len(self.arrays) + written, len(numbers), self.character)
+        tables = CallTables(self.layout, len(self.arrays) + written, len(numbers), self.character, self.constants)
         return tables.in_run(self.function, self.rows, self.row_bytes, numbers)
 
 

@@ -21,8 +21,11 @@ from ..plans import Plan as Plan
 from ..plans import empty as empty
 from ..plans import is_set as is_set
 from ..plans import new_flag as new_flag
+from ..plans import workspace as workspace
 from ..plans import zeros as zeros
+from ..recording import keeping as keeping
 from ..recording import recordable as recordable
+from ..recording import unchanged as unchanged
 from .calls import NativeCall as NativeCall
 from .calls import array_at as array_at
 from .language import *

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy
 
-from ...codegen.plans import compiled
+from ...codegen.plans import compiled, empty, empty_like
+from ...codegen.recording import recordable
 from ..memory.copying import widen
 from ..runtime.floating import compute_dtype, unwarned
 
 Array = numpy.ndarray[Any, Any]
 
 
+@recordable
 def blocked_attention(
     query: Array,
     key: Array,
@@ -33,6 +35,7 @@ def blocked_attention(
     return out.reshape((*query.shape[:-1], value.shape[-1])), statistics
 
 
+@recordable
 def blocked_attention_gradients(
     grad: Array, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float, out: Array, statistics: Array, needs: Any,
@@ -223,7 +226,7 @@ def _unpacked(kept: Array, length: int, share: float, dtype: Any) -> Array:
 def results_like(query: Array, value: Array) -> tuple[Array, Array]:
     """Return arrays for the result and the statistics."""
     batch, heads, length = query.shape[:3]
-    return result_like(query, value), numpy.empty((batch, heads, 2, length), compute_dtype(query.dtype))
+    return result_like(query, value), empty((batch, heads, 2, length), compute_dtype(query.dtype))
 
 
 def result_like(query: Array, value: Array) -> Array:
@@ -232,14 +235,14 @@ def result_like(query: Array, value: Array) -> Array:
     If the rows of `query` are contiguous, its dimensions have the same order in memory as in `query`.
     """
     if query.shape[-1] == value.shape[-1] and query.strides[-1] == query.itemsize:
-        result = numpy.empty_like(query, subok=False)
+        result = empty_like(query)
         if result.strides[-1] == result.itemsize:  # not if rows of `query` share memory
             return result
-    return numpy.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
+    return empty((*query.shape[:-1], value.shape[-1]), query.dtype)
 
 
 def gradients_like(*inputs: Array) -> tuple[Array, ...]:
     """Return an array for the gradient of each input. In memory, the heads of one position are adjacent."""
     return tuple(
-        [numpy.empty(tuple([each.shape[dim] for dim in (0, 2, 1, 3)]), each.dtype).swapaxes(1, 2) for each in inputs]
+        [empty(tuple([each.shape[dim] for dim in (0, 2, 1, 3)]), each.dtype).swapaxes(1, 2) for each in inputs]
     )

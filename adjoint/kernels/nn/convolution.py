@@ -14,6 +14,7 @@ import numpy
 from numpy import ndarray
 
 from ...codegen.plans import Memory, Plan, compiled
+from ...codegen.recording import recordable
 from ..memory.copying import rounded, widen
 from ..memory.storage import restrided
 from ..runtime.layout import row_major
@@ -107,6 +108,7 @@ def _inside(sizes: Sizes, padding: Sizes) -> Any:
 # The transposes
 
 
+@recordable
 def conv_input_grad(
     grad: ndarray, weight: ndarray, input_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> ndarray:
@@ -168,6 +170,7 @@ def add_patches(result: ndarray, parts: ndarray, stride: Sizes, padding: Sizes, 
     result[...] = total[_inside(result.shape[2:], padding)]
 
 
+@recordable
 @compiled("nn.convolution.conv_weight_grad")
 def conv_weight_grad(
     grad: ndarray, input: ndarray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int

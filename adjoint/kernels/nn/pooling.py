@@ -16,7 +16,8 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.plans import Memory, Plan, compiled
+from ...codegen.plans import Memory, Plan, compiled, zeros
+from ...codegen.recording import recordable
 from ..index.places import out_of_bounds
 from ..index.scatter import combine, gather
 from ..memory.copying import rounded, widen
@@ -93,6 +94,7 @@ def _in_order_of(memory: Memory, result: ndarray) -> ndarray:
     return lain
 
 
+@recordable
 @compiled("nn.adaptive_pooling.adaptive_max_pool")
 def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
     """Return the largest element, and its index, of windows that divide the input into `output_size`.
@@ -155,7 +157,7 @@ def max_pool_backward(grad: ndarray, indices: ndarray, input_shape: Sizes, dims:
     """Return zeros of `input_shape`, to which `grad` is added at `indices` into the flattened `dims` spatial dimensions."""
     if grad.shape != indices.shape:
         raise RuntimeError(f"Expected a tensor of shape {list(indices.shape)} but got: {list(grad.shape)}")
-    result = numpy.zeros(input_shape, grad.dtype)
+    result = zeros(input_shape, grad.dtype)
     planes, places = _in_planes(result, indices, dims)
     combine(planes, planes.shape, 1, places, grad.reshape(places.shape), numpy.add)
     return result
@@ -173,6 +175,7 @@ def _in_planes(x: ndarray, indices: ndarray, dims: int) -> Pair:
 def max_pooling(dims: int) -> Callable[..., Pair]:
     """Return the kernel of the operator that finds the maxima of windows of `dims` dimensions."""
 
+    @recordable
     def kernel(
         self: ndarray, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
     ) -> Pair:
@@ -184,6 +187,7 @@ def max_pooling(dims: int) -> Callable[..., Pair]:
 def max_scattering(name: str, dims: int) -> Callable[..., ndarray]:
     """Return the kernel `name`, the gradient of an operator that finds maxima and indices. Only the shape of `self` is used."""
 
+    @recordable
     def kernel(grad: ndarray, self: ndarray, indices: ndarray) -> ndarray:
         if name.startswith("adaptive"):
             check_gradient(name, grad.shape)
@@ -320,9 +324,11 @@ def avg_pool_backward(
 def avg_pooling(dims: int) -> tuple[Callable[..., ndarray], Callable[..., ndarray]]:
     """Return the kernels of the operator that averages windows of `dims` dimensions, and of its gradient."""
 
+    @recordable
     def forward(self: ndarray, *windows: Any) -> ndarray:
         return avg_pool(self, dims, *windows)
 
+    @recordable
     def backward(grad: ndarray, self: ndarray, *windows: Any) -> ndarray:
         return avg_pool_backward(grad, self.shape, dims, *windows)
 
@@ -332,6 +338,7 @@ def avg_pooling(dims: int) -> tuple[Callable[..., ndarray], Callable[..., ndarra
 def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
     """Return the kernel of the gradient of `adaptive_avg_pool` of `dims` dimensions."""
 
+    @recordable
     def kernel(grad: ndarray, self: ndarray) -> ndarray:
         check_gradient(f"adaptive_avg_pool{dims}d_backward", grad.shape)
         return adaptive_avg_pool_backward(grad, self.shape, dims)
@@ -339,6 +346,7 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
     return kernel
 
 
+@recordable
 @compiled("nn.adaptive_pooling.means")
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
     """Return the mean of each window that divides the input into `output_size`, as in `adaptive_max_pool`.

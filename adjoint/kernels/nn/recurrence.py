@@ -13,8 +13,7 @@ import numpy
 
 from ...codegen.costs import MOVED
 from ...codegen.plans import compiled
-from ..linalg.matmul import mm
-from ..reduce.reduction import sum_to_shape
+from ...codegen.recording import recordable
 from ..runtime.floating import unwarned
 
 Array = numpy.ndarray[Any, Any]
@@ -22,6 +21,7 @@ Array = numpy.ndarray[Any, Any]
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
 
 
+@recordable
 @compiled("nn.recurrence.recurrent_layer", least=MOVED)
 def recurrent_layer(
     projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool,
@@ -86,47 +86,25 @@ def _sigmoid(x: Array, out: Array) -> None:
         numpy.reciprocal(numpy.exp(-x) + 1, out)
 
 
+@recordable
 def recurrent_layer_gradients(
     grads: Any, projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str,
-    backwards: bool, output: Array, gates: Array, more: Array, needs: Any,
+    backwards: bool, output: Array, gates: Array, more: Array,
 ) -> tuple[Array | None, ...]:  # fmt: skip
-    """Return the gradients of `projected`, `hidden`, `cell`, `weight` and `bias`.
-
-    `grads` are the gradients of the outputs and last states.
-    """
-    to_projected, to_products, to_hidden, to_cell = through_time(
-        gates if gates.size else output,
-        grads[0],
-        grads[1],
-        grads[2],
-        more,
-        output,
-        hidden,
-        cell,
-        weight,
-        mode,
-        backwards,
-    )
-    to_weight = to_bias = None
-    if needs[3]:
-        first = -1 if backwards else 0
-        later, earlier = (slice(None, -1), slice(1, None)) if backwards else (slice(1, None), slice(None, -1))
-        products = to_products[later].reshape((-1, to_products.shape[2]))
-        to_weight = mm(products.T, output[earlier].reshape((-1, output.shape[2])))
-        to_weight += mm(to_products[first].T, hidden)
-    if bias is not None and needs[4]:
-        to_bias = sum_to_shape(to_products.reshape((-1, to_products.shape[2])), bias.shape)
-    return to_projected, to_hidden, None if cell is None else to_cell, to_weight, to_bias
+    """Return the results of `through_time`, for the gradients of the outputs and last states."""
+    kept = gates if gates.size else output
+    return through_time(kept, *grads[:3], more, output, hidden, cell, weight, mode, backwards)
 
 
 @compiled("nn.recurrence.through_time", least=MOVED)
 def through_time(
     gates: Array, grad: Array | None, grad_hidden: Array | None, grad_cell: Array | None, more: Array, output: Array,
     hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,
-) -> tuple[Array, Array, Array, Array | None]:  # fmt: skip
+) -> tuple[Array | None, ...]:  # fmt: skip
     """Return the gradients of `projected`, of the products of hidden states and weights, of `hidden`, and of `cell`.
 
-    For a layer without gates, `gates` are the outputs.
+    The second result is None if it equals the first, and the last for a layer without cells. For a layer without gates,
+    `gates` are the outputs.
     """
     to_projected = numpy.empty(gates.shape, gates.dtype)
     to_products = numpy.empty(gates.shape, gates.dtype) if mode == "GRU" else to_projected
@@ -160,4 +138,4 @@ def through_time(
         else:
             to_projected[t] = change * (gates[t] > 0)
         change = to_products[t] @ weight
-    return to_projected, to_products, change, None if cell is None else carried
+    return to_projected, to_products if mode == "GRU" else None, change, None if cell is None else carried

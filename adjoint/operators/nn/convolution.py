@@ -11,6 +11,7 @@ import operator as python
 from typing import Any
 
 from ..._runtime.tracebacks import warn
+from ...codegen.recording import recordable
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import internal, public, tensors
@@ -20,6 +21,7 @@ from ...kernels.runtime.layout import like_images
 from ...tensor import Tensor
 
 
+@recordable
 def _convolved(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     if not transposed:
         result = kernels.conv_forward(input, weight, bias, stride, padding, dilation, groups)

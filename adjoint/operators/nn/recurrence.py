@@ -39,13 +39,18 @@ def _steps_of(projected, hidden, cell, weight, bias, mode, backwards):
     return steps
 
 
+def _flat(steps, xp):
+    """Return all rows of all steps as one matrix."""
+    return xp.reshape(steps, (steps.shape[0] * steps.shape[1], steps.shape[2]))
+
+
 def _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards):
-    """The gradients in differentiable operations, step by step."""
+    """The gradients of `projected`, products and states in differentiable operations, step by step."""
     steps = _steps_of(projected, hidden, cell, weight, bias, mode, backwards)
     grad, change, carried = grads[:3]
     change = hidden.new_zeros(hidden.shape) if change is None else change
     carried = hidden.new_zeros(hidden.shape) if carried is None else carried
-    to_projected, to_weight, to_bias = {}, 0, 0
+    to_projected, to_products = {}, {}
     for t, _ in reversed(list(kernels.walk(projected.size(0), backwards))):
         gates, state, before, squashed = steps[t]
         change = change if grad is None else change + grad[t]
@@ -69,19 +74,15 @@ def _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards):
             (result,) = gates
             own = product = [change * (1 - result * result if mode == "RNN_TANH" else (result > 0).to(result.dtype))]
         to_projected[t] = tensors.cat(own, -1)
-        joined = to_projected[t] if own is product else tensors.cat(product, -1)
-        to_weight = to_weight + joined.mT @ state
-        to_bias = to_bias + joined.sum(0)
+        joined = to_products[t] = to_projected[t] if own is product else tensors.cat(product, -1)
         change = joined @ weight if direct is None else direct + joined @ weight
-    together = tensors.stack([to_projected[t] for t in range(len(to_projected))])
-    return together, change, None if cell is None else carried, to_weight, None if bias is None else to_bias
+    of_steps = [tensors.stack([found[t] for t in range(len(found))]) for found in (to_projected, to_products)]
+    return *of_steps, change, None if cell is None else carried
 
 
 @public(namespace=None, on_arrays=kernels.recurrent_layer_gradients)
-def recurrent_layer_gradients(
-    grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs
-):
-    """The gradients of `projected`, `hidden`, `cell`, `weight` and `bias`."""
+def recurrent_layer_gradients(grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more):
+    """The gradients of `projected`, of the products of hidden states and weights (None if equal), of `hidden` and of `cell`."""
     return _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards)
 
 
@@ -106,9 +107,19 @@ class recurrent_layer:
     def grad_inputs(grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs, xp):
         if all(grad is None for grad in grads[:3]):
             return None, None, None, None, None
-        return xp.recurrent_layer_gradients(
-            grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more, needs
+        to_projected, to_products, to_hidden, to_cell = xp.recurrent_layer_gradients(
+            grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more
         )
+        products = to_projected if to_products is None else to_products
+        to_weight = to_bias = None
+        if needs[3]:
+            first = -1 if backwards else 0
+            later, earlier = (slice(None, -1), slice(1, None)) if backwards else (slice(1, None), slice(None, -1))
+            to_weight = xp.mm(_flat(products[later], xp).mT, _flat(output[earlier], xp))
+            to_weight = to_weight + xp.mm(products[first].mT, hidden)
+        if bias is not None and needs[4]:
+            to_bias = xp.sum(_flat(products, xp), (0,), False)
+        return to_projected, to_hidden, to_cell, to_weight, to_bias
 
 
 @public(namespace=None)

@@ -113,9 +113,9 @@ def adaptive_max_pool(input: ndarray, elements: ndarray, results: Sequence[Memor
     if not fits(input):
         return NotImplemented
     planes = math.prod(results[0].shape) // elements.shape[1]
-    corners, steps = elements[0], elements - elements[0]
+    corners, steps = unchanged(elements[0].copy()), unchanged(elements - elements[0])
     plan = _largest_plan(results, planes, input.size // planes, 0, len(steps), False)
-    return Plan(results, into=lambda out, x, _: plan.into(out, x, corners, steps))
+    return Plan(results, into=recordable(lambda out, x, _: plan.into(out, x, corners, steps)))
 
 
 def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
@@ -135,15 +135,21 @@ def means(x: ndarray, bounds: Sequence[Bounds], divisors: ndarray, result: Memor
     missing, lengths = 3 - dims, whole[-dims:]
     sizes = SIZES.pack(length=[1] * missing + list(lengths), count=[1] * missing + list(counts))
     pairs = [numpy.stack(along, 1).reshape(-1) for along in bounds]
-    tables = (
-        numpy.array(sizes, numpy.int64),
-        numpy.concatenate([numpy.array([0, 1] * missing, numpy.int64), *pairs]),
-        numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C"),
+    tables = tuple(
+        map(
+            unchanged,
+            (
+                numpy.array(sizes, numpy.int64),
+                numpy.concatenate([numpy.array([0, 1] * missing, numpy.int64), *pairs]),
+                numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C"),
+            ),
+        )
     )
     function = averages.compiled(T=type_of(x.dtype), SPREAD=spread)
     touched = math.prod([int((stops - starts).sum()) for starts, stops in bounds])
     planes, plane_bytes = math.prod(whole[:-dims]), (math.prod(lengths) + 4 * touched) * x.itemsize
 
+    @recordable
     def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
         launch(function, planes, plane_bytes, *out, x, *tables)
 

@@ -9,12 +9,14 @@ from ....codegen.costs import FLOPS_PER_BYTE, PART
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.plans import Plans
-from ...memory.copying import contiguous, copy_, widen
+from ...memory.copying import contiguous, copy_, copy_elements, widen
 from ...nn.attention import gradients_like, parts, result_like, results_like
 from ...runtime.floating import HALVES
-from ...runtime.parallel import get_num_threads, parallel_rows, scratch
+from ...runtime.layout import row_major
+from ...runtime.parallel import get_num_threads, parallel_rows
 from . import attention_blocks as blocks
 from .attention_blocks import attend, attend_backward
+from .plane_norm import over_samples
 
 Array = numpy.ndarray[Any, Any]
 
@@ -22,6 +24,7 @@ _LONG_ROW, _MANY_QUERIES = 256, 128
 """Keys and values with rows of at least this number of bytes are copied for at least this number of queries."""
 
 
+@recordable
 def attention(
     query: Array,
     key: Array,
@@ -48,13 +51,14 @@ def attention(
     if plan is None:
         return NotImplemented
     out = result_like(q, v)
-    statistics = numpy.empty(plan.of_statistics, out.dtype)
+    statistics = empty(plan.of_statistics, out.dtype)
     call = plan.forward or plan.plan_forward(out)
     arrays = out, statistics, q, k, v, plan.mask(mask), plan.kept(kept)
-    launch(*call.loops, *map(address, arrays), call.sizes, scale, _keep_scale(kept, share))
+    launch(*call.loops, *arrays, call.sizes, scale, _keep_scale(kept, share))
     return out, statistics
 
 
+@recordable
 def attention_gradients(
     grad: Array, query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float, out: Array, statistics: Array,
@@ -86,16 +90,15 @@ def attention_gradients(
         return NotImplemented
     key_parts, value_parts = to_key, to_value
     if call.splits > 1:
-        key_parts = numpy.empty((call.splits, *k.shape), q.dtype)
-        value_parts = numpy.empty((call.splits, *v.shape), q.dtype)
-    space = scratch("attention", (call.room,), q.dtype)
+        key_parts, value_parts = empty((call.splits, *k.shape), q.dtype), empty((call.splits, *v.shape), q.dtype)
+    space = workspace("attention", call.room, q.dtype)
     arrays = to_query, key_parts, value_parts, grad, out, statistics, q, k, v, plan.mask(mask), plan.kept(kept)
     launch(
-        *call.loops, *map(address, arrays), call.sizes, address(space), scale, _keep_scale(kept, share)
+        *call.loops, *arrays, call.sizes, space, scale, _keep_scale(kept, share)
     )  # fmt: skip
     if call.splits > 1:
-        numpy.sum(key_parts, 0, out=to_key)
-        numpy.sum(value_parts, 0, out=to_value)
+        copy_elements(to_key, _added(key_parts))
+        copy_elements(to_value, _added(value_parts))
     return gradients
 
 
@@ -134,10 +137,7 @@ class _LoopsOfCall(NamedTuple):
     loops: tuple[Any, int, int]
     """Return the function, the number of items that it processes, and the amount of work for each item."""
 
-    sizes: int
-    """Return the address of the sizes, which `kept_sizes` keeps alive."""
-
-    kept_sizes: Array
+    sizes: Array
     splits: int = 1
     room: int = 0
 
@@ -157,7 +157,7 @@ class _Plan:
         self.sizes[:7] = heads, heads // key.shape[1], length, key.shape[2], width, self.value_width, causal
         self.sizes[blocks.TWO] = 2
         self._note(self.sizes, (blocks.Q, query), (blocks.K, key), (blocks.V, value))
-        self._nothing = numpy.empty(0, query.dtype)
+        self._nothing = unchanged(numpy.empty(0, query.dtype))
         form = blocks.NO_MASK
         if mask is not None:
             form = blocks.MASK_OF_KEYS if mask.shape[2] == 1 else blocks.MASK_OF_QUERIES
@@ -190,7 +190,7 @@ class _Plan:
         self._note(self.sizes, (blocks.O, out))
         work = 2 * self.lanes * self.of_key[2] * (width + self.value_width) // FLOPS_PER_BYTE
         loops = attend.compiled(**self._static), batch * heads * -(-length // self.lanes), max(work, 1)
-        self.forward = _LoopsOfCall(loops, address(self.sizes), self.sizes)
+        self.forward = _LoopsOfCall(loops, unchanged(self.sizes.copy()))
         return self.forward
 
     def plan_backward(self, grad: Array, out: Array, gradients: tuple[Array, ...]) -> _LoopsOfCall:
@@ -223,12 +223,19 @@ class _Plan:
         work = 5 * length * keys * padded * query_heads // heads // splits // FLOPS_PER_BYTE
         loops = attend_backward.compiled(**self._static), shares, max(work * count // shares, 1)
         room = shares * -(-keys // blocks.KEYS) * blocks.KEYS * padded
-        return _LoopsOfCall(loops, address(sizes), sizes, splits, room)
+        return _LoopsOfCall(loops, unchanged(sizes), splits, room)
 
     def _note(self, sizes: Array, *places: tuple[int, Array]) -> None:
         """Write the steps of arrays, in elements, into the table."""
         for place, array in places:
             sizes[place : place + 3] = [step // array.itemsize for step in array.strides[:3]]
+
+
+def _added(parts: Array) -> Array:
+    """Return the sum of parts, which are added one after another."""
+    rows = parts.reshape(len(parts), math.prod(parts.shape[1:]))
+    found = over_samples(rows)
+    return (numpy.sum(rows, 0) if found is NotImplemented else found).reshape(parts.shape[1:])
 
 
 def _keep_scale(kept: Array | None, share: float) -> float:
@@ -277,4 +284,4 @@ def _adjacent_rows(array: Array, queries: int) -> Array:
 
 def _rows_of_numbers(array: Array) -> Array:
     """Return the array with adjacent numbers in each row."""
-    return array if array.strides[-1] == array.itemsize or array.shape[-1] == 1 else numpy.ascontiguousarray(array)
+    return array if array.strides[-1] == array.itemsize or array.shape[-1] == 1 else row_major(array)

@@ -11,15 +11,12 @@ from ...nn.convolution import output_sizes
 from ...runtime import parallel
 from ...runtime.floating import compute_dtype
 from ...runtime.layout import row_major
-from ...runtime.parallel import LINE, get_num_threads, scratch
+from ...runtime.parallel import get_num_threads
 from .convolution_channels import ChannelPlan
 from .convolution_geometry import Axis, forward_axis, input_axis
 from .convolution_plan import CorrelationPlan, ProductPlan, Work
 
 Sizes = tuple[int, ...]
-
-_FRESH = 1 << 15
-"""Memory of at least this number of bytes is allocated for each call instead of being kept with the thread."""
 
 
 @functools.lru_cache(256)
@@ -66,27 +63,19 @@ def _plan(
     return plan
 
 
-def _scratch(size: int, dtype: numpy.dtype[Any]) -> tuple[ndarray, int]:
-    """Allocate `size` numbers. Return the array, which the caller keeps alive, and the start of a cache line in it."""
-    if size * dtype.itemsize < _FRESH:
-        memory = numpy.empty(size * dtype.itemsize + LINE, numpy.uint8)
-        return memory, -(-address(memory) // LINE) * LINE
-    memory = scratch("convolution", (size,), dtype)
-    return memory, address(memory)
-
-
 def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray) -> None:
     """Write the sums over taps and input channels, plus `bias`."""
     x, steps = (x, plan.source_steps) if x.flags.c_contiguous else plan.source(x)
-    _kept, factors = _scratch(plan.weights_size + plan.ranges * plan.scratch_pitch, x.dtype)
+    memory = workspace("convolution", plan.weights_size + (plan.ranges * plan.scratch_pitch or 1), x.dtype)
+    factors, packed = memory[: plan.weights_size], memory[plan.weights_size :]
     launch(
         plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, factors, weight,
-        plan.products.address, plan.taps.address, plan.geometry.spreads, plan.outs, plan.ins, *plan.weight_strides,
+        plan.products.numbers, plan.taps.numbers, plan.geometry.spreads, plan.outs, plan.ins, *plan.weight_strides,
     )  # fmt: skip
     launch(
         plan.kernel, plan.ranges, plan.range_bytes, result, x, factors,
-        plan.nothing if bias is None else bias, factors + plan.weights_size * x.itemsize,
-        plan.sizes.address, plan.records.address, plan.products.address, steps.address,
+        plan.nothing if bias is None else bias, packed,
+        plan.sizes.numbers, plan.records.numbers, plan.products.numbers, steps.numbers,
     )  # fmt: skip
 
 
@@ -127,12 +116,13 @@ def _with_weight(
         return NotImplemented
     ready = all(each is None or (each.dtype is dtype and each.flags.c_contiguous) for each in (weight, bias))
 
+    @recordable
     def into(out: Sequence[ndarray], input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> None:
-        plan, x, result = plan_for(parallel.num_threads), input, out[0]
+        plan, x, result = keeping(plan_for(parallel.num_threads)), input, out[0]
         if not ready:
             weight, bias = row_major(widen(weight)), None if bias is None else row_major(widen(bias))
         if given is not dtype:
-            x, result = widen(input), numpy.empty(plan.result_shape, dtype)
+            x, result = widen(input), empty(plan.result_shape, dtype)
         (plan.run if isinstance(plan, ChannelPlan) else functools.partial(_convolve, plan))(x, weight, bias, result)
         if result is not out[0]:
             out[0][...] = result
@@ -170,23 +160,24 @@ def conv_weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout
         return NotImplemented
     plain = input.dtype is dtype and input.flags.c_contiguous
 
+    @recordable
     def into(out: Sequence[ndarray], grad: ndarray, input: ndarray, *_: Any) -> Any:
-        plan: Any = plan_for(parallel.num_threads)
+        plan: Any = keeping(plan_for(parallel.num_threads))
         wide, grad_steps = plan.target(grad if given is dtype else widen(grad))
         x, steps = (input, plan.source_steps) if plain else plan.source(widen(input))
-        _kept, totals = _scratch(plan.totals_size + plan.ranges * plan.scratch_pitch, x.dtype)
+        memory = workspace("convolution", plan.totals_size + (plan.ranges * plan.scratch_pitch or 1), x.dtype)
+        totals, packed = memory[: plan.totals_size], memory[plan.totals_size :]
         launch(
-            plan.kernel, plan.ranges, plan.range_bytes, totals, wide, x,
-            totals + plan.totals_size * x.itemsize, plan.sizes.address, plan.records.address, plan.offsets.address,
-            plan.dealing.address, steps.address, grad_steps.address,
+            plan.kernel, plan.ranges, plan.range_bytes, totals, wide, x, packed, plan.sizes.numbers, plan.records.numbers,
+            plan.offsets.numbers, plan.dealing.numbers, steps.numbers, grad_steps.numbers,
         )  # fmt: skip
-        result = out[0] if given is dtype else numpy.empty(weight_shape, dtype)
-        found = numpy.zeros(1, numpy.int64)
+        result = out[0] if given is dtype else empty(weight_shape, dtype)
+        found = new_flag(raises=False)
         launch(
             plan.sum_kernel, plan.sum_vectors, plan.sum_bytes, result, totals, found, plan.size,
             plan.ranges,
         )  # fmt: skip
-        if found[0]:
+        if is_set(found):
             return NotImplemented  # an infinity met the zeros between rows
         if result is not out[0]:
             out[0][...] = result

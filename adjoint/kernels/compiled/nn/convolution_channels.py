@@ -112,7 +112,7 @@ class ChannelPlan(Arrays):
             work.groups, rows.places, columns.places, inner_start, inner_stop, len(rows.taps[0]), len(columns.taps[0]),
             rows.step, rows.source, columns.source, self.above.address, self.beside.address,
         ])  # fmt: skip
-        self.nothing = numpy.zeros(work.groups, dtype)
+        self.nothing = unchanged(numpy.zeros(work.groups, dtype))
         moved = math.prod(self.source_sizes) + math.prod(self.target_sizes)
         self.channel_bytes = math.prod(self.target_sizes) * work.taps + moved * dtype.itemsize
 
@@ -125,8 +125,8 @@ class ChannelPlan(Arrays):
         """Write the sums over taps, plus `bias`."""
         x, steps = self.source(x)
         launch(
-            self.kernel, self.channels, self.channel_bytes, address(result), address(x), address(weight),
-            address(self.nothing if bias is None else bias), self.sizes.address, steps.address,
+            self.kernel, self.channels, self.channel_bytes, result, x, weight, self.nothing if bias is None else bias,
+            self.sizes.numbers, steps.numbers,
         )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ class Table:
     __slots__ = ("address", "numbers")
 
     def __init__(self, numbers: Any) -> None:
-        self.numbers = numpy.array(numbers, numpy.int64)
+        self.numbers = unchanged(numpy.array(numbers, numpy.int64))
         self.address = address(self.numbers)
 
 
@@ -272,7 +272,7 @@ class ProductPlan(_Layout):
         ))  # fmt: skip
         self.weight_blocks = padded // rows
         self.weight_block_bytes = sum(depths) * rows * dtype.itemsize
-        self.nothing = numpy.zeros(self.channels, dtype)
+        self.nothing = unchanged(numpy.zeros(self.channels, dtype))
         moved = work.batch * (
             work.groups * work.ins * math.prod(self.source_sizes) + self.channels * math.prod(self.target_sizes)
         )

@@ -14,7 +14,7 @@ from .convolution_kernels import dealt, store_first
 
 Sizes = tuple[int, ...]
 
-WINDOWS = Struct("length:3 count:3 kernel:3 stride:3 padding:3 dilation:3")
+WINDOWS = Struct("length:3 count:3 kernel:3 stride:3 padding:3 dilation:3 divisors")
 
 
 class Pool(NamedTuple):
@@ -63,7 +63,7 @@ def pooled(
 ) -> None:  # fmt: skip
     """Pool the elements of each window of planes `start` to `stop`.
 
-    `DIVIDED`: whether the second array has a divisor for each window. `INDEXED`: whether to return the index of the
+    `DIVIDED`: whether there is an array with a divisor for each window. `INDEXED`: whether to return the index of the
     chosen element.
     """
     windows = fields(table[0], WINDOWS)
@@ -73,7 +73,7 @@ def pooled(
     step_d, step_h, step_w = windows.stride
     padding_d, padding_h, padding_w = windows.padding
     gap_d, gap_h, gap_w = windows.dilation
-    x, values = array_at(table, 0, T), array_at(table, 2 if DIVIDED else 1, T)
+    x, values, divisors = array_at(table, 0, T), array_at(table, 1, T), as_pointer(windows.divisors, T)
     for p in range(start, stop):
         plane = x + p * length_d * length_h * length_w
         window = i64(0)
@@ -105,7 +105,7 @@ def pooled(
                     left = minimum(count_w - k, W)
                     divisor = value
                     if DIVIDED:
-                        divisor = load(array_at(table, 1, T) + (window + k), W, lanes(i32, W) < i32(left))
+                        divisor = load(divisors + (window + k), W, lanes(i32, W) < i32(left))
                     store_first(values + (to + window + k), POOL.result(value, divisor), left, W)
                     if INDEXED:
                         indices = array_at(table, 2, i64)
@@ -113,12 +113,12 @@ def pooled(
                 window += count_w
 
 
-def _layout(windows: Windows) -> list[int]:
-    """Return the parameters of windows that kernels receive. Missing dimensions come first."""
+def _layout(windows: Windows, divisors: int) -> list[int]:
+    """Return the parameters of windows, and the address of divisors, that kernels receive. Missing dimensions come first."""
     missing = [1] * (3 - len(windows.dims))
-    found = {name: missing + [getattr(along, name) for along in windows.dims] for name in WINDOWS.counts}
+    found = {name: missing + [getattr(along, name) for along in windows.dims] for name in list(WINDOWS.counts)[:-1]}
     found["padding"][: len(missing)] = [0] * len(missing)
-    return WINDOWS.pack(**found)
+    return WINDOWS.pack(**found, divisors=divisors)
 
 
 def _call(pool: Pool, x: ndarray, windows: Windows, results: Sequence[Memory | None], divisors: ndarray | None) -> Any:
@@ -134,13 +134,10 @@ def _call(pool: Pool, x: ndarray, windows: Windows, results: Sequence[Memory | N
         T=type_of(x.dtype), W=HOST.vector_bytes // x.itemsize, STEP=step if step < 3 else 0, POOL=pool,
         DIVIDED=divisors is not None, INDEXED=len(results) > 1 and results[1] is not None,
     )  # fmt: skip
-    call = NativeCall(
-        function, x.size // size, (elements + 4) * count * x.itemsize, _layout(windows), ["input"], results
-    )
-    if divisors is not None:
-        call.arrays = ["input", "divisors"]
-        call.constants = {"divisors": numpy.broadcast_to(divisors, windows.sizes).astype(x.dtype, order="C")}
-    return call
+    each = None if divisors is None else numpy.broadcast_to(divisors, windows.sizes).astype(x.dtype, order="C")
+    layout = _layout(windows, 0 if each is None else address(each))
+    work = (elements + 4) * count * x.itemsize
+    return NativeCall(function, x.size // size, work, layout, ["input"], results, constants={"divisors": each})
 
 
 def max_pool(input: ndarray, windows: Windows, results: Sequence[Memory | None]) -> Any:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....codegen.acceleration import LOOPS
+from ....codegen.acceleration import LOOPS, SHAPES
 from ....codegen.costs import FLOPS_PER_BYTE
 from ....codegen.llvm.amx import TILES
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
+from ....codegen.recording import Unrecorded
+from ...memory.copying import copy_elements
+from ...runtime.layout import row_major, row_major_copy
 from ...runtime.parallel import get_num_threads
 from ..linalg.pieces import SIDE, SQUARE, STEP, TILE, pack
 from . import recurrence_steps as steps_of
@@ -20,6 +23,7 @@ _FILLED = 0.75
 """Kernels use tile registers if the batch fills at least this number of their rows on all threads."""
 
 
+@recordable
 def recurrent_layer(
     projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str, backwards: bool,
     keeps: bool = True,
@@ -31,14 +35,17 @@ def recurrent_layer(
     steps, batch, columns = projected.shape
     features = hidden.shape[1]
     if projected.strides[2] != kind.itemsize:
-        projected = numpy.ascontiguousarray(projected)
-    hidden, weight = numpy.ascontiguousarray(hidden), numpy.ascontiguousarray(weight)
-    cell = numpy.empty(0, kind) if cell is None else numpy.ascontiguousarray(cell)
-    offset = numpy.zeros(columns, kind) if bias is None else numpy.ascontiguousarray(bias)
-    output = numpy.empty((steps, batch, features), kind)
-    single = mode in ("RNN_TANH", "RNN_RELU")
-    gates = numpy.empty((0,) if single else (steps if keeps else 1, batch, columns), kind)
-    more = numpy.empty((0,) if single else (*gates.shape[:2], features), kind)
+        projected = row_major(projected)
+    hidden, weight, nothing = row_major(hidden), row_major(weight), constant(0, kind)
+    cell = nothing if cell is None else row_major(cell)
+    offset = constant(columns, kind) if bias is None else row_major(bias)
+    output = empty((steps, batch, features), kind)
+    gates = more = nothing
+    if single := mode in ("RNN_TANH", "RNN_RELU"):
+        keeps = True
+    else:
+        gates = empty((steps if keeps else 1, batch, columns), kind)
+        more = empty((len(gates), batch, features), kind)
     for tile in _tiles(kind, batch, weight.T):
         tile.run(
             steps_of.forward, mode, steps * columns * features,
@@ -48,12 +55,13 @@ def recurrent_layer(
         if not tile.refused:
             break
     last = 0 if backwards else -1
-    last_cell = more[last if keeps else 0].copy() if mode == "LSTM" else numpy.empty(0, kind)
-    if not keeps:
+    last_cell = row_major_copy(more[last if keeps else 0]) if mode == "LSTM" else numpy.empty(0, kind)
+    if not keeps or single:
         gates = more = numpy.empty(0, kind)
-    return output, output[last].copy(), last_cell, gates, more
+    return output, row_major_copy(output[last]), last_cell, gates, more
 
 
+@recordable
 def through_time(
     gates: Array, grad: Array | None, grad_hidden: Array | None, grad_cell: Array | None, more: Array, output: Array,
     hidden: Array, cell: Array | None, weight: Array, mode: str, backwards: bool,
@@ -70,31 +78,31 @@ def through_time(
     fitting += [(more, of_steps)] if gated else []
     if any(each is not None and (each.shape != shape or each.dtype != kind) for each, shape in fitting):
         return NotImplemented
-    output, more = numpy.ascontiguousarray(output), numpy.ascontiguousarray(more)
+    nothing = constant(0, kind)
+    output, more = row_major(output), row_major(more) if gated else nothing
     has_grad = grad is not None
+    step_bytes, row_bytes = 0, 0
     if grad is None:
-        grad = numpy.empty((0, 0, 0), kind)
-    elif grad.strides[2] != kind.itemsize:
-        grad = numpy.ascontiguousarray(grad)
-    given_hidden, hidden, weight = hidden, numpy.ascontiguousarray(hidden), numpy.ascontiguousarray(weight)
-    before = numpy.empty(0, kind) if cell is None else numpy.ascontiguousarray(cell)
-    to_projected = numpy.empty(gates.shape, kind)
-    to_products = numpy.empty(gates.shape, kind) if mode == "GRU" else to_projected
+        grad = nothing
+    else:
+        grad = grad if grad.strides[2] == kind.itemsize else row_major(grad)
+        step_bytes, row_bytes = grad.strides[:2]
+    state, hidden, weight = hidden.shape, row_major(hidden), row_major(weight)
+    before = nothing if cell is None else row_major(cell)
+    to_projected = empty(gates.shape, kind)
+    to_products = empty(gates.shape, kind) if mode == "GRU" else to_projected
     for tile in _tiles(kind, batch, weight):
-        to_hidden, carried = numpy.zeros(given_hidden.shape, kind), numpy.zeros(given_hidden.shape, kind)
-        if grad_hidden is not None:
-            to_hidden[...] = grad_hidden
-        if grad_cell is not None and mode == "LSTM":
-            carried[...] = grad_cell
+        to_hidden = zeros(state, kind) if grad_hidden is None else row_major_copy(grad_hidden)
+        carried = zeros(state, kind) if grad_cell is None or mode != "LSTM" else row_major_copy(grad_cell)
         tile.run(
             steps_of.backward, mode, steps * columns * features,
-            to_projected, to_products, to_hidden, carried, grad, grad.strides[0] // kind.itemsize,
-            grad.strides[1] // kind.itemsize, has_grad, gates, more, output, hidden, before, tile.packed, *tile.pieces,
+            to_projected, to_products, to_hidden, carried, grad, step_bytes // kind.itemsize, row_bytes // kind.itemsize,
+            has_grad, gates, more, output, hidden, before, tile.packed, *tile.pieces,
             steps, batch, features, backwards,
         )  # fmt: skip
         if not tile.refused:
             break
-    return to_projected, to_products, to_hidden, None if cell is None else carried
+    return to_projected, to_products if mode == "GRU" else None, to_hidden, None if cell is None else carried
 
 
 def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, bias: Array | None, mode: str) -> bool:
@@ -122,6 +130,8 @@ def _tiles(kind: numpy.dtype[Any], batch: int, weight: Array) -> Iterator[_Tile]
     unit = TILE * get_num_threads()
     large = min(weight.shape) >= 4 * TILE and batch >= _FILLED * unit * -(-batch // unit)
     if kind.char == "f" and TILES.usable and (large or LOOPS.every_size):
+        if SHAPES.recorder is not None:
+            raise Unrecorded
         yield _Tile(weight, batch, True)
     yield _Tile(weight, batch, False)
 
@@ -156,7 +166,7 @@ class _Tile:
             self.rows = min(most, max(2, 1 << (of_thread - 1).bit_length()))
             self.vectors = most * VECTORS // self.rows
             self.packed = _packed(weight, self)
-            self.pieces = (numpy.zeros(1, numpy.int64),) * 3
+            self.pieces = (constant(1, numpy.dtype(numpy.int64)),) * 3
         self.whole = all(size % (self.vectors * self.lanes) == 0 for size in weight.shape)
 
     @property
@@ -175,16 +185,19 @@ def _packed(matrix: Array, tile: _Tile) -> Array:
     """Return a matrix in panels as wide as a tile.
 
     Each panel contains consecutive parts of the rows, with zeros after the last column.
-
-    NumPy copies whole parts of rows in less time than the compilation of loops would take, and loops would not be
-    faster.
     """
     depth, width = matrix.shape
     wide = tile.vectors * tile.lanes
     whole, rest = divmod(width, wide)
-    packed = numpy.empty((whole + (rest > 0), depth, wide), tile.kind)
-    packed[:whole] = matrix[:, : whole * wide].reshape(depth, whole, wide).transpose(1, 0, 2)
-    if rest:
-        packed[whole, :, :rest] = matrix[:, whole * wide :]
-        packed[whole, :, rest:] = 0
+    if not rest:
+        return row_major_copy(matrix.reshape(depth, whole, wide).transpose(1, 0, 2))
+    packed = zeros((whole + 1, depth, wide), tile.kind)
+    copy_elements(packed[:whole], matrix[:, : whole * wide].reshape(depth, whole, wide).transpose(1, 0, 2))
+    copy_elements(packed[whole, :, :rest], matrix[:, whole * wide :])
     return packed
+
+
+@functools.cache
+def constant(size: int, kind: numpy.dtype[Any]) -> Array:
+    """Return zeros that nothing changes."""
+    return unchanged(numpy.zeros(size, kind))
