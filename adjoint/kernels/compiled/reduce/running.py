@@ -77,6 +77,13 @@ def scan_along(
     for row in range(start, stop):
         carried[0] = CARRIED(FIRST)
         begin = row * n
+        if CARRIED.kind != "f":  # an addition of integers takes one cycle, less than the steps of a vector
+            total = CARRIED(FIRST)
+            for i in range(n):
+                at = begin + (n - 1 - i if REVERSED else i)
+                total = COMBINE(total, CARRIED(NUMBER(x[at])))
+                out[at] = S(NUMBER(total))
+            continue
         end = begin + (n - rest)
         if REVERSED and rest > 0:
             scan_vector(out + end, x + end, carried, inside, True, NUMBER, COMBINE, FIRST, REVERSED, W)
