@@ -191,6 +191,9 @@ def filled_like(array: Array, value: Array) -> Array:
 _DOUBLE = numpy.dtype(numpy.float64).num
 """NumPy's number of float64. The numbers of booleans, integers and float32 are smaller."""
 
+_COMPLEX = numpy.dtype(numpy.complex128).num
+"""NumPy's number of complex128, the largest of those above and of complex64."""
+
 _ROUNDED = {pair for half in HALVES for pair in ((FLOAT32, half), (half, FLOAT32))}
 """The conversions between float32 and half types."""
 
@@ -203,7 +206,7 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
         and (array.flags.c_contiguous or (array.ndim == 2 and array.flags.f_contiguous))
         and (
             array.size < THREADED
-            if array.dtype.num <= _DOUBLE >= dtype.num
+            if array.dtype.num <= _DOUBLE and dtype.num <= _COMPLEX
             else array.size < CONVERTED and (array.dtype, dtype) in _ROUNDED and not LOOPS.every_size
         )
     ):
