@@ -20,6 +20,7 @@ from ..dispatch.plan import Call
 from ..dispatch.source import compile_source, indented
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
+from ..transforms import tree
 from .backward import tensors_of
 from .body import Body
 from .conditions import Check, Structure, head
@@ -295,8 +296,9 @@ class GraphVariant(Variant):
 
 
 class WrittenGraphs(Written):
-    """Writes the source of a variant that runs graphs."""
+    """Writes the source of a variant that runs graphs. `leaves`: the parts of the result, and its structure."""
 
+    leaves: tuple[list[Any], Any]
     observer: GraphObserver
     names: dict[int, str]
     pieces: list[Piece]
@@ -313,6 +315,7 @@ class WrittenGraphs(Written):
         written = cls(function, tracer, observer, source, given, result, numbers, [], [], False, {})
         written.pieces = recorder.graphs([number for _, number in numbers.values()])
         written.names = names_of(function, recorder)
+        written.leaves = tree.tree_flatten(result)
         return written
 
     def apart(self) -> list[Check]:

@@ -15,7 +15,7 @@ from ..dispatch.source import compile_source
 from ..dtypes import from_numpy
 from ..kernels.runtime.addresses import address
 from ..tensor import Tensor
-from .backward import Gradients, tensors_of, zeros_source
+from .backward import Gradients, ending_at, tensors_of, zeros_source
 from .blocks import order_of
 from .expectations import MISSED, Expectation, Left, States, draws, missed, with_effects
 from .extents import Differs, Extent, Folded, General, is_contiguous
@@ -160,9 +160,9 @@ class Sized:
         if program.seeds:
             roots = [made[number] for number in program.roots]
             targets = [self.now(target, given) for target in self.targets]
-            with torch.enable_grad(), torch.autocast("cpu", enabled=False):
-                seeds = [torch.ones_like(root) for root in roots]
-                found = torch.autograd.grad(roots, targets, seeds, retain_graph=True, allow_unused=True)
+            seeds = [torch.ones_like(root) for root in roots]
+            with ending_at(targets, roots) as ends, torch.enable_grad(), torch.autocast("cpu", enabled=False):
+                found = torch.autograd.grad(roots, ends, seeds, retain_graph=True, allow_unused=True)
             if any(grad is None for grad in found):
                 return False
             pairs += [(trial.values[number], grad._array) for number, grad in zip(self.gradients, found, strict=True)]

@@ -50,7 +50,7 @@ REASONS = (
     (r"torch\.nested\b.*", "there are no nested tensors"),
     (
         r"torch\.export\.(?!export|save|load|ExportedProgram).*",
-        "a program is exported for fixed sizes, and has no graph of nodes; use `torch.fx` to capture a graph",
+        "an exported graph has no functional form, and its module has no parts; use `run_decompositions` and `module`",
     ),
     (
         (

@@ -319,3 +319,18 @@ def test_arguments_that_share_an_array():
     x = torch.ones(4)
     for y in (torch.ones(4), x, x.detach(), x.detach()):
         assert torch.equal(step(x, y), x * 3 + y)
+
+
+def test_the_history_of_an_argument_is_not_run_through_at_new_sizes():
+    weight = torch.nn.Parameter(torch.tensor([0.5, -1.0, 2.0]))
+    compiled = torch.compile(lambda h: (h * h).sum() + weight.norm())
+    for rows in (3, 5, 4, 4, 7, 3, 6):
+        calls = []
+        inner = weight * torch.ones(rows, 3)
+        inner.retain_grad()
+        inner.register_hook(calls.append)
+        loss = compiled(2 * inner)
+        assert (calls, inner.grad) == ([], None)
+        loss.backward()
+        assert len(calls) == 1 and torch.equal(inner.grad, 8 * inner)
+    assert compiled.compiled.reason is None and sum(each.calls for each in compiled.compiled.variants) >= 4

@@ -27,6 +27,7 @@ from adjoint.compiler.errors import (
     RecompileError,
     TorchDynamoException,
     Unsupported,
+    UserError,
 )
 from adjoint.compiler.function import OptimizedModule
 from adjoint.compiler.logs import COUNTERS as counters
@@ -41,6 +42,7 @@ __all__ = [
     "RecompileError",
     "TorchDynamoException",
     "Unsupported",
+    "UserError",
     "allow_in_graph",
     "assume_constant_result",
     "config",
