@@ -98,7 +98,7 @@ class CompiledLoops:
 
     def takes(self, size: int, elements: int) -> bool:
         """Return whether an array of `size` elements is large enough for a form that requires `elements` elements."""
-        return (size >= elements or (size > 0 and bool(self.every_size or SHAPES.recorder))) and self.enabled
+        return (size >= elements or (self.every_size and size > 0)) and self.enabled
 
     def run(self, path: str, *args: Any, **options: Any) -> Any:
         """Return the result of the compiled form, or NotImplemented if it does not support the arguments or did not compile."""

@@ -334,7 +334,10 @@ class compiled:
             return plans.keep(key, plan)
 
         def specially(*args: Any) -> Any:
-            return form(*args).zeros() if SHAPES.only else SHAPES.recorder.run(namespace["_plan_of"](*args), args)
+            if SHAPES.only:
+                return form(*args).zeros()
+            few = args[0].size < self.least and not self.cost  # the bits may differ from those of NumPy's form
+            return NotImplemented if few else SHAPES.recorder.run(namespace["_plan_of"](*args), args)
 
         parts = ["LOOPS._enabled", "LOOPS.every_size"]
         for name in names:

@@ -99,7 +99,9 @@ class Outline(ndarray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Record that elements are copied to the array, or that a number is written to all elements of a part."""
-        target = self if key is ... else self[key]
+        target = self if key is ... else super().__getitem__(key)
+        if not target.size:
+            return
         if isinstance(value, ndarray):
             SHAPES.recorder.computed("memory.copying.copy_into", target, value)
         else:
@@ -107,10 +109,13 @@ class Outline(ndarray):
 
     def fill(self, value: Any) -> None:
         """Record that all elements become a number."""
-        if type(value) not in (int, float, bool) or not self.flags.c_contiguous:
+        if not isinstance(value, (int, float, numpy.generic)) and (isinstance(value, Outline) or numpy.ndim(value)):
             raise Unrecorded
+        one = self if self.flags.c_contiguous else SHAPES.recorder.outline((1,) * self.ndim, self.dtype)
         bits = int.from_bytes(numpy.array(value, self.dtype).tobytes(), "little", signed=True)
-        SHAPES.recorder.computed("memory.copying.fill", self, bits)
+        SHAPES.recorder.computed("memory.copying.fill", one, bits)
+        if one is not self:
+            SHAPES.recorder.computed("memory.copying.copy_into", self, one)
 
     def copy(self, order: Any = "C") -> Any:
         """Return a row-major copy."""
@@ -127,10 +132,10 @@ _MAKING: dict[Any, Any] = {numpy.empty_like: empty, numpy.zeros_like: zeros}
 _VIEWING = frozenset(
     (numpy.may_share_memory, numpy.shares_memory, numpy.moveaxis, numpy.broadcast_to, numpy.shape, numpy.ndim, numpy.size)
 )  # fmt: skip
-_FREE = "shape strides dtype ndim size itemsize nbytes flags base T mT real transpose swapaxes view squeeze".split()
+_FREE = "shape strides dtype ndim size itemsize nbytes flags setflags base T mT real transpose swapaxes view squeeze diagonal"
 _READING = "__bool__ __int__ __float__ __iter__".split()
 for _name in dir(ndarray):
-    if _name in _READING or not (_name.startswith("__") or _name in _FREE or _name in vars(Outline)):
+    if _name in _READING or not (_name.startswith("__") or _name in _FREE.split() or _name in vars(Outline)):
         setattr(Outline, _name, Outline.refused)
 
 
@@ -207,17 +212,20 @@ class Recorder:
 
     def elementwise(self, ufunc: Any, inputs: Sequence[Any], out: Any) -> Any:
         """Return the result of a function of arrays of one dtype and Python's numbers."""
+        from .compiled_pointwise import has_numpy_bits
         from .compiled_ufuncs import large
 
         first = next(each for each in inputs if isinstance(each, Outline))
         arrays = []
         for each in inputs:
-            if not isinstance(each, ndarray):
+            if not isinstance(each, ndarray) or (not each.ndim and self.place(each) is None):
                 number, each = each, self.outline((1,) * first.ndim, first.dtype)
                 each.fill(number)
             arrays.append(each)
         form = large(ufunc)
         if form is None or first.dtype.kind not in form.kinds or any(each.dtype != first.dtype for each in arrays):
+            raise Unrecorded
+        if not has_numpy_bits(form.compiled.tree):
             raise Unrecorded
         found = form.compiled.run(arrays, (), first.dtype, first.dtype, out)
         return self.refuse() if found is NotImplemented else found

@@ -189,14 +189,3 @@ def write_bmm(writer: Writer, instruction: Instruction) -> None:
     if rows * columns == 1 or rows * depth * columns <= SMALL_PRODUCT or not is_large(first, second):
         raise Foreign
     launch_product(writer, first, second, writer.result(instruction))
-
-
-def launch_sum(writer: Writer, given: Place, dims: tuple[int, ...], out: Place) -> None:
-    """Append the planned kernels that sum a large array over dimensions."""
-    steps = LOOPS.run("reduce.reduction.sum_in_run", writer.like(given), dims)
-    if steps is NotImplemented or not steps or not is_contiguous(out.shape, out.strides, 1):
-        raise Foreign
-    for position, (launch, size) in enumerate(steps, 1):
-        result = out if position == len(steps) else writer.between(size)
-        writer.launch(launch, given, result)
-        given = result

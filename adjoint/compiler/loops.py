@@ -15,7 +15,7 @@ from ..codegen.llvm.values import CompilationError, UnsupportedInstruction
 from .blocks import SMALL, Dim, Foreign, Place, Writer, may_be, widened
 from .computations import computation
 from .copies import write_clone, write_constant, write_copy, write_fill, write_joined
-from .launches import PRODUCT, is_large, launch_expression, launch_product, launch_sum, record, recordable_of, write_bmm
+from .launches import PRODUCT, is_large, launch_expression, launch_product, record, recordable_of, write_bmm
 from .program import Instruction, Reference
 
 ROWS = 4
@@ -57,29 +57,38 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
         for number in instruction.results:
             writer.view(number, first.number)  # type: ignore[arg-type]
         return
-    if (kernel := recordable_of(instruction)) is not None:
+    kernel = recordable_of(instruction)
+    written = written or (write_rows if op is not None and op.kernel.rows is not None else None)
+    if kernel is not None and written is not None:
+        try:
+            written(writer, instruction)
+            return
+        except Foreign:
+            writer.begin()
+    if kernel is not None:
         record(writer, instruction, kernel)
         return
     if instruction.several and getattr(instruction.function, "loop", None) is None:
         raise Foreign
     if written is not None:
         written(writer, instruction)
-    elif op is not None and op.kernel.rows is not None:
-        write_rows(writer, instruction)
     else:
         write_expression(writer, instruction)
 
 
 def write_expression(writer: Writer, instruction: Instruction) -> None:
     """Write the loops of an elementwise instruction, which has one result, or overwrites its first operand."""
+    first = instruction.operands[0] if instruction.operands else None
+    if instruction.name in INTEGERS and isinstance(first, Reference) and writer.form(first.number)[1] == "int64":
+        record(writer, instruction, instruction.function)
+        return
     values = [*map(writer.operand, instruction.operands)]
     if launch_expression(writer, instruction, values):
         return
     expression, inputs, scalars = computation(instruction, values)
     if expression.outputs[0].kind != NUMBER:
         raise Foreign
-    first = instruction.operands[0]
-    out = writer.place(first.number) if instruction.changes else writer.result(instruction)
+    out = values[0] if instruction.changes else writer.result(instruction)
     if math.prod(out.shape) > SMALL or not math.prod(out.shape):
         raise Foreign
     name = writer.function(expression, [node for node, _ in inputs], scalars)
@@ -105,11 +114,9 @@ def write_rows(writer: Writer, instruction: Instruction) -> None:
         raise Foreign
     if any(place.shape != shape for place in given.values()) or not math.prod(shape):
         raise Foreign
-    out = writer.result(instruction)
     if math.prod(shape) > SMALL:
-        record(writer, instruction, lambda *given: program.run(given[: len(program.parameters.arrays)], dim))
-    else:
-        Rows(writer, program.variants[0], given, out).write()
+        raise Foreign
+    Rows(writer, program.variants[0], given, writer.result(instruction)).write()
 
 
 class Rows:
@@ -347,9 +354,6 @@ def summed(
     across the last dimension if its elements are adjacent in memory.
     """
     shape = given[0].shape
-    if math.prod(shape) > SMALL and count == 1 and not function:
-        launch_sum(writer, given[0], dims, out)
-        return
     if math.prod(shape) > SMALL or not math.prod(shape):
         raise Foreign
     kept = [dim for dim in range(len(shape)) if dim not in dims]
@@ -501,6 +505,9 @@ def write_mse(writer: Writer, instruction: Instruction) -> None:
     summed(writer, [first, second], dims, writer.result(instruction), scale, name)
 
 
+INTEGERS = ("add_", "add", "sub", "mul")
+"""The operators that run on integers too, such as counts of batches."""
+
 WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "mm": write_mm,
     "mv": write_mv,
@@ -511,6 +518,8 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "sum_dim": functools.partial(write_sum, False),
     "sum_dims": functools.partial(write_sum, False),
     "mean": functools.partial(write_sum, True),
+    "mean_dim": functools.partial(write_sum, True),
+    "mean_dims": functools.partial(write_sum, True),
     "mean_all": functools.partial(write_sum, True),
     "sum_to_shape": write_sum_to,
     "clone": write_clone,

@@ -60,7 +60,9 @@ class Instruction(NamedTuple):
     @property
     def is_view(self) -> bool:
         """Whether the results are views of the first operand."""
-        return self.kernel is not None and bool(self.results) and (self.kernel.view or self.name == "unsafe_view")
+        if self.kernel is None:
+            return self.name in ("spread", "kept")
+        return bool(self.results) and (self.kernel.view or self.name == "unsafe_view")
 
     def __str__(self) -> str:
         results = ", ".join("_" if number is None else f"%{number}" for number in self.results)

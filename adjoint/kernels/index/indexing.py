@@ -49,7 +49,8 @@ def index(x: ndarray, indices: Indices) -> ndarray:
         kind = only.dtype.char
         try:
             if kind == "l" and x.flags.c_contiguous:
-                if LOOPS.takes(only.size, STEPS) and out_of_bounds(only, len(x), -len(x)) is None:
+                many = LOOPS.takes(only.size, STEPS) or SHAPES.recorder is not None
+                if many and out_of_bounds(only, len(x), -len(x)) is None:
                     return take_rows(x, only)
                 return x.take(only, 0)
             if kind == "?" and only.shape == x.shape and LOOPS.takes(x.size, MOVED):
@@ -100,7 +101,7 @@ def _position(before: Array, index: Array, length: int) -> Any:
 
 def _flattened(shape: tuple[int, ...], indices: Sequence[ndarray]) -> ndarray:
     """Return the position, in a flattened array of `shape`, of each element at `indices`, one array for each dimension."""
-    flat = numpy.zeros((), _INT64)
+    flat = zeros((), _INT64)
     for index, length in zip(indices, shape, strict=True):
         flat = _position(flat, index, length)
     return flat
@@ -451,7 +452,7 @@ def embedding_dense_backward(
     index = indices.reshape(-1).astype(_INT64, copy=False)
     result = zeros((num_weights, width), rows.dtype)
     if padding_idx >= 0:
-        used = numpy.flatnonzero(index != padding_idx)
+        used = index if SHAPES.recorder is not None else numpy.flatnonzero(index != padding_idx)
         if len(used) < len(index):
             index, rows = index[used], rows[used]
     if out_of_bounds(index, num_weights) is not None:
@@ -460,6 +461,8 @@ def embedding_dense_backward(
         if scale_grad_by_freq:
             rows = rows / numpy.bincount(as_places(index), minlength=num_weights)[index, None].astype(rows.dtype)
         add_rows(result, index, rows)
+        if padding_idx >= 0 and SHAPES.recorder is not None:
+            result[padding_idx] = 0
     return convert(result, grad.dtype) if grad.dtype in HALVES else result
 
 

@@ -14,6 +14,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import LARGE
 from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.pointwise import pointwise
+from ...codegen.recording import recordable
 from ...codegen.rows import row_program
 from ...codegen.tracing import PerColumn, PerRow, row, xp
 from ..index.masking import clamp
@@ -265,6 +266,7 @@ def _starts(shape: tuple[int, ...], dim: int) -> ndarray:
     return starts.reshape(shape[:dim] + shape[dim + 1 :])
 
 
+@recordable
 @compiled("nn.negative_log_likelihood.loss_gradient")
 def nll_loss_backward(
     grad: ndarray, log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str

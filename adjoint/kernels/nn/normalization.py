@@ -315,7 +315,7 @@ def _batch_norm(
     kept = x if training else asarray(running_mean)
     saved = Memory((x.shape[1] if training else 0,), compute_dtype(kept.dtype))
     compiled = (x, weight, bias, None, eps) if training and not channels.last else NotImplemented
-    return Plan([channels.memory, saved, saved], run=run, compiled=compiled)
+    return Plan([channels.memory, saved, saved], run=recordable(run), compiled=compiled)
 
 
 def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
@@ -364,7 +364,7 @@ def _batch_gradients(
 
     sums = Memory(x.shape[1:2], compute_dtype(x.dtype))
     compiled = (grad, x, weight, mean, rstd, None, of_input) if training and not channels.last else NotImplemented
-    return Plan([channels.memory if of_input else None, sums, sums], run=run, compiled=compiled)
+    return Plan([channels.memory if of_input else None, sums, sums], run=recordable(run), compiled=compiled)
 
 
 def _requested(to_input: ndarray | None, along: ndarray, total: ndarray, parameter: ndarray, needs: Needs) -> Gradients:
@@ -410,7 +410,7 @@ def _group_norm(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups
         return result, mean.reshape(batch, groups), rstd.reshape(batch, groups)
 
     saved = Memory((batch, groups), compute_dtype(x.dtype))
-    return Plan([Memory(x.shape, x.dtype), saved, saved], run=run)
+    return Plan([Memory(x.shape, x.dtype), saved, saved], run=recordable(run))
 
 
 @recordable
@@ -465,7 +465,7 @@ def _group_gradients(
         return row_major(rounded(to_input.reshape(x.shape), x.dtype)), along, total
 
     sums = Memory((batch, channels), compute_dtype(x.dtype))
-    return Plan([Memory(x.shape, x.dtype) if of_input else None, sums, sums], run=run)
+    return Plan([Memory(x.shape, x.dtype) if of_input else None, sums, sums], run=recordable(run))
 
 
 def has_infinity(x: ndarray) -> bool:

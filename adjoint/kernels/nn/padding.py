@@ -11,6 +11,8 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import THREADED
+from ...codegen.plans import empty
+from ...codegen.recording import recordable
 from ..index.scatter import combine, take_rows
 from ..memory.copying import copy_elements, rounded, widen
 from ..runtime.floating import refuse
@@ -21,6 +23,7 @@ from .windows import flat_places
 Array = numpy.ndarray[Any, Any]
 
 
+@recordable
 def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
     """Return `self` with `pad` (before, after) elements of `value` around the last dimensions. Negative numbers crop."""
     if len(pad) % 2:
@@ -44,13 +47,13 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
         target[dim] = slice(max(before, 0), size - max(after, 0))
     value = typed(value, self.dtype)
     if LOOPS.takes(math.prod(shape), THREADED):
-        result = numpy.empty(shape, self.dtype)
+        result = empty(shape, self.dtype)
         for dim, part in enumerate(target):  # fill only the elements that are not copied
             outer = tuple(target[:dim])
             result[(*outer, slice(0, part.start or 0))] = value
             result[(*outer, slice(shape[dim] if part.stop is None else max(part.stop, 0), None))] = value
     else:
-        result = numpy.empty(shape, self.dtype)
+        result = empty(shape, self.dtype)
         result.fill(value)  # needs fewer calls than `numpy.full`
     copy_elements(result[tuple(target)], self[tuple(source)])
     return result

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from ... import dtypes
 from ...codegen.kernel import Kernel
+from ...codegen.recording import recordable
 from ...codegen.rows import Refusing, RowProgram, row_program
 from ...codegen.tracing import PerRow, row, xp
 from ..memory.copying import rounded
@@ -36,7 +37,7 @@ def _kernel(program: RowProgram, quiet: bool = False) -> Kernel:
         return program.run(arrays, dim)
 
     along.__name__ = program.name.removesuffix("_rows")
-    return Kernel(along, quiet=quiet, rows=program)
+    return Kernel(recordable(along), quiet=quiet, rows=program)
 
 
 def _refusing(name: str) -> Refusing:
@@ -98,6 +99,7 @@ def log_softmax_backward_rows(grad: Array, result: Array) -> Any:
 log_softmax_backward = _kernel(log_softmax_backward_rows)
 
 
+@recordable
 def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     """Return log(sum(exp(x))) over `dim`, without overflow. Integers are converted to the default floating-point type.
 
@@ -127,6 +129,7 @@ def logsumexp_rows(x: Array) -> Any:
     return xp.log(row.sum(xp.exp(x - shift))) + shift
 
 
+@recordable
 def logsumexp_backward(grad: ndarray, x: ndarray, result: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     """Return the gradient of logsumexp's input: grad * exp(x - result)."""
     grad, result = (reduction.kept(item, x.shape, dim, keepdim) for item in (grad, result))

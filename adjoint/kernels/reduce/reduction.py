@@ -19,6 +19,7 @@ from numpy import asarray, empty, ndarray
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import MOVED, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, compiled
+from ...codegen.recording import recordable
 from ...codegen.selection import zero_where
 from ..index.scatter import gather
 from ..memory.copying import contiguous, rounded, widen
@@ -86,6 +87,7 @@ def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | No
 # Sums, means and products
 
 
+@recordable
 def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """Return the sum over `dim`. Integers and bool are summed in int64 unless `dtype` is given."""
     if (
@@ -184,6 +186,7 @@ def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None 
     return prod(x, index(dim), keepdim, dtype)
 
 
+@recordable
 def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     """Sum over the dimensions along which `shape` was broadcast. This is the transpose of `numpy.broadcast_to`."""
     if x.ndim == 2 and x.size <= _DOT_SIZE and x.dtype.char in "fd" and x.shape[1:] == shape:
@@ -252,6 +255,7 @@ def _middle_reduced(ufunc: numpy.ufunc, x: ndarray) -> ndarray:
     return asarray(ufunc.reduce(numpy.concatenate([parts, x[:, whole:]], 1), 1))
 
 
+@recordable
 def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """Return the mean over `dim`, which is NaN if there are no elements.
 

@@ -16,6 +16,7 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import MOVED, SCANNED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled
+from ...codegen.recording import recordable
 from ..index.places import require_in_bounds
 from ..memory.copying import rounded, widen
 from ..runtime.floating import FLOAT32, is_floating, is_inexact, refuse, unwarned
@@ -76,8 +77,9 @@ def _scan(
     return row_major(numpy.flip(_accumulated(ufunc, numpy.flip(x, dim), dim, dtype), dim))
 
 
-cumsum, cumprod = partial(_scan, numpy.add, "sum"), partial(_scan, numpy.multiply, "prod")
-reversed_cumsum = partial(_scan, numpy.add, "sum", reverse=True)
+cumsum = recordable(partial(_scan, numpy.add, "sum"))
+cumprod = recordable(partial(_scan, numpy.multiply, "prod"))
+reversed_cumsum = recordable(partial(_scan, numpy.add, "sum", reverse=True))
 
 
 def _accumulated(ufunc: numpy.ufunc, x: ndarray, dim: int, dtype: Dtype) -> ndarray:

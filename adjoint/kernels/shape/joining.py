@@ -12,9 +12,10 @@ from typing import Any
 import numpy
 
 from ..._runtime.tracebacks import warn
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import JOINED, LARGE, MOVED, THREADED
 from ...codegen.pointwise import pointwise
+from ...codegen.recording import recordable
 from ...codegen.selection import choose, chosen
 from ...codegen.tracing import xp
 from ...dtypes import C_NAMES, from_numpy
@@ -201,6 +202,7 @@ def block_diag_backward(grad: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
     return [grad[block].reshape(shape) for block, shape in zip(_blocks(matrices), shapes, strict=True)]
 
 
+@recordable
 def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
     """Return the array repeated along each dimension. New dimensions come first."""
     check_addressable(self.nbytes * math.prod(repeats))
@@ -213,6 +215,7 @@ def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
     return result
 
 
+@recordable
 def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """Return the elements shifted along `dims`, or through the flattened array."""
     if not dims:
@@ -228,7 +231,7 @@ def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
 
 def _rolled(self: Array, shifts: list[int]) -> Array:
     """Return the elements shifted along each dimension. A shift exchanges two parts of the dimension."""
-    if self.size and _is_small_row_major(self):
+    if self.size and _is_small_row_major(self) and SHAPES.recorder is None:
         result = self
         for dim, shift in enumerate(shifts):
             if at := -shift % self.shape[dim]:
@@ -245,6 +248,7 @@ def _rolled(self: Array, shifts: list[int]) -> Array:
     return result
 
 
+@recordable
 def flip(self: Array, dims: tuple[int, ...]) -> Array:
     """Return a copy with the order along `dims` reversed."""
     wrapped = [normalize_dim(dim, self.ndim) for dim in dims]

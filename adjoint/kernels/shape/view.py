@@ -12,6 +12,8 @@ from numpy import ndarray
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import LARGE
+from ...codegen.plans import zeros
+from ...codegen.recording import recordable
 from ...dtypes import HELD, bfloat16, from_numpy
 from ..memory import storage
 from ..memory.bounds import whole
@@ -367,9 +369,10 @@ def select(self: Array, dim: int, index: int) -> Array:
     return self[(slice(None),) * dim + (index, ...)]
 
 
+@recordable
 def select_backward(grad: Array, shape: tuple[int, ...], dim: int, index: int) -> Array:
     """Return zeros of `shape` with `grad` at `index` of dimension `dim`."""
-    result = numpy.zeros(shape, grad.dtype)
+    result = zeros(shape, grad.dtype)
     result[_at(len(shape), _wrap(dim, len(shape)), index)] = grad
     return result
 
@@ -385,9 +388,10 @@ def slice_dim(self: Array, dim: int, start: int | None, end: int | None, step: i
     return self[_at(self.ndim, _wrap(dim, self.ndim), slice(start, end, step))]
 
 
+@recordable
 def slice_backward(grad: Array, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Array:
     """Return zeros of `shape` with `grad` in the given slices."""
-    result = numpy.zeros(shape, grad.dtype)
+    result = zeros(shape, grad.dtype)
     result[_at(len(shape), _wrap(dim, len(shape)), slice(start, end, step))] = grad
     return result
 
@@ -408,9 +412,10 @@ def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
     return result
 
 
+@recordable
 def diagonal_backward(grad: Array, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Array:
     """Return zeros of `shape` with `grad` on a diagonal."""
-    result = numpy.zeros(shape, grad.dtype)
+    result = zeros(shape, grad.dtype)
     diagonal(result, offset, dim1, dim2)[...] = grad
     return result
 

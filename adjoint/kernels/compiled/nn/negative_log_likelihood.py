@@ -88,19 +88,36 @@ def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static
         out[3 * block + 2] = wrong
 
 
+@loops(noalias=False, explicit=True, plain=True)
+def share(
+    out: Pointer[S], flag: Pointer[i64], sums: Pointer[f64], grad: Pointer[S], blocks: Int, MEAN: Static, start: Int, stop: Int
+) -> None:  # fmt: skip
+    """Write the gradient of a loss, divided by the sum of the weights if `MEAN`, or 1 to `flag` if there are invalid targets."""
+    for _ in range(start, stop):
+        total, wrong = f64(0), f64(0)
+        for block in range(blocks):
+            total += sums[3 * block + 1]
+            wrong += sums[3 * block + 2]
+        if wrong != f64(0):
+            flag[0] = 1
+        factor = f64(1)
+        if MEAN:
+            factor = f64(1) / total if total != f64(0) else total / total
+        out[0] = S(f64(grad[0]) * factor)
+
+
 def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
-    """Return the function that sums losses and weights and counts invalid targets, or None if there is no loop."""
+    """Return the plan that sums losses and weights and counts invalid targets, or None if there is no loop."""
     dtype, positions = log_probs.dtype, target.size
     if type_of(dtype) is None or not positions or target.dtype != numpy.int64:
         return None
     blocks = -(-positions // _BLOCK)
-    run: Any = NativeCall(
+    return NativeCall(
         sums.compiled(T=type_of(dtype), WEIGHTED=weight is not None), blocks, _BLOCK * _FAR,
         _layout(log_probs, target, ignore_index),
         ["log_probs", "target", "target" if weight is None else "weight"], [Memory((blocks, 3), numpy.dtype(float))],
         copied=not_row_major(log_probs=log_probs, target=target, weight=weight),
-    ).plan(["log_probs", "target", "weight", "ignore_index", "reduction"]).run  # fmt: skip
-    return lambda *arguments: (run(*arguments).sum(0) if blocks > 1 else run(*arguments)[0]).tolist()
+    ).plan(["log_probs", "target", "weight", "ignore_index", "reduction"])  # fmt: skip
 
 
 def _layout(log_probs: ndarray, target: ndarray, ignore_index: int) -> list[int]:
@@ -117,7 +134,7 @@ def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ig
     dtype = log_probs.dtype
 
     def run(*arguments: Any) -> Any:
-        total, weights, wrong = summing(*arguments)
+        total, weights, wrong = summing.run(*arguments).sum(0).tolist()
         if wrong:
             return NotImplemented  # NumPy's form raises the error
         if reduction == "mean":
@@ -148,15 +165,13 @@ def loss_gradient(
         copied=not_row_major(target=target, weight=weight),
     ).plan(["grad", "target", "weight"])  # fmt: skip
 
-    def into(out: Any, grad: Any, *arguments: Any) -> Any:
-        _, weights, wrong = summing(*arguments)
-        if wrong:
-            return NotImplemented
-        if each:
-            value = numpy.ascontiguousarray(grad, compute)
-        else:
-            share = 1.0 if reduction != "mean" else 1 / weights if weights else math.nan
-            value = numpy.array(grad.item() * share, compute)
-        return spreading.into(out, value, *arguments[1:3])
+    finish = share.compiled(S=type_of(compute), MEAN=reduction == "mean" and not each)
 
-    return Plan(spreading.results, into=into)
+    @recordable
+    def run(grad: Any, *arguments: Any) -> Any:
+        sums, value, flag = summing.compute(*arguments), empty(1, compute), new_flag()
+        grad = numpy.ascontiguousarray(grad, compute)
+        launch(finish, 1, 0, value, flag, sums, grad, len(sums))
+        return NotImplemented if is_set(flag) else spreading.compute(grad if each else value, *arguments[1:3])
+
+    return Plan(spreading.results, run=run)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ....codegen.acceleration import SHAPES
+from ....codegen.costs import MOVED
 from ....codegen.expression import ELEMENT, INPUT, NUMBER, ROW, Expression
 from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.kernels import *
@@ -128,7 +130,7 @@ class _Plan(NamedTuple):
         if center is not None:
             middle = numpy.ascontiguousarray(center.transpose(self.walk), self.results[0].dtype)
             arrays.append(numpy.tile(middle.reshape(-1), self.glued) if self.glued > 1 else middle)
-        for run in self.runs:
+        for run in self.runs if SHAPES.recorder is None else [call.plan(call.arrays).compute for call in self.calls]:
             arrays = [run(*arrays)]
         found = arrays[0]
         if self.order is None:
@@ -163,7 +165,7 @@ def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[
             return found.view(result).reshape(found.shape[:-1])
         return found if plan.dtype is result else convert(found, result)
 
-    return Plan([Memory(plan.shape[:-1] if in_parts else plan.shape, result)], run=run)
+    return Plan([Memory(plan.shape[:-1] if in_parts else plan.shape, result)], run=recordable(run))
 
 
 def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | None) -> numpy.dtype[Any] | None:
@@ -182,27 +184,15 @@ def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | 
     return wanted if wanted == _INT64 and name in ("sum", "prod") and dtype.kind in "iub" else None
 
 
-def sum_in_run(x: ndarray, dims: tuple[int, ...]) -> Any:
-    """Return functions that return the launches of a sum of an array like `x`, and the bytes of their results, or NotImplemented.
-
-    Each launch takes the array or the result before it, and its result.
-    """
-    plan = _plan("sum", x.dtype, x.shape, x.strides, dims, True, False, HOST.vector_bytes)
-    if plan is None or plan.copied or plan.order is not None or plan.dtype != x.dtype:
-        return NotImplemented
-    return [
-        (functools.partial(call.in_run, {}), math.prod(memory.shape) * memory.dtype.itemsize)
-        for call, memory in zip(plan.calls, plan.results, strict=True)
-    ]
-
-
+@recordable
 def reduce(name: str, x: ndarray, dims: tuple[int, ...], keepdim: bool = False, center: ndarray | None = None) -> Any:
     """Return the reduction `name` of `x` over `dims`, in the type of the computation, or NotImplemented without a loop.
 
     `center`, for "sum_of_distances", is the mean over `dims`, which are kept with size 1.
     """
     plan = _plan(name, x.dtype, x.shape, x.strides, dims, keepdim, center is not None, HOST.vector_bytes)
-    return NotImplemented if plan is None else plan.run(x, center)
+    few = SHAPES.recorder is not None and x.size < MOVED  # NumPy computes them elsewhere
+    return NotImplemented if plan is None or few else plan.run(x, center)
 
 
 @functools.lru_cache(1024)
