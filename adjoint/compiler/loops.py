@@ -52,7 +52,7 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
         if not isinstance(first, Reference):
             raise Foreign
         memory = writer.program.memory
-        if not op.view and memory[first.number][1] != memory[instruction.results[0]][1]:  # type: ignore[index]
+        if (op is None or not op.view) and memory[first.number][1] != memory[instruction.results[0]][1]:  # type: ignore[index]
             raise Foreign  # it is a copy
         for number in instruction.results:
             writer.view(number, first.number)  # type: ignore[arg-type]
