@@ -108,7 +108,10 @@ class Wishart(OfCovariance, ExponentialFamily):
         if max_try_correction is None:
             max_try_correction = 3 if self._batch_shape else 10
         sample_shape = Size(sample_shape)
-        sample = self._bartlett_sampling(sample_shape)
+        self._bartlett_sampling(
+            sample_shape
+        )  # PyTorch discards these too: from here on, its random numbers are the same
+        sample = self._bartlett_sampling(Size([sample_shape.numel()])).reshape(self._extended_shape(sample_shape))
         singular = ~self.support.check(sample)
         if singular.any():
             warn("Singular sample detected.")
@@ -170,6 +173,7 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         # The squared lengths of the rows below the diagonal, section 3.2 ("onion method") of Lewandowski et al., 2009.
+        # PyTorch's first parameter is `offset + 0.5`: its samples do not have its density from three dimensions on.
         like: dict[str, Any] = {"dtype": self.concentration.dtype, "device": self.concentration.device}
         offset = F.pad(torch.arange(dim - 1, **like), [1, 0])
         self._beta = Beta(0.5 * offset + 0.5, self.concentration.unsqueeze(-1) + 0.5 * (dim - 2 - offset))

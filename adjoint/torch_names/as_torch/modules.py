@@ -37,7 +37,7 @@ MODULES = frozenset(
     distributed._functional_collectives distributed._local_tensor distributed.tensor.parallel
     jit._logging jit.frontend jit.mobile jit.quantized masked.maskedtensor.binary masked.maskedtensor.reductions
     masked.maskedtensor.unary nn.parallel._functions nn.utils._expanded_weights onnx.symbolic_opset9 testing._utils
-    utils._config_module utils._content_store utils._device utils._helion utils._pallas utils._traceback utils._triton
+    utils._config_module utils._content_store utils._helion utils._pallas utils._traceback utils._triton
     utils.cpp_extension utils.data.datapipes utils.rename_privateuse1_backend
     """.split()
 )

@@ -42,12 +42,9 @@ MISTAKEN = {
     },
     ("VonMises", "moments"): "the Bessel functions in the variance have 7 digits",
     ("Wishart", "log_prob_gradients"): "the unused triangle of `scale_tril` has a gradient",
+    **{("Wishart", name): "every sample counts as singular, and warns" for name in ("samples", "expanded", "single")},
     ("Weibull", "moments"): "the mode of a decreasing density is wrong",
     ("Weibull", "moments_gradients"): "all moments share a reciprocal, whose graph the first gradient frees",
-    ("Wishart", "samples"): "every sample counts as singular, causes a warning, and is drawn again",
-    ("Wishart", "moving_samples"): "every sample counts as singular, causes a warning, and is drawn again",
-    ("Wishart", "expanded"): "every sample counts as singular, causes a warning, and is drawn again",
-    ("Wishart", "single"): "every sample counts as singular, causes a warning, and is drawn again",
 }
 
 ASPECTS = {
