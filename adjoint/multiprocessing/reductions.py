@@ -58,6 +58,7 @@ class _Memory:
     """Memory that is being sent. Unpickling it gives the array on this memory in the receiving process."""
 
     def __init__(self, root: Array) -> None:
+        self.root = root
         self.segment, self.start, self.length = place(root)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -76,9 +77,10 @@ def _received_root(descriptor: Any, size: int, start: int, length: int) -> Array
     return root_at(descriptor.detach(), size, start, length)
 
 
-def _received(cls: type[Tensor], root: Array, geometry: Any, requires_grad: bool) -> Tensor:
-    """Undo `reduce_tensor`."""
+def _received(cls: type[Tensor], root: Array | _Memory, geometry: Any, requires_grad: bool) -> Tensor:
+    """Undo `reduce_tensor`. Memory that was not pickled has not left this process."""
     dtype, shape, steps, offset, bits = geometry
+    root = root.root if isinstance(root, _Memory) else root
     tensor = make_subclass(cls, with_lazy_bits(strided(root, shape, steps, offset, dtype), bits))
     tensor._edge = LEAF if requires_grad else None
     mark_if_inference(tensor)

@@ -240,3 +240,10 @@ def test_loaders(method, step, tmp_path):
 def test_plain_pickles(protocol, tmp_path):
     for name, kind, tensor in all_tensors(tmp_path):
         assert told(pickle.loads(pickle.dumps(tensor, protocol))) == told(tensor), (name, kind)
+
+
+def test_what_reduce_tensor_returns_gives_the_tensor_in_this_process():
+    tensor = torch.arange(6.0).view(2, 3).t()[1:].requires_grad_()
+    rebuild, arguments = mp.reductions.reduce_tensor(tensor)
+    again = rebuild(*arguments)
+    assert (again.stride(), again.is_leaf, again.data_ptr()) == (tensor.stride(), True, tensor.data_ptr())

@@ -10,6 +10,7 @@ import os
 import tempfile
 import threading
 import weakref
+from collections.abc import Callable
 
 from ..._runtime.platform import mmap
 
@@ -82,10 +83,8 @@ class Segment(Mapping):
         _segments[segment.key] = segment
         return segment
 
-    def __del__(self) -> None:
-        close = os.close
-        if close is not None:  # it is None while the interpreter exits
-            close(self.fd)
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # `os` is None while the interpreter exits
+        close(self.fd)
 
 
 def _key(fd: int) -> tuple[int, int]:

@@ -139,7 +139,7 @@ def pad_sequence(
         )
     parts = list(sequences)
     if not parts:
-        raise RuntimeError("Expected sequences to be a non-empty list of Tensors")
+        raise RuntimeError("received an empty list of sequences")
     for number, part in enumerate(parts):
         if not isinstance(part, Tensor):
             raise TypeError(f"expected Tensor as element {number} in argument 0, but got {type(part).__name__}")
