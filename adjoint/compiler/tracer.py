@@ -17,6 +17,8 @@ from .._runtime.first_use import unwatched
 from ..autograd.accumulate import accumulate
 from ..autograd.references import laid_out_like
 from ..codegen.compiled_ufuncs import of_any_size
+from ..codegen.plans import empty
+from ..codegen.recording import recordable
 from ..dispatch.array_classes import DENSE
 from ..dispatch.array_functions import arrays_of, as_tensors
 from ..dispatch.plan import FUNCTION, IN_PLACE, IN_PLACE_VIEW, Call, Plan
@@ -526,6 +528,21 @@ class Copied:
 
     def __init__(self, array: Any) -> None:
         self.array = clone(array)
+
+    @property
+    def kernel(self) -> Any:
+        """The recordable kernel that creates the array, or None if its elements differ."""
+        array = self.array
+        if not array.size or array.tobytes() != array.flat[0].tobytes() * array.size:
+            return None
+
+        @recordable
+        def filled() -> Any:
+            made = empty(array.shape, array.dtype)
+            made.fill(array.flat[0])
+            return made
+
+        return filled
 
     def __call__(self) -> Any:
         """Return a new array."""

@@ -155,6 +155,7 @@ def _weighted_logit_loss(self: Array, target: Array, pos_weight: Array) -> Any:
     return (1 - target) * self + (1 + (pos_weight - 1) * target) * log_one_plus
 
 
+@recordable
 def binary_cross_entropy_with_logits(
     self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str
 ) -> Array:
@@ -171,6 +172,7 @@ def binary_cross_entropy_with_logits(
 _INT64 = numpy.dtype(numpy.int64)
 
 
+@recordable
 @compiled("nn.negative_log_likelihood.reduced_loss")
 def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Plan:
     """Return the loss alone; see `nll_loss_forward`."""

@@ -106,6 +106,24 @@ def share(
         out[0] = S(f64(grad[0]) * factor)
 
 
+@loops(noalias=False, explicit=True, plain=True)
+def finish(
+    out: Pointer[T], flag: Pointer[i64], sums: Pointer[f64], blocks: Int, MEAN: Static, start: Int, stop: Int
+) -> None:
+    """Write the sum of the losses, or their mean, or 1 to `flag` if there are invalid targets."""
+    for _ in range(start, stop):
+        loss, total, wrong = f64(0), f64(0), f64(0)
+        for block in range(blocks):
+            loss += sums[3 * block]
+            total += sums[3 * block + 1]
+            wrong += sums[3 * block + 2]
+        if wrong != f64(0):
+            flag[0] = 1
+        if MEAN:
+            loss = loss / total if total != f64(0) else total / total
+        out[0] = T(loss)
+
+
 def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
     """Return the plan that sums losses and weights and counts invalid targets, or None if there is no loop."""
     dtype, positions = log_probs.dtype, target.size
@@ -132,14 +150,13 @@ def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ig
     if summing is None:
         return NotImplemented
     dtype = log_probs.dtype
+    function = finish.compiled(T=type_of(dtype), MEAN=reduction == "mean")
 
+    @recordable
     def run(*arguments: Any) -> Any:
-        total, weights, wrong = summing.run(*arguments).sum(0).tolist()
-        if wrong:
-            return NotImplemented  # NumPy's form raises the error
-        if reduction == "mean":
-            total = total / weights if weights else math.nan
-        return numpy.array(total, dtype)
+        sums, total, flag = summing.compute(*arguments), empty((), dtype), new_flag()
+        launch(function, 1, 0, total, flag, sums, len(sums))
+        return NotImplemented if is_set(flag) else total  # NumPy's form raises the error
 
     return Plan([Memory((), dtype)], run=run)
 
@@ -165,13 +182,13 @@ def loss_gradient(
         copied=not_row_major(target=target, weight=weight),
     ).plan(["grad", "target", "weight"])  # fmt: skip
 
-    finish = share.compiled(S=type_of(compute), MEAN=reduction == "mean" and not each)
+    sharing = share.compiled(S=type_of(compute), MEAN=reduction == "mean" and not each)
 
     @recordable
     def run(grad: Any, *arguments: Any) -> Any:
         sums, value, flag = summing.compute(*arguments), empty(1, compute), new_flag()
         grad = numpy.ascontiguousarray(grad, compute)
-        launch(finish, 1, 0, value, flag, sums, grad, len(sums))
+        launch(sharing, 1, 0, value, flag, sums, grad, len(sums))
         return NotImplemented if is_set(flag) else spreading.compute(grad if each else value, *arguments[1:3])
 
     return Plan(spreading.results, run=run)
