@@ -13,11 +13,22 @@ _BOUNDS = {"maximum": "clamp_min", "maximum_": "clamp_min", "minimum": "clamp_ma
 """Functions with bounds, which may be tensors or numbers."""
 
 
-def _count(name: str, self: Any, args: tuple[Any, ...]) -> int:
+_OPERANDS = dict.fromkeys("add sub mul div maximum minimum clamp_max clamp_min pow mm".split(), (1, 1)) | {
+    "addcdiv": (2, 3),
+    "addcmul": (2, 3),
+    "lerp": (2, 2),
+    "norm": (0, 2),
+    "powsum": (0, 2),
+    "copy": (1, 2),
+}
+"""The least and the greatest number of arguments after the tensors. Functions that are not here have none."""
+
+
+def _count(name: str, self: Any, args: tuple[Any, ...], options: dict[str, Any]) -> int:
     """Return the number of tensors in the lists of a call.
 
     Raises:
-        TypeError: if an argument is neither a list of tensors, nor a number, nor a tensor.
+        TypeError: if an argument is neither a list of tensors, nor a number, nor a tensor, or if their number is wrong.
         RuntimeError: if there are no tensors, or the lists differ in length.
     """
     lists = [(place, each) for place, each in enumerate((self, *args)) if isinstance(each, (list, tuple))]
@@ -29,10 +40,11 @@ def _count(name: str, self: Any, args: tuple[Any, ...]) -> int:
         if wrong is not None and not (place and all(isinstance(item, (int, float, complex)) for item in each)):
             found = type(each[wrong]).__name__
             raise TypeError(f"expected Tensor as element {wrong} in argument {place}, but got {found}")
-    for value in args:
-        if value is None or isinstance(value, str):
-            kinds = ", ".join(type(each).__name__ for each in (self, *args))
-            raise TypeError(f"_foreach_{name}() received an invalid combination of arguments - got ({kinds})")
+    least, most = _OPERANDS.get(name.rstrip("_"), (0, 0))
+    few = len(args) + len(options) < least or (name == "copy_" and args and not isinstance(args[0], (list, tuple)))
+    if few or len(args) > most or any(value is None or isinstance(value, str) for value in args):
+        kinds = ", ".join(type(each).__name__ for each in (self, *args))
+        raise TypeError(f"_foreach_{name}() received an invalid combination of arguments - got ({kinds})")
     count = len(lists[0][1])
     if not count:
         raise RuntimeError("Tensor list must have at least one tensor.")
@@ -82,20 +94,18 @@ def _for_each(name: str) -> Callable[..., Any]:
             return torch.sum(tensor.abs().pow(*(args or (2,))), **options)
         if not isinstance(tensor, torch.Tensor):  # a number to the power of each tensor
             return getattr(torch, name)(tensor, *args, **options)
-        if name in _BOUNDS:
-            found = getattr(torch, _BOUNDS[name])(tensor, *args)
+        if name in _BOUNDS or (in_place and name.startswith("clamp_")):
+            found = getattr(torch, _BOUNDS.get(name, name.rstrip("_")))(tensor, *args, **options)
             if in_place and not torch.can_cast(found.dtype, tensor.dtype):
                 kind = C_NAMES[tensor.dtype]
                 raise RuntimeError(
                     f"result type {found.dtype.scalar_type} can't be cast to the desired output type {kind}"
                 )
             return tensor.copy_(found) if in_place else found
-        if name.startswith("clamp_") and isinstance(args[0], torch.Tensor) and in_place:
-            return tensor.copy_(getattr(tensor, name[:-1])(*args))
         return getattr(tensor, name)(*args, **options)
 
     def foreach(self: Any, *args: Any, **options: Any) -> Any:
-        count = _count(name, self, args)
+        count = _count(name, self, args, options)
         if name.startswith("addc"):
             value = args[2] if len(args) > 2 else options.get("scalars", options.get("value", 1))
             values = _numbers(value, count)

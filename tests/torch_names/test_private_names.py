@@ -476,3 +476,20 @@ def test_products_with_int8_weights_scale_each_row():
     assert torch._weight_int8pack_mm(x, weights, torch.tensor([0.5, 2.0])).tolist() == [[0.5, -16.0]]
     with pytest.raises(RuntimeError, match="expect B to be int8"):
         torch._weight_int8pack_mm(x, weights.int(), torch.ones(2))
+
+
+def test_functions_of_lists_refuse_wrong_numbers_of_arguments():
+    lists = [torch.ones(2), torch.ones(3)]
+    for call in (
+        lambda: torch._foreach_abs(lists, lists),
+        lambda: torch._foreach_add(lists),
+        lambda: torch._foreach_lerp(lists, lists),
+        lambda: torch._foreach_addcmul(lists, lists),
+        lambda: torch._foreach_copy_(lists, 2),
+        lambda: torch._foreach_sqrt([], 2),
+    ):
+        with pytest.raises(TypeError, match="invalid combination of arguments"):
+            call()
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type long int"):
+        torch._foreach_clamp_max_([torch.tensor([1, 2])], torch.tensor(1.5))
+    assert torch._foreach_lerp(lists, lists, weight=0.5)[1].tolist() == [1.0, 1.0, 1.0]
