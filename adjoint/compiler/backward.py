@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 import numpy
@@ -15,6 +17,7 @@ from ..tape.node import FREED_MESSAGE, Node, sequence_numbers
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, as_array, wrap
 from .buffers import Buffers
+from .dims import Numbers, at
 from .objects import compile_deferred
 from .program import Instruction, Program, Source, numbers_in, used
 from .symbols import is_record
@@ -104,6 +107,7 @@ class Gradients:
         self.program, self.saved, self.source, self.choose = program, saved, source, choose
         self.laid_out, self.zeros, self.parameters = laid_out, zeros, parameters
         self.functions: dict[tuple[int, ...], Any] = {}
+        self.fixed = {*source.namespace}
         self.complete = self.written(set())
 
     def __call__(self, *given: Any) -> tuple[Any, ...]:
@@ -112,6 +116,16 @@ class Gradients:
         function = self.functions.get(absent) or self.compiled(absent)
         found: tuple[Any, ...] = function(*given)
         return found
+
+    def for_numbers(self, numbers: Numbers) -> Gradients:
+        """Return the functions for other sizes."""
+        new, names = copy.copy(self), self.complete.__globals__
+        own = {name: at(value, numbers) for name, value in names.items() if name not in self.fixed}
+        new.program, new.functions = numbers.program, {}
+        ways: list[Any] = [self.laid_out, self.zeros]
+        new.laid_out, new.zeros = [functools.partial(each.func, numbers.program) for each in ways]
+        new.complete = FunctionType(self.complete.__code__, {**names, **own})
+        return new
 
     def compiled(self, absent: tuple[int, ...]) -> Any:
         """Return the function for this set of absent gradients, after its native functions have been compiled."""

@@ -23,6 +23,7 @@ from ..codegen.llvm.functions import Builtin
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.language import WrittenLoops, f32, f64
 from ..codegen.plans import Launch
+from .dims import Dim, FloatDim, plain
 from .program import Constant, Instruction, Program, Reference
 
 POINTERS = 6
@@ -56,44 +57,9 @@ class Place(NamedTuple):
     strides: tuple[int, ...]
 
 
-class Dim(int):
-    """A size or a stride that varies from run to run. In the text of a block it is the name of a variable."""
-
-    writer: Any
-
-    def __str__(self) -> str:
-        return self.writer.size_name(self)
-
-    def __format__(self, form: str) -> str:
-        return str(self)
-
-
-def derived(name: str) -> Any:
-    """Return a method of arithmetic. The results of the method vary from run to run too."""
-    method = getattr(int, name)
-
-    def computed(self: Dim, *others: int) -> Any:
-        result = method(int(self), *map(int, others))
-        return dim(result, self.writer)
-
-    return computed
-
-
-def dim(size: int, writer: Any) -> Dim:
-    """Return a size that varies from run to run."""
-    made = Dim(size)
-    made.writer = writer
-    return made
-
-
-for _name in "add sub mul floordiv mod".split():
-    setattr(Dim, f"__{_name}__", derived(f"__{_name}__"))
-    setattr(Dim, f"__r{_name}__", derived(f"__r{_name}__"))
-
-
 def may_be(count: int) -> bool:
     """Return whether to write a loop of `count` iterations, because it may run in this call or in another call."""
-    return count > 0 or isinstance(count, Dim)
+    return isinstance(count, Dim) or count > 0
 
 
 class Block(NamedTuple):
@@ -145,6 +111,8 @@ class Writer:
         self.temporary: list[int] = []
         self.module = Module()
         self.names: dict[Any, str] = {}
+        if program.table is not None:
+            program.table.writer = self
         self.begin()
 
     def begin(self) -> None:
@@ -162,7 +130,7 @@ class Writer:
         if self.named:
             table = self.pointer(SIZES, len(self.sizes))
             self.lines[:0] = [f"    {name} = {table}[{k}]" for k, (name, _) in enumerate(self.named.values())]
-            self.sizes += [int(size) for _, size in self.named.values()]
+            self.sizes += [size for _, size in self.named.values()]
         if len(self.pointers) > POINTERS:
             raise Foreign
         kinds = ["i64" if number in self.integers else "E" for number, _ in self.pointers]
@@ -216,8 +184,8 @@ class Writer:
 
     def like(self, place: Place) -> numpy.ndarray:
         """Return an array with the shape, strides and dtype of a place. Its elements do not exist."""
-        strides = [step * self.item for step in place.strides]
-        return as_strided(numpy.empty(1, self.dtype), place.shape, strides)
+        strides = [int(step) * self.item for step in place.strides]
+        return as_strided(numpy.empty(1, self.dtype), plain(place.shape), strides)
 
     def compiled(self) -> list[Compiled]:
         """Return the machine code of each block. New blocks are compiled together.
@@ -239,7 +207,7 @@ class Writer:
 
     def size_name(self, size: Dim) -> str:
         """Return the name of a size in the text."""
-        return self.named.setdefault(id(size), (f"s{len(self.named)}", size))[0]
+        return self.named.setdefault(size.table_index, (f"s{len(self.named)}", size))[0]
 
     # --- values -----------------------------------------------------------------------------------------------------------
 
@@ -257,22 +225,14 @@ class Writer:
         found = self.forms.get(number) or self.program.shapes[number]
         if found is None:
             raise Foreign
-        varies = self.program.varying.get(number)
-        if varies is not None and number not in self.forms:
-            found = self.forms[number] = self.marked(found[0], varies[0]), found[1]
         return found
-
-    def marked(self, sizes: tuple[int, ...], varies: tuple[bool, ...]) -> tuple[int, ...]:
-        """Return sizes or strides, with marks on the numbers that vary from run to run."""
-        return tuple([dim(size, self) if differs else size for size, differs in zip(sizes, varies, strict=True)])
 
     def steps(self, number: int, item: int) -> tuple[int, ...]:
         """Return the strides of a value in elements."""
         strides, _ = self.program.memory[number]  # type: ignore[misc]
         if any(step % item for step in strides):
             raise Foreign
-        varies = self.program.varying.get(number, ((), (False,) * len(strides)))
-        return self.marked(tuple([step // item for step in strides]), varies[1])
+        return tuple([step // item for step in strides])
 
     def place(self, number: int) -> Place:
         """Return the place of a value of the writer's dtype."""
@@ -324,10 +284,15 @@ class Writer:
 
     def view(self, result: int, operand: int) -> None:
         """Make a value share the memory of another value."""
-        (_, at), (_, begin) = self.program.memory[result], self.program.memory[operand]  # type: ignore[misc]
+        (_, end), (_, begin) = self.program.memory[result], self.program.memory[operand]  # type: ignore[misc]
         whole, shape, item = self.place_of_any(operand), self.form(result)[0], self.item_of(operand)
-        apart = at - begin
-        if apart % item or self.form(result)[1] != self.form(operand)[1] or math.prod(shape) == 0:
+        apart = self.program.apart(result, operand)
+        if (
+            int(apart) != end - begin
+            or apart % item
+            or self.form(result)[1] != self.form(operand)[1]
+            or math.prod(shape) == 0
+        ):
             raise Foreign
         self.places[result] = Place(whole.buffer, whole.offset + apart // item, shape, self.steps(result, item))
 
@@ -363,6 +328,8 @@ class Writer:
                     given[node] = eval(scalar_source(node), {}, scalars)  # arithmetic on the numbers of a call
             return writer.write(expression, given)[0]
 
+        if any(isinstance(each, (Dim, FloatDim)) for each in scalars.values()):
+            raise Foreign
         name = self.fresh("f")
         self.functions[name] = f"{expression} {[str(node.value) for node in inputs]} {scalars}", Builtin(computed)
         return name

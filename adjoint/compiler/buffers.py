@@ -14,7 +14,8 @@ class Buffers:
 
     `of` maps a value to the number of its buffer, `sizes` a buffer to its size, and `members` a buffer to its values.
 
-    All arrays of a capture are alive at its end, so two values share memory if their addresses overlap.
+    All arrays of a capture are alive at its end, so two values share memory if their addresses overlap. This does not depend on
+    sizes, so sizes that vary are plain numbers here.
     """
 
     def __init__(self, program: Program) -> None:
@@ -39,7 +40,7 @@ class Buffers:
         for number, (form, memory) in enumerate(zip(self.program.shapes, self.program.memory, strict=True)):
             if form is None or memory is None or 0 in form[0] or not memory[1]:
                 continue
-            steps = [step * (size - 1) for size, step in zip(form[0], memory[0], strict=True)]
+            steps = [int(step) * (int(size) - 1) for size, step in zip(form[0], memory[0], strict=True)]
             begin = memory[1] + sum(step for step in steps if step < 0)
             stop = memory[1] + sum(step for step in steps if step > 0) + numpy.dtype(form[1]).itemsize
             found.append((begin, stop, number))
@@ -48,7 +49,7 @@ class Buffers:
     def whole(self, number: int) -> bool:
         """Return whether a value covers its whole buffer."""
         shape, dtype = self.program.shapes[number]  # type: ignore[misc]
-        return math.prod(shape) * numpy.dtype(dtype).itemsize == self.sizes[self.of[number]]
+        return math.prod(map(int, shape)) * numpy.dtype(dtype).itemsize == self.sizes[self.of[number]]
 
     def alike(self, one: int, other: int) -> bool:
         """Return whether two values have the same shape, dtype and layout."""

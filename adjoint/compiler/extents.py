@@ -19,6 +19,7 @@ from numpy import ndarray
 import adjoint as torch
 
 from ..tensor import Tensor
+from .dims import Table, named
 from .known import Made, Method, same_items
 from .program import Constant, Instruction, Program, Reference
 from .steps import Step
@@ -89,13 +90,23 @@ class Folded:
 
     `shapes`: the shapes of all values. `sizes`: the size of each class. `kept`: numbers that must be computed in any
     case. `planned`: whether an instruction creates each array that represents a number, so that the other instructions
-    are the same at any size. `boundary`: the boundary between forward and backward in the instructions.
+    are the same at any size. `boundary`: the boundary between forward and backward in the instructions. `constants`: the
+    constants that follow from sizes. `table`: the numbers that vary in a plan for any size, which are then marked.
     """
 
     def __init__(
-        self, program: Program, shapes: Any, memory: Any, sizes: dict[int, int], kept: set[int], planned: bool = False
+        self,
+        program: Program,
+        shapes: Any,
+        memory: Any,
+        sizes: dict[int, int],
+        kept: set[int],
+        planned: bool = False,
+        table: Table | None = None,
     ) -> None:
         self.shapes, self.memory, self.sizes, self.planned = [*shapes], [*memory], sizes, planned
+        self.constants: list[Any] = []
+        self.table = table
         self.known: dict[int, Any] = {}
         before = self.folded(program.instructions[: program.boundary], kept)
         self.instructions = [*before, *self.folded(program.instructions[program.boundary :], kept)]
@@ -106,14 +117,24 @@ class Folded:
         self.made: list[Instruction] = []
         others = []
         for instruction in instructions:
+            if self.stays(instruction):
+                others.append(instruction)
+                continue
             operands = [self.operand(each) for each in instruction.operands]
             if self.folds(instruction, operands) and not kept.intersection(instruction.results):
                 continue
             function = instruction.function
             if isinstance(function, Filled):
-                function, operands = Copied(function(*[each.value for each in operands])), []
+                function, operands = self.varying(Copied(function(*[each.value for each in operands]))), []
             others.append(instruction._replace(function=function, operands=[*map(self.value, operands)]))
         return [*self.made, *others]
+
+    def stays(self, instruction: Instruction) -> bool:
+        """Return whether an instruction of a kernel reads no number that follows from sizes."""
+        return instruction.kernel is not None and all(
+            type(each) is Constant or (type(each) is Reference and each.number not in self.known)
+            for each in instruction.operands
+        )
 
     def folds(self, instruction: Instruction, operands: list[Any]) -> bool:
         """Return whether the result of an instruction is a constant. A constant result becomes known."""
@@ -122,7 +143,7 @@ class Folded:
         (result,) = instruction.results
         function = instruction.function
         if isinstance(function, SizeOf):
-            self.known[result] = self.shapes[operands[0].number][0][function.dim]  # type: ignore[index]
+            self.known[result] = int(self.shapes[operands[0].number][0][function.dim])  # type: ignore[index]
         elif all(isinstance(each, Constant) for each in operands):
             self.known[result] = function(*[each.value for each in operands])  # type: ignore[index]
         else:
@@ -139,26 +160,40 @@ class Folded:
             return operand
         parts = [self.operand(each) for each in operand]
         if all(isinstance(each, Constant) for each in parts):
-            return Constant(type(operand)([each.value for each in parts]))
+            kind = Sized if any(isinstance(each, Sized) for each in parts) else Constant
+            return kind(type(operand)([each.value for each in parts]))
         return type(operand)(parts)
+
+    def varying(self, value: Any) -> Any:
+        """Return a constant that follows from sizes, with marks on its numbers if the plan is for any size."""
+        self.constants.append(value)
+        return value if self.table is None else self.table.constant(f"constants[{len(self.constants) - 1}]", value)
 
     def value(self, operand: Any) -> Any:
         """Return an operand.
 
         If the program is planned, an instruction creates each array that represents a number of sizes.
         """
-        if not (self.planned and isinstance(operand, Sized) and isinstance(operand.value, ndarray)):
+        if not isinstance(operand, (Reference, Constant)):
+            return type(operand)(map(self.value, operand))
+        if not (self.planned and isinstance(operand, Sized)):
             return operand
+        if not isinstance(operand.value, ndarray):
+            return Constant(self.varying(operand.value))
         number = len(self.shapes)
         self.shapes.append(((), operand.value.dtype.name))
         self.memory.append(((), 0))
-        made = Instruction("extent", Same(operand.value), [], [number], False, False, False, None, ("", 0))
+        made = Instruction(
+            "extent", self.varying(Same(operand.value)), [], [number], False, False, False, None, ("", 0)
+        )
         self.made.append(made)
         return Reference(number)
 
-    def program_of(self, program: Program) -> Program:
-        """Return a program with these instructions."""
-        return program.like(self.instructions, self.boundary, self.shapes, self.memory)
+    def program_of(self, program: Program, offsets: dict[int, int] | None = None) -> Program:
+        """Return a program with these instructions. `offsets`: see `Program`."""
+        new = program.like(self.instructions, self.boundary, self.shapes, self.memory)
+        new.table, new.offsets = self.table, offsets or {}
+        return new
 
 
 class Sized(Constant):
@@ -169,6 +204,7 @@ class Same:
     """A function that returns one array."""
 
     makes_arrays = True
+    table_index: int | None = None
 
     def __init__(self, array: ndarray) -> None:
         self.array = array
@@ -201,13 +237,45 @@ class General:
         self.conditions: list[tuple[Callable[..., Any], list[Any], Any]] = []
         self.known: list[dict[int, Any]] = [{}, {}]
         self.consumed: set[int] = set()
-        self.varying: dict[int, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}
+        self.steps: dict[int, tuple[bool, ...]] = {}
+        self.views: dict[int, tuple[int, bool]] = {}
         self.position = 0
         self.match_inputs()
         self.instructions = list(self.matched())
         self.match_ends()
         self.conditions += self.conditions_of_symbols()
         self.sizes = {number: size for (_, size), number in self.classes.items()}
+
+    def for_any_size(
+        self, program: Program, shapes: Any, memory: Any, sizes: dict[int, int], kept: set[int]
+    ) -> Program:
+        """Return the program at some sizes, with marks on all numbers that vary."""
+        table, shapes, memory, offsets = Table(), [*shapes], [*memory], dict[int, int]()
+        elements = 0
+        for number, form in self.forms.items():
+            dims = tuple([size if size >= 0 else table.dim(f"sizes[{~size}]", sizes[~size]) for size in form.dims])
+            strides, place = memory[number]
+            steps, expected = [*strides], getattr(torch, form.dtype).itemsize
+            for dim in range(len(dims) - 1, -1, -1):
+                source = f"memory[{number}][0][{dim}]"
+                if not form.contiguous and self.steps[number][dim]:
+                    steps[dim] = table.dim(source, strides[dim])
+                elif not form.contiguous:
+                    table.require(f"{source} == {strides[dim]}")
+                elif dims[dim] != 1:
+                    steps[dim] = expected
+                expected = expected * dims[dim]
+            elements = expected + elements
+            shapes[number], memory[number] = (dims, form.dtype), (tuple(steps), place)
+        total = f"({named(elements)} >> 24).bit_length()"  # passes and the lengths of runs depend on it
+        table.require(f"{total} == {(int(elements) >> 24).bit_length()}")
+        for number, (whole, moves) in self.views.items():
+            source, apart = f"memory[{number}][1] - memory[{whole}][1]", memory[number][1] - memory[whole][1]
+            if moves or whole in offsets:
+                offsets[number] = offsets.get(whole, 0) + table.dim(source, apart)
+            else:
+                table.require(f"{source} == {apart}")
+        return Folded(program, shapes, memory, sizes, kept, planned=True, table=table).program_of(program, offsets)
 
     # --- two programs -------------------------------------------------------------------------------------------------
 
@@ -254,8 +322,7 @@ class General:
             for a, b in zip(one[0], other[0], strict=True)
         ]
         self.forms[second] = Form(tuple(dims), other[1], lie[1])
-        steps = zip(before, now, strict=True)
-        self.varying[second] = tuple([each < 0 for each in dims]), tuple([a != b for a, b in steps])
+        self.steps[second] = tuple([a != b for a, b in zip(before, now, strict=True)])
 
     def matched(self) -> Iterator[Instruction]:
         """Return the instructions of the program, with extents in place of constants that differ from the earlier program."""
@@ -347,6 +414,13 @@ class General:
             raise Differs(f"{second.name}() is another function")
         for earlier, result in zip(first.results, second.results, strict=True):
             self.match(earlier, result)
+        if second.is_view and isinstance(second.operands[0], Reference):
+            number = second.operands[0].number
+            for each in second.results:
+                if each is not None:
+                    apart = self.program.apart(each, number), self.earlier.apart(self.same[each], self.same[number])
+                    if apart == (0, 0) or (second.kernel is not None and second.kernel.view):
+                        self.views[each] = number, apart[0] != apart[1]
         return second._replace(function=function, operands=operands)
 
     def operand(self, first: Any, second: Any) -> Any:

@@ -23,6 +23,7 @@ from ..kernels.linalg.matmul import SMALL as SMALL_PRODUCT
 from .blocks import SMALL, STATUS, Foreign, Place, Writer
 from .computations import compiled_form
 from .copies import extent
+from .dims import plain
 from .extents import is_contiguous
 from .program import Constant, Instruction, Program, Reference, numbers_in
 
@@ -53,7 +54,7 @@ def record(writer: Writer, instruction: Instruction, kernel: Callable[..., Any])
     """Append the loops that a kernel launches for the operands of an instruction."""
     program, recorder = writer.program, Recorder()
     read = [*dict.fromkeys(numbers_in(instruction.operands))]
-    if not LOOPS.enabled or program.varying:
+    if not LOOPS.enabled:
         raise Foreign
     if instruction.keeps and any(share_memory(program, *pair) for pair in combinations(read, 2)):
         raise Foreign
@@ -65,10 +66,10 @@ def record(writer: Writer, instruction: Instruction, kernel: Callable[..., Any])
                 outlines[operand] = unchanged(numpy.empty(*writer.form(operand)))
                 continue
             place, item = writer.place_of_any(operand), writer.item_of(operand)
-            strides = [step * item for step in place.strides]
-            outlines[operand] = recorder.outline(place.shape, writer.form(operand)[1], strides)
+            strides = [int(step) * item for step in place.strides]
+            outlines[operand] = recorder.outline(plain(place.shape), writer.form(operand)[1], strides)
             buffers.append((place.buffer, place.offset * item))
-        results = recorder.record(kernel, *[outlined(each, outlines) for each in instruction.operands])
+        results = recorder.record(kernel, *[outlined(plain(each), outlines) for each in instruction.operands])
     except Exception:  # noqa: BLE001  (whatever a kernel raises without elements)
         raise Foreign from None
     made: dict[int, int] = {}
@@ -117,7 +118,7 @@ def memory_of(writer: Writer, recorder: Recorder, number: int, result: Any) -> i
         Foreign: if the memory contains more than the result, or the result has another layout than at the capture.
     """
     dtype = writer.form(number)[1]
-    place, item = writer.made(number, dtype), writer.item_of(number)
+    place, item = plain(writer.made(number, dtype)), writer.item_of(number)
     if getattr(result, "shape", None) != place.shape or result.dtype.name != dtype:
         raise Foreign
     steps = [
@@ -149,7 +150,7 @@ def launch_expression(writer: Writer, instruction: Instruction, values: list[Any
     if is_streamed(len(outs) * math.prod(out.shape) * writer.item):
         raise Foreign
     like, like_outs = [[writer.like(each) for each in places] for places in (arrays, outs)]
-    writer.launch(lambda: compiled.in_run(like, scalars, tuple(like_outs)), *arrays, *outs)
+    writer.launch(lambda: compiled.in_run(like, plain([*scalars]), tuple(like_outs)), *arrays, *outs)
     return True
 
 
@@ -175,7 +176,7 @@ def launch_product(writer: Writer, first: Place, second: Place, out: Place, adde
         name = writer.function(Expression((graph.node("add", tuple(nodes), NUMBER),)), nodes, {})
         writer.pointwise(name, [out, added], out)
         return
-    layouts = [(each.shape, tuple([step * writer.item for step in each.strides])) for each in (first, second)]
+    layouts = [plain((each.shape, tuple([step * writer.item for step in each.strides]))) for each in (first, second)]
     options = numpy.dtype(writer.dtype).char, added is not None, as_numpy
     writer.launch(
         lambda: LOOPS.run("linalg.products.in_run", *layouts, *options), out, first, second, *([added] if added else [])

@@ -12,9 +12,10 @@ from typing import Any
 
 from ..codegen.expression import ELEMENT, INPUT, NUMBER, ROW, SCALAR, Expression, Graph
 from ..codegen.llvm.values import CompilationError, UnsupportedInstruction
-from .blocks import SMALL, Dim, Foreign, Place, Writer, may_be, widened
+from .blocks import SMALL, Foreign, Place, Writer, may_be, widened
 from .computations import computation
 from .copies import write_clone, write_constant, write_copy, write_fill, write_joined
+from .dims import Dim
 from .launches import PRODUCT, is_large, launch_expression, launch_product, record, recordable_of, write_bmm
 from .program import Instruction, Reference
 

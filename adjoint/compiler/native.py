@@ -20,10 +20,12 @@ from ..codegen.llvm.calls import MOST_ARRAYS
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.workers import WORKERS
 from ..codegen.observed_kernels import KERNELS
+from ..codegen.plans import Launch
 from ..kernels.memory.storage import owner, window
 from ..kernels.runtime.addresses import AFTER_HEAD, address
 from ..kernels.runtime.parallel import get_num_threads
 from .blocks import POINTERS, SIZES, STATUS, TYPES, Compiled, Foreign, Writer, order_of
+from .dims import Numbers, at, plain
 from .extents import is_contiguous
 from .fusion import in_one_loop
 from .launches import outlined
@@ -42,20 +44,65 @@ class Native:
     """
 
     def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
-        self.instructions, self.values, self.blocks = run, len(inside), len(writer.blocks)
-        sizes = {
-            number: -(-int(math.prod(writer.form(number)[0])) * writer.item_of(number) // 64) * 64
-            for number in (*inside, *writer.temporary)
-        }
+        self.instructions, self.values, self.writer = run, len(inside), writer
+        self.inside, self.outside = inside, outside
+        self.again = functools.partial(write_again, writer, run, inside, outside)
+        self.arrange()
+
+    @property
+    def blocks(self) -> int:
+        """Return the number of blocks."""
+        return len(self.writer.blocks)
+
+    def arrange(self) -> None:
+        """Plan the arena."""
+        writer, numbers = self.writer, (*self.inside, *self.writer.temporary)
+        sizes = {number: -(-self.elements(number) * writer.item_of(number) // 64) * 64 for number in numbers}
         self.apart = sum(sizes.values())
         self.spans, self.arena = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
         places = {number: (0, span.offset) for number, span in self.spans.items()}
         places |= {STATUS: (0, self.arena), SIZES: (1, 0)}  # the status follows the values
-        places |= {number: (position, 0) for position, number in enumerate(outside, 2)}
-        self.places, self.writer, self.outside = places, writer, len(outside)
-        self.threads, self.written = get_num_threads(), functools.partial(write_again, writer, run, inside, outside)
+        places |= {number: (position, 0) for position, number in enumerate(self.outside, 2)}
+        self.places, self.threads = places, get_num_threads()
         self.others: dict[int, Native] = {}
         self.functions: dict[tuple[int, int, bool], Any] = {}
+
+    def elements(self, number: int) -> int:
+        """Return the number of elements of a value."""
+        return math.prod(plain(self.writer.form(number)[0]))
+
+    def for_numbers(self, numbers: Numbers) -> Native:
+        """Return the run for other sizes, for which its kernels are planned again.
+
+        Raises:
+            Foreign: if other kernels are planned.
+        """
+        new, old = copy.copy(self), self.writer
+        new.writer = writer = Writer(numbers.program, old.dtype)
+        writer.places = {number: at(place, numbers) for number, place in old.places.items()}
+        instructions = {id(each): each._replace(operands=at(each.operands, numbers)) for each in self.instructions}
+        for key in dict.fromkeys([id(block.instruction) for block in old.blocks if type(block.key) is Compiled]):
+            write(writer, instructions[key])
+        others = [block.pointers[1:] for block in writer.blocks if type(block.key) is Compiled]  # the first are words
+        if writer.temporary != old.temporary or not same_kernels(old.launches, writer.launches):
+            raise Foreign
+        given = iter(others)
+        writer.blocks = [
+            block._replace(
+                pointers=[block.pointers[0], *next(given)]
+                if type(block.key) is Compiled
+                else at(block.pointers, numbers),
+                instruction=instructions[id(block.instruction)],
+            )
+            for block in old.blocks
+        ]
+        launches = [launch for _, launch in writer.launches]
+        writer.launches = [(position, launch) for (position, _), launch in zip(old.launches, launches, strict=True)]
+        writer.sizes, writer.checks, writer.integers = at(old.sizes, numbers), old.checks, old.integers
+        writer.module, writer.names = old.module, old.names
+        new.again = functools.partial(self.for_numbers, numbers)
+        new.arrange()
+        return new
 
     @computed_once
     def machine_code(self) -> list[Compiled]:
@@ -93,16 +140,20 @@ class Native:
 
         Kernels divide their work, and order sums, by the number of threads. For another number they are recorded again.
         """
-        if threads != self.threads and self.writer.launches and not self.writer.program.varying:
+        if threads != self.threads and self.writer.launches:
             if threads not in self.others:
-                self.others[threads] = self.written()
-            return self.others[threads].made(threads, shared, observed)
+                try:
+                    self.others[threads] = self.again()
+                except Foreign:  # the table of sizes does not serve these kernels
+                    self.others[threads] = self
+            if self.others[threads] is not self:
+                return self.others[threads].made(threads, shared, observed)
         sizes = [*self.writer.sizes]
         for position, launch in self.writer.launches:
             sizes[position : position + launch.size] = launch.words(threads, shared)
         if not observed:
             return self.built_in(sizes)
-        places = self.places | {number: (2 + self.outside, span.offset) for number, span in self.spans.items()}
+        places = self.places | {number: (2 + len(self.outside), span.offset) for number, span in self.spans.items()}
         places[STATUS] = 0, 0
         blocks = [self.built_in(sizes, slice(k, k + 1), places) for k in range(self.blocks)]
         return functools.partial(self.run_observed, blocks)
@@ -161,9 +212,7 @@ class Native:
                 array, begin = places[buffer]
                 words += [array, begin + offset * writer.item_of(buffer)]
             words += [0, 0] * (pointers - len(block.pointers))
-        touched = sum(
-            int(math.prod(writer.form(buffer)[0])) for block in chosen for buffer, _ in block.pointers if buffer >= 0
-        )
+        touched = sum([self.elements(buffer) for block in chosen for buffer, _ in block.pointers if buffer >= 0])
         code = [
             len(chosen),
             places[STATUS][1],
@@ -190,6 +239,11 @@ def write_again(writer: Writer, run: list[Instruction], inside: list[int], outsi
     for instruction in run:
         write(again, instruction)
     return Native(again, run, inside, outside)
+
+
+def same_kernels(first: list[tuple[int, Launch]], second: list[tuple[int, Launch]]) -> bool:
+    """Return whether runs call the same machine code for their launches, in the same order."""
+    return [(each.address, each.size) for _, each in first] == [(each.address, each.size) for _, each in second]
 
 
 class Span(NamedTuple):
@@ -474,6 +528,10 @@ class Part:
         strides = tuple([each * whole.itemsize for each in place.strides])
         return Part(place.buffer, place.shape, whole.dtype, place.offset * whole.itemsize, strides)
 
+    def for_numbers(self, numbers: Numbers) -> Part:
+        """Return the function for other sizes."""
+        return Part(self.whole, *at((self.shape, self.dtype, self.offset, self.strides), numbers))
+
     def __call__(self, whole: Any) -> Any:
         """The view."""
         return ndarray(self.shape, self.dtype, whole, self.offset, self.strides)
@@ -494,6 +552,12 @@ class Empty:
         if order == list(range(len(shape))):
             self.make = self.allocate
             self.make.makes_arrays = True
+
+    def for_numbers(self, numbers: Numbers) -> Empty:
+        """Return the function for other sizes."""
+        new = copy.copy(self)
+        new.allocate = at(self.allocate, numbers)
+        return new
 
     def __call__(self) -> Any:
         """Return a new array."""

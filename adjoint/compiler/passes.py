@@ -143,23 +143,22 @@ def overwriting_fused(owners: Owners, given: Instruction, position: int) -> tupl
 
 def with_short_views(program: Program, instructions: list[Instruction]) -> list[Instruction]:
     """Return instructions that create views through methods of arrays, which are much faster than the kernels of views."""
-    return [
-        each if (text := method_for(program, each)) is None else each._replace(function=text) for each in instructions
-    ]
+    return [method_for(program, each) for each in instructions]
 
 
-def method_for(program: Program, given: Instruction) -> str | None:
-    """Return the source of a method of the first operand that creates a view, or None if there is no such method."""
+def method_for(program: Program, given: Instruction) -> Instruction:
+    """Return an instruction that calls a method of the first operand to create a view, if there is such a method."""
     if not given.is_view or given.several or len(given.results) != 1:
-        return None
+        return given
     (result,), (operand, *options) = given.results, given.operands
     if result is None or not all(isinstance(each, Constant) for each in options):
-        return None
+        return given
     shapes, memory = program.shapes, program.memory
     (shape, dtype), (strides, _) = shapes[operand.number], memory[operand.number]
     if given.name in ("view_shape", "unsafe_view", "unsqueeze"):
         whole = is_contiguous(shape, strides, numpy.dtype(dtype).itemsize)
-        return f"{{0}}.reshape({shapes[result][0]})" if whole else None  # type: ignore[index]
+        new = Constant(shapes[result][0])  # type: ignore[index]
+        return given._replace(function="{0}.reshape({1})", operands=[operand, new]) if whole else given
     order, numbers = [*range(len(shape))], [each.value for each in options]
     if given.name == "transpose" and order:
         one, other = numbers
@@ -169,8 +168,8 @@ def method_for(program: Program, given: Instruction) -> str | None:
     elif given.name == "t":
         order.reverse()
     else:
-        return None
-    return f"{{0}}.transpose({tuple(order)})"
+        return given
+    return given._replace(function=f"{{0}}.transpose({tuple(order)})")
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------------

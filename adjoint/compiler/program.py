@@ -87,8 +87,8 @@ class Program:
     and dtypes of all values seen so far. `memory`: the strides of these values, and their addresses at the capture. `boundary`:
     the number of instructions in forward. The other instructions compute the gradients of `roots` with respect to `targets`, from
     the values `seeds`. `natives`: the native runs that replace several instructions; `loops`: the instructions that are loops of
-    several other instructions. `varying`: for arrays, the sizes and strides that vary from run to run. `result`: the returned
-    values, as references and constants.
+    several other instructions. `table`: the numbers that vary from size to size, or None. `offsets`: for views whose place in
+    memory varies, the bytes from the beginning of the memory. `result`: the returned values, as references and constants.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,8 @@ class Program:
         self.gradients: list[Any] = []
         self.natives: list[Any] = []
         self.loops: list[Instruction] = []
-        self.varying: dict[int, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}
+        self.table: Any = None
+        self.offsets: dict[int, int] = {}
         self.result: Any = None
 
     def like(self, instructions: list[Instruction], boundary: int, shapes: Any, memory: Any) -> Program:
@@ -116,6 +117,12 @@ class Program:
         new.instructions, new.boundary, new.shapes, new.memory = instructions, boundary, shapes, memory
         new.natives, new.loops = [], []
         return new
+
+    def apart(self, one: int, other: int) -> int:
+        """Return the distance in bytes from the first element of a value to the first element of a view of it."""
+        if one in self.offsets or other in self.offsets:
+            return self.offsets.get(one, 0) - self.offsets.get(other, 0)
+        return self.memory[one][1] - self.memory[other][1]  # type: ignore[index]
 
     def new_value(self, array: Any) -> int:
         """Return the number of a new value."""

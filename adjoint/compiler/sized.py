@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy
@@ -16,7 +18,8 @@ from ..dtypes import from_numpy
 from ..kernels.runtime.addresses import address
 from ..tensor import Tensor
 from .backward import Gradients, ending_at, tensors_of, zeros_source
-from .blocks import order_of
+from .blocks import Foreign, order_of
+from .dims import Numbers, at
 from .expectations import MISSED, Expectation, Left, States, draws, missed, with_effects
 from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Changing, Method, is_of_host
@@ -31,7 +34,8 @@ MOST_PLANS = 256
 class Sized:
     """The functions that run a program for any size.
 
-    `plans`: the function for the sizes of each key. `tried`: the forms of values, for keys that have occurred once.
+    `plans`: the function for the sizes of each key. `shared`: the plans for several
+    sizes. `tried`: the forms of values, for keys that have occurred once.
     `head`, `tail`: the lines before and after the instructions. `function`: the function that the program replaces.
     `outputs`: the numbers of the tensors in its result, in order. `targets`: the tensors that have gradients.
     """
@@ -55,6 +59,7 @@ class Sized:
         self.wanted, self.saved, self.gradients = wanted, saved, gradients
         self.inputs = [*program.numbers, *program.inputs]
         self.plans: dict[Any, Any] = {}
+        self.shared: list[Shared] = []
         self.tried: dict[Any, Folded] = {}
         self.origins: dict[Any, dict[int, tuple[str, int]]] = {}
         self.natives: list[Any] = []
@@ -91,7 +96,7 @@ class Sized:
             return result
         if len(self.plans) < MOST_PLANS:
             del self.tried[key]
-            plan = self.plans[key] = self.body(folded.program_of(self.program), True)
+            plan = self.plans[key] = self.planned(folded)
             return plan(None, args, kwargs, *values)
         return self.unplanned(folded.sizes, args, kwargs, *values)
 
@@ -170,8 +175,26 @@ class Sized:
 
     # --- source -----------------------------------------------------------------------------------------------------------
 
+    def planned(self, folded: Folded) -> Callable[..., Any]:
+        """Return the function for some sizes. It is written only if it differs from the functions for all earlier sizes."""
+        for shared in self.shared:
+            if (plan := shared.at(folded)) is not None:
+                return plan
+        count = len(self.program.shapes)
+        kept = {*self.wanted, *self.saved}
+        given = folded.shapes[:count], folded.memory[:count], folded.sizes, kept
+        program = self.general.for_any_size(self.program, *given)
+        self.shared.append(Shared(self.written(program, True), program, {*self.source.namespace}))
+        return self.shared[-1].at(folded) or self.body(folded.program_of(self.program), True)
+
     def body(self, program: Program, planned: bool) -> Callable[..., Any]:
         """Return the function that runs the instructions of a program on loaded inputs, and creates the results."""
+        namespace = self.written(program, planned)
+        made: Callable[..., Any] = namespace["body"]
+        return made if compile_deferred(namespace) else self.body(program, planned)
+
+    def written(self, program: Program, planned: bool) -> dict[str, Any]:
+        """Return the namespace with this function, in which native functions are not compiled yet."""
         source = Source(self.program.place_of)
         source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
         kept = program.used(self.wanted | {*self.saved, *self.gradients})
@@ -202,16 +225,40 @@ class Sized:
         text = "\n".join([f"def body(sizes, args, kwargs{values}):", *(f"    {line}" for line in body)]) + "\n"
         namespace = source.namespace
         compile_source(text, "<adjoint compiled function>", namespace)
-        if not compile_deferred(namespace):
-            return self.body(program, planned)
-        made: Any = namespace["body"]
-        self.origins[made.__code__] = {positions[position] + 2: line for position, line in source.origins.items()}
+        code = namespace["body"].__code__
+        self.origins[code] = {positions[position] + 2: line for position, line in source.origins.items()}
         self.natives, self.loops = program.natives or self.natives, program.loops or self.loops
-        return made
+        return namespace
 
     def zeros(self, source: Source, number: int) -> str:
         """Return the source of an array of zeros with the form of a value."""
         return f"{source.constant(functools.partial(zeros_at, self.general.forms[number]))}(sizes)"
+
+
+class Shared:
+    """A plan for several sizes: a function in a namespace, and the table of the numbers that vary."""
+
+    def __init__(self, namespace: dict[str, Any], program: Program, fixed: set[str]) -> None:
+        """`fixed`: names of objects that do not depend on sizes."""
+        self.namespace, self.program, names = namespace, program, dict[str, Any]()
+        compile_source(program.table.function(), "<adjoint sizes>", names)
+        self.numbers = names["numbers"]
+        self.varying = [name for name in namespace if name not in fixed]
+
+    def at(self, folded: Folded) -> Callable[..., Any] | None:
+        """Return the function for some sizes, or None if they need another plan."""
+        found = self.numbers(folded.sizes, folded.memory, folded.constants)
+        if found is None:
+            return None
+        numbers = Numbers(found, folded.program_of(self.program))
+        try:
+            new = {name: at(self.namespace[name], numbers) for name in self.varying}
+        except Foreign:
+            return None
+        self.varying = [name for name, value in new.items() if value is not self.namespace[name]]
+        namespace = {**self.namespace, **new}
+        code = namespace["body"].__code__
+        return FunctionType(code, namespace) if compile_deferred(namespace) else None
 
 
 def unfused(
@@ -221,11 +268,17 @@ def unfused(
     return [each for each, keep in zip(instructions, kept, strict=True) if keep]
 
 
+name_of = functools.cache(operator.attrgetter("name"))
+"""The name of a dtype, which NumPy assembles anew each time."""
+
+
 def is_close(one: Any, other: Any) -> bool:
     """Return whether two arrays have the same elements, up to rounding."""
     one, other = numpy.asarray(one), numpy.asarray(other)
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
+    if (one == other).all():
+        return True
     kind = from_numpy(one.dtype)
     if not (kind.is_floating_point or kind.is_complex):
         return bool(numpy.array_equal(one, other))
@@ -253,12 +306,10 @@ class Trial:
             self.numbers[number] = value
             return
         shape, strides = value.shape, value.strides
-        if len(shape) != len(form.dims) or value.dtype.name != form.dtype:
+        if len(shape) != len(form.dims) or name_of(value.dtype) != form.dtype:
             raise Differs("a value has another form")
         for size, expected in zip(shape, form.dims, strict=True):
-            if size != (expected if expected >= 0 else self.sizes.setdefault(~expected, size)) or (
-                expected < 0 and size < 2
-            ):
+            if size != expected and (expected >= 0 or size < 2 or size != self.sizes.setdefault(~expected, size)):
                 raise Differs("a value has another size")
         if is_contiguous(shape, strides, value.itemsize) != form.contiguous:
             raise Differs("a value has another memory layout")

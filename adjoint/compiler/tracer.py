@@ -526,6 +526,8 @@ class Quiet:
 class Copied:
     """A function that creates an array with the same elements each time."""
 
+    table_index: int | None = None
+
     def __init__(self, array: Any) -> None:
         self.array = clone(array)
 

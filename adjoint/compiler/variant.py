@@ -319,7 +319,6 @@ class Written:
         program = self.program
         self.general = general
         self.program = program.like(general.instructions, program.boundary, program.shapes, program.memory)
-        self.program.varying = general.varying
         return True
 
     def dispatch(self, plans: str, sized: str) -> list[str]:
