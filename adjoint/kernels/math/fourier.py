@@ -78,7 +78,7 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
         for axis in axes[:-1]:
             array = _along(array, axis, False, normalization)
         kind = "f" if array.dtype.char == "F" else "d"
-        factor = _factor(last_dim_size, normalization, kind) if normalization else 1
+        factor = _factor(last_dim_size, normalization, kind)
         return _by_threads(array, last_dim_size, kind, lambda rows, out: _LOOPS.irfft(rows, factor, out))
 
     return _innermost(self, dim[:-1], dim[-1:], transform)

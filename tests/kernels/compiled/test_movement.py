@@ -203,7 +203,7 @@ def test_indices_of_what_is_not_zero(shape, dtype):
     numpy.testing.assert_array_equal(masks.nonzero(x).T, x.nonzero())
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (33, 70), (700, 33), (70, 20, 20), (2, 9000, 3)])
+@pytest.mark.parametrize("shape", [(1, 1), (33, 70), (700, 33), (70, 20, 20), (2, 9000, 3), (2, 3, 9000)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "?", "c8"])
 def test_triangles(shape, dtype):
     x = sample(shape, "f8").astype(dtype)
