@@ -29,6 +29,34 @@ def are_positive(flag: ndarray, x: ndarray) -> Any:
 
 
 @loops(plain=True, T=FLOATS)
+def move_statistics(
+    running_mean: Pointer[T], running_var: Pointer[T], mean: Pointer[T], invstd: Pointer[T], momentum: f64, eps: f64,
+    factor: f64, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Move running statistics towards those of a batch. Variances are computed in float64 and times `factor`."""
+    share, rest = T(momentum), T(f64(1) - momentum)
+    for i in range(start, stop):
+        variance = f64(1) / (f64(invstd[i]) * f64(invstd[i])) - eps
+        if variance < f64(0):
+            variance = f64(0)
+        running_mean[i] = share * mean[i] + rest * running_mean[i]
+        running_var[i] = share * T(variance * factor) + rest * running_var[i]
+
+
+@recordable
+def move(
+    running_mean: ndarray, running_var: ndarray, mean: ndarray, invstd: ndarray, momentum: float, eps: float, count: int
+) -> Any:
+    """Update running statistics in place."""
+    if mean.dtype.char not in "fd" or type(momentum) is not float:
+        return NotImplemented
+    found = move_statistics.run(
+        mean.size, 4 * mean.itemsize, running_mean, running_var, mean, invstd, momentum, eps, count / max(count - 1, 1)
+    )
+    return NotImplemented if found is NotImplemented else None
+
+
+@loops(plain=True, T=FLOATS)
 def add_samples(out: Pointer[T], x: Pointer[T], rows: Int, columns: Int, start: Int, stop: Int) -> None:
     """Add rows one after another."""
     for i in range(start, stop):
