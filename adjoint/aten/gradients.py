@@ -85,7 +85,7 @@ def _input(values: Values, grad: Tensor) -> Tensor:
 def _bias(values: Values, grad: Tensor) -> Tensor | None:
     """Return any bias: gradients do not depend on it."""
     if "bias_sizes" in values:
-        return None if values["bias_sizes"] is None else grad.new_zeros(values["bias_sizes"])
+        return None if not any(values["bias_sizes"] or ()) else grad.new_zeros(values["bias_sizes"])
     return grad.new_zeros(values["input"].shape[1])
 
 

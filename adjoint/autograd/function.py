@@ -242,7 +242,9 @@ class Function(metaclass=FunctionMeta):
     def applied(cls, args: tuple[Any, ...], *computed: Any) -> tuple[Any, Any]:
         """Return the node (`ctx`) and the result of `apply`. `computed` is the output if `forward` must not be called."""
         here = modes.STATE.__dict__
-        node: Any = (cls._class_in_transform() if here["transforms"] else cls._backward_cls)()
+        node: Any = (
+            cls._class_in_transform() if here["transforms"] and here["transforms"][-1].records else cls._backward_cls
+        )()
         edges, needs, tensors = [], [], []
         for arg in args:
             is_tensor = isinstance(arg, Tensor)
@@ -289,10 +291,11 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _class_in_transform(cls) -> type[FunctionNode]:
-        """Return the class of the nodes in function transforms, which PyTorch names `<name>GeneratedBackward`."""
+        """Return the class of nodes that a transform in reverse mode records, with PyTorch's name for it."""
         if cls._generated_cls is None:
             own = {"__slots__": (), "__module__": "torch.autograd.function"}
-            cls._generated_cls = type(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), own)
+            name = cls._backward_cls.__name__.removesuffix("Backward") + "GeneratedBackward"
+            cls._generated_cls = type(name, (cls._backward_cls,), own)
         return cls._generated_cls
 
     @classmethod

@@ -90,3 +90,14 @@ def test_arguments_are_taken_by_the_names_of_pytorch():
     assert torch.equal(aten.add.Tensor(self=x, other=x, alpha=2), 3 * x)
     assert torch.equal(aten.mean.dim(x, dim=[1], keepdim=True), x.mean(1, True))
     assert torch.equal(aten.where(condition=x > 0, self=x, other=-x), x.abs())
+
+
+def test_sizes_of_no_bias_are_empty_or_zero():
+    """Traced programs give `(0,)` for a convolution without a bias."""
+    grad, x, weight = torch.ones(1, 2, 3, 3), torch.ones(1, 3, 5, 5), torch.ones(2, 3, 3, 3)
+    for sizes in (None, [], [0]):
+        found = aten.convolution_backward(
+            grad, x, weight, sizes, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, False]
+        )
+        assert found[2] is None
+        assert found[0].equal(F.conv_transpose2d(grad, weight))

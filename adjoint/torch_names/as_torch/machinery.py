@@ -16,6 +16,7 @@ from pkgutil import resolve_name
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import TestCase
+from warnings import warn
 
 import adjoint
 from adjoint import Tensor
@@ -52,6 +53,19 @@ def _checked(condition: Tensor) -> Tensor:
     if not adjoint._is_all_true(condition):
         raise RuntimeError("Test message for TORCH_CHECK_TENSOR_ALL")
     return condition
+
+
+class _Warning(adjoint.autograd.Function):
+    """A copy whose backward gives a warning."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        return tensor.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        warn("Warn from backward", stacklevel=2)
+        return grad
 
 
 def _frozen() -> Any:
@@ -154,6 +168,7 @@ OF_VALUE: list[tuple[Any, str]] = [
     (TestCase, "_dynamo.test_case.TestCase"),
     (TorchVersion, "_vendor.packaging.version.parse"),
     (_checked, "_test_check_tensor"),
+    (_Warning.apply, "_C._nn._test_warn_in_autograd"),
     (_frozen, "testing._utils.freeze_rng_state"),
     (_seeded, "testing._utils.wrapper_set_seed"),
     (
