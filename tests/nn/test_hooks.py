@@ -113,6 +113,18 @@ def test_tables_of_global_hooks_are_those_of_the_module(table, expected, way, mo
     assert log == expected
 
 
+def test_hooks_are_not_asked_about_parameters_that_are_none():
+    names = []
+    handle = torch.nn.modules.module.register_module_parameter_registration_hook(lambda _, name, p: names.append(name))
+    try:
+        module = torch.nn.Linear(1, 1, bias=False)
+        module.weight = None
+    finally:
+        handle.remove()
+    assert names == ["weight"]
+    assert module.weight is None
+
+
 def test_a_backward_hook_of_a_module_without_inputs_that_require_grad_warns():
     for register in ("register_full_backward_pre_hook", "register_full_backward_hook"):
         module = torch.nn.Linear(1, 1)

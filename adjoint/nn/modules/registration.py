@@ -46,7 +46,8 @@ def register_parameter(module: Registered, name: str, param: Parameter | None) -
             f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
             f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
         )
-    module._parameters[name] = _consult(TABLES._global_parameter_registration_hooks, module, name, param)
+    hooks = TABLES._global_parameter_registration_hooks
+    module._parameters[name] = None if param is None else _consult(hooks, module, name, param)
 
 
 def register_buffer(module: Registered, name: str, tensor: torch.Tensor | None, persistent: bool) -> None:
