@@ -301,6 +301,8 @@ def class_defined(cls: type[Tensor]) -> None:
         profiled_functions.watch_leaves(lambda: DISPATCHING or None)  # while such a class exists
     DISPATCHING.add(cls)
     cls.without_history = _without_history  # type: ignore[attr-defined]
+    if cls.data is Tensor.data:
+        cls.data = property(Tensor.detach, Tensor.data.fset, Tensor.data.fdel)  # type: ignore[assignment, attr-defined]
     for name in ("numpy", "tolist"):
         if getattr(cls, name) is getattr(Tensor, name):
             setattr(cls, name, _refusing(name))

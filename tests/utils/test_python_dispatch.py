@@ -418,3 +418,10 @@ def test_plain_results_have_gradients_through_wrapped_operands(function):
     function(x, Unwrapped(other)).sum().backward()
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(x.grad, expected)
+
+
+def test_data_of_a_wrapper_is_what_the_class_makes_of_detach():
+    data = torch.nn.Parameter(Wrapper(torch.ones(2))).data
+    assert type(data) is Wrapper
+    assert data.elem.tolist() == [1, 1]
+    assert not data.requires_grad
