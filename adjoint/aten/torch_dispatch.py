@@ -156,7 +156,7 @@ def dispatched(call: plan.Call, mode: Any = None) -> Any:
         return call.out
     call.several = several = isinstance(result, (tuple, list))
     call.outputs = [_own(each, args) for each in (result if several else (result,))]
-    recorded(call)
+    recorded(call, on_tensors=True)
     if modes.STATE.inference and not op.view:
         for output in call.outputs:
             mark_inference(output)
@@ -173,7 +173,7 @@ def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) ->
     # The inner change has already counted the change. The node is appended to the new history of the tensor.
     call = plan.Call(op, plan.IN_PLACE, args)
     find_edges(op, call)
-    record_change(call, lambda: _call_override(asked, mode))
+    record_change(call, lambda: _call_override(asked, mode), on_tensors=True)
     return target
 
 

@@ -21,17 +21,29 @@ from ..tape.node import NOWHERE
 from ..tape.subject import Subject
 from ..tape.torch_dispatch import DISPATCHING
 from ..tensor import Tensor, history, ndarray, wrap
+from .engine import discover
 from .gradient_edge import GradientEdge, recorded_edge
 
 
-def on_tensors(create_graph: bool) -> bool:
+def on_tensors(create_graph: bool, roots: tuple[Any, ...]) -> bool:
     """Return whether gradients are tensors, because they are recorded, or an interpreter or class may replace operators.
 
     Otherwise they are bare arrays.
 
     Gradients of tensors on `meta` are tensors too.
     """
-    return create_graph or bool(DISPATCHING) or bool(modes.STATE.interpreters) or modes.STATE.capture is not None
+    here = modes.STATE
+    return (
+        create_graph or bool(here.interpreters) or here.capture is not None or has_meta(roots) or meets_classes(roots)
+    )
+
+
+def meets_classes(roots: tuple[Any, ...]) -> bool:
+    """Return whether a class with `__torch_dispatch__` may take part in the gradients of `roots`."""
+    if not DISPATCHING:
+        return False
+    nodes, _ = discover([root_edge(root) for root in roots if isinstance(root, (Tensor, GradientEdge))])
+    return any(node.takes_stand_ins for node in nodes)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -119,7 +131,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
     if len(given) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     results: list[Any] = []
-    as_tensors = on_tensors(create_graph) or has_meta(roots)
+    as_tensors = on_tensors(create_graph, roots)
     for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
         if not isinstance(root, (Tensor, GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")

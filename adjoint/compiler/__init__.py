@@ -241,25 +241,48 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def nested_compile_region(fn: Any = None, options: Any = None, **further: Any) -> Any:
-    """Return the function itself. Without `fn`, return a decorator."""
+    """Return the function itself. Without `fn`, return a decorator.
+
+    >>> import adjoint as torch
+    >>> @torch.compiler.nested_compile_region
+    ... def block(x):
+    ...     return x + 1
+    """
     return fn if fn is not None else lambda function: function
 
 
 def save_cache_artifacts() -> None:
-    """Return None, because programs are not cached in files."""
+    """Return None, because programs are not cached in files.
+
+    >>> import adjoint as torch
+    >>> torch.compiler.load_cache_artifacts(torch.compiler.save_cache_artifacts() or b"")
+    """
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> None:
-    """Return None, because programs are not cached in files."""
+    """Return None, because programs are not cached in files (see `save_cache_artifacts`).
+
+    >>> import adjoint as torch
+    >>> torch.compiler.load_cache_artifacts(b"")
+    """
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
-    """Return False. Processes do not agree on captures."""
+    """Return False. Processes do not agree on captures.
+
+    >>> import adjoint as torch
+    >>> torch.compiler.set_enable_guard_collectives(True)
+    False
+    """
     return False
 
 
 def skip_all_guards_unsafe(guard_entries: Iterable[Any]) -> list[bool]:
-    """Return False for each condition. Functions such as this one are accepted as options, but have no effect."""
+    """Return False for each condition. Functions such as this one are accepted as options, but have no effect.
+
+    >>> import adjoint as torch
+    >>> step = torch.compile(lambda x: x + 1, options={"guard_filter_fn": torch.compiler.skip_all_guards_unsafe})
+    """
     return [False for _ in guard_entries]
 
 
@@ -269,7 +292,12 @@ skip_guard_on_inbuilt_nn_modules_unsafe = skip_all_guards_unsafe
 
 
 def get_default_backend() -> str | Callable[..., Any]:
-    """Return the backend of `compile` if no backend is given."""
+    """Return the backend of `compile` if no backend is given.
+
+    >>> import adjoint as torch
+    >>> torch.compiler.get_default_backend()
+    'inductor'
+    """
     return _DEFAULT[0]
 
 

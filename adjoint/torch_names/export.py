@@ -65,6 +65,11 @@ class ExportedProgram:
 
     `graph_signature` tells which input is which. `state_dict` contains the parameters and buffers, `constants` other tensors,
     `example_inputs` the arguments of the export, and `range_constraints` the bounds of dimensions.
+
+    >>> import adjoint as torch
+    >>> program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
+    >>> [name for name, _ in program.named_parameters()]
+    ['weight', 'bias']
     """
 
     def __init__(
@@ -175,7 +180,12 @@ class ExportedProgram:
 
 
 def default_decompositions() -> dict[Any, Any]:
-    """Return an empty table, because operators of the dispatcher are not decomposed further."""
+    """Return an empty table, because operators of the dispatcher are not decomposed further.
+
+    >>> import adjoint as torch
+    >>> torch.export.default_decompositions()
+    {}
+    """
     return {}
 
 
@@ -404,7 +414,12 @@ FORMAT = "adjoint graph 1"
 
 
 def save(ep: ExportedProgram, f: Any, **options: Any) -> None:
-    """Write an exported program to a file."""
+    """Write an exported program to a file.
+
+    >>> import io
+    >>> import adjoint as torch
+    >>> torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)), io.BytesIO())
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the file contains more than tensors
         torch.save({"format": FORMAT, "program": ep}, f)
@@ -429,5 +444,11 @@ def load(f: Any, **options: Any) -> ExportedProgram:
 
 
 def unflatten(module: ExportedProgram, flat_args_adapter: Any = None) -> Any:
-    """Return the module of an exported program. Its parts are not modules again."""
+    """Return the module of an exported program. Its parts are not modules again.
+
+    >>> import adjoint as torch
+    >>> module = torch.export.unflatten(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)))
+    >>> module(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     return module.module()

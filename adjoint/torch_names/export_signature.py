@@ -42,12 +42,23 @@ class Dim:
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
-    """Return one `Dim` for each name."""
+    """Return one `Dim` for each name.
+
+    >>> import adjoint as torch
+    >>> torch.export.dims("batch", "length", max=64)
+    (Dim('batch', min=0, max=64), Dim('length', min=0, max=64))
+    """
     return tuple([Dim(name, min=min, max=max) for name in names])
 
 
 class InputKind(Enum):
-    """What an input of an exported graph is."""
+    """What an input of an exported graph is.
+
+    >>> import adjoint as torch
+    >>> program = torch.export.export(torch.nn.Linear(3, 2, bias=False), (torch.ones(1, 3),))
+    >>> [each.kind.name for each in program.graph_signature.input_specs]
+    ['PARAMETER', 'USER_INPUT']
+    """
 
     USER_INPUT = 1
     PARAMETER = 2
@@ -56,7 +67,12 @@ class InputKind(Enum):
 
 
 class OutputKind(Enum):
-    """What an output of an exported graph is."""
+    """What an output of an exported graph is.
+
+    >>> import adjoint as torch
+    >>> torch.export.OutputKind.USER_OUTPUT.name
+    'USER_OUTPUT'
+    """
 
     USER_OUTPUT = 1
 
@@ -85,7 +101,12 @@ class OutputSpec(NamedTuple):
 
 
 class ExportGraphSignature(NamedTuple):
-    """What the inputs and outputs of a graph are."""
+    """What the inputs and outputs of a graph are.
+
+    >>> import adjoint as torch
+    >>> torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),)).graph_signature.parameters
+    ('weight', 'bias')
+    """
 
     input_specs: list[InputSpec]
     output_specs: list[OutputSpec]

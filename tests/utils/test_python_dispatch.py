@@ -425,3 +425,20 @@ def test_data_of_a_wrapper_is_what_the_class_makes_of_detach():
     assert type(data) is Wrapper
     assert data.elem.tolist() == [1, 1]
     assert not data.requires_grad
+
+
+def test_gradients_without_such_tensors_do_not_run_on_tensors_while_a_class_exists(monkeypatch):
+    assert issubclass(Unwrapped, torch.Tensor)
+    x = torch.rand(3, requires_grad=True)
+    y = x * x
+    monkeypatch.setattr(type(y.grad_fn), "backward_recorded", None)
+    y.sum().backward()
+    assert x.grad.tolist() == (2 * x).tolist()
+
+
+def test_plain_results_have_gradients_through_changes_by_wrapped_operands():
+    x = torch.rand(3, requires_grad=True)
+    other = torch.rand(3)
+    (expected,) = torch.autograd.grad((x * 1).mul_(other).sum(), x)
+    (found,) = torch.autograd.grad((x * 1).mul_(Unwrapped(other)).sum(), x)
+    torch.testing.assert_close(found, expected)

@@ -116,8 +116,11 @@ def record(op: Operator, on_tensors: bool, call: Call, depth: int = 5) -> None:
         pack_saved(node, outputs)
 
 
-def recorded(call: Call) -> None:
-    """Record a call whose outputs an interpreter has computed. Outputs of an operator on views become views."""
+def recorded(call: Call, on_tensors: bool = False) -> None:
+    """Record a call whose outputs an interpreter has computed. Outputs of an operator on views become views.
+
+    `on_tensors`: as in `record`.
+    """
     op, args = call.op, call.args
     find_edges(op, call)
     if op.view:
@@ -125,4 +128,4 @@ def recorded(call: Call) -> None:
     if call.recording:
         if op.numbers and not all(isinstance(args[each], Tensor) for each in op.tensor_positions):
             call.args = with_constants(op, args)
-        record(op, False, call, 8)
+        record(op, on_tensors, call, 8)
