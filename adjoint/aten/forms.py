@@ -340,7 +340,16 @@ def _lifted(self: Tensor) -> Tensor:
     return self
 
 
+def _tangent_of_base(self: Tensor, other: Tensor, *, self_num_batch_dims: int = 0) -> Tensor:
+    """Return zeros with the first sizes of `self`, followed by the sizes and strides of `other` in memory of the same size."""
+    sizes, count = tuple(self.shape[:self_num_batch_dims]), other.untyped_storage().nbytes() // other.element_size()
+    memory = tensors.new_zeros(other.detach(), (*sizes, count))
+    strides = (*memory.stride()[:-1], *other.stride())
+    return memory.as_strided((*sizes, *other.shape), strides, other.storage_offset())
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "_new_zeros_with_same_feature_meta": _tangent_of_base,
     "_softmax": lambda self, dim, half_to_float: tensors.softmax_of(self, dim),
     "_log_softmax": lambda self, dim, half_to_float: tensors.log_softmax_of(self, dim),
     "_softmax_backward_data": lambda grad_output, output, dim, input_dtype: tensors.softmax_backward(

@@ -234,9 +234,10 @@ class caching_results(Handler):
     def __init__(self, result_cache: ResultCache) -> None:
         self.result_cache = result_cache
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> caching_results:
         self.outer = modes.STATE.result_cache
         modes.put({"result_cache": self})
+        return self
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:

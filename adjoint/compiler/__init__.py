@@ -79,7 +79,10 @@ def compile(
     backend: str | Callable[..., Any] | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
 ) -> Any:
     """Return a function or a module that computes the same results in less time. Without `model`, return a decorator.
 
@@ -105,7 +108,10 @@ def compile(
             that runs in place of the graph. It is called for each capture. The parameters are inputs, and sizes are fixed.
             A condition on a tensor, or a call of `print`, ends a graph, and another graph begins. Or the name of a
             backend: "eager" and "aot_eager" run the graphs. None: the default (see `set_default_backend`).
+        name: accepted, but without effect.
         disable: whether to return `model` itself.
+        recompile_limit: the maximum number of programs. None: `torch._dynamo.config.recompile_limit`, which is eight.
+        isolate_recompiles: accepted, but without effect. No two calls of `compile` share programs.
 
     Raises:
         AssertionError: if `model` cannot be called.
@@ -128,19 +134,19 @@ def compile(
 
         named = {name: value for name, value in (("mode", mode), ("options", options)) if value}
         chosen = Backend(lookup_backend(backend), named)
-    make = functools.partial(compiled, fullgraph=fullgraph, dynamic=dynamic, backend=chosen)
+    make = functools.partial(compiled, fullgraph=fullgraph, dynamic=dynamic, backend=chosen, limit=recompile_limit)
     return make if model is None else make(model)
 
 
-def compiled(model: Any, fullgraph: bool, dynamic: bool | None, backend: Any) -> Any:
+def compiled(model: Any, fullgraph: bool, dynamic: bool | None, backend: Any, limit: int | None) -> Any:
     """Return a function or a module that runs as captured programs."""
     from adjoint.nn import Module
 
     from .function import CompiledFunction, OptimizedModule
 
     if isinstance(model, Module):
-        return OptimizedModule(model, fullgraph, dynamic, backend)
-    return CompiledFunction(model, fullgraph, dynamic=dynamic, backend=backend).as_function()
+        return OptimizedModule(model, fullgraph, dynamic, backend, limit)
+    return CompiledFunction(model, fullgraph, dynamic=dynamic, backend=backend, limit=limit).as_function()
 
 
 def lookup_backend(compiler_fn: Any) -> Any:

@@ -34,7 +34,8 @@ class CompiledFunction:
     captured. A few such calls run in Python without removing the existing programs. `called`: whether a stance has let the first
     call run in Python. `quiet`: whether to suppress
     warnings. `dynamic`: whether numbers among the arguments are inputs of programs. If `dynamic` is None, the numbers
-    that have changed are inputs. `seen` stores their first values.
+    that have changed are inputs. `seen` stores their first values. `limit`: the maximum number of programs, or None for
+    the number in the configuration.
     """
 
     variants: list[Variant]
@@ -51,8 +52,9 @@ class CompiledFunction:
         quiet: bool = False,
         dynamic: bool | None = None,
         backend: Any = None,
+        limit: int | None = None,
     ) -> None:
-        self.compiled_function = function
+        self.compiled_function, self.limit = function, limit
         self.fullgraph, self.quiet, self.dynamic, self.backend = fullgraph, quiet, dynamic, backend
         self.lock = threading.Lock()
         self.stored: set[tuple[int, Any]] = set()
@@ -117,7 +119,7 @@ class CompiledFunction:
         because = [variant.unmet(args, kwargs) for variant in self.variants]
         if because and config.error_on_recompile:
             raise RecompileError(f"Recompiling function {name_of(self.compiled_function)}: not {because[0]}")
-        most = min(config.recompile_limit, config.cache_size_limit)
+        most = min(config.recompile_limit, config.cache_size_limit) if self.limit is None else self.limit
         if len(self.variants) >= most:
             self.give_up(f"{most} programs were captured, and none fits this call: {', '.join(because[:1])}")
             return self.compiled_function(*args, **kwargs)
@@ -242,12 +244,17 @@ class OptimizedModule(torch.nn.Module):
     compiled: CompiledFunction
 
     def __init__(
-        self, mod: torch.nn.Module, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None
+        self,
+        mod: torch.nn.Module,
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        backend: Any = None,
+        limit: int | None = None,
     ) -> None:
         super().__init__()
         del self.__dict__["training"]  # the original module has this attribute
         self._modules["_orig_mod"] = mod
-        self.__dict__["compiled"] = CompiledFunction(mod, fullgraph, dynamic=dynamic, backend=backend)
+        self.__dict__["compiled"] = CompiledFunction(mod, fullgraph, dynamic=dynamic, backend=backend, limit=limit)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled module. Hooks of this module itself run around the call."""
@@ -283,4 +290,5 @@ class OptimizedModule(torch.nn.Module):
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
     def __reduce__(self) -> Any:
-        return type(self), (self._orig_mod, self.compiled.fullgraph, self.compiled.dynamic, self.compiled.backend)
+        made = self.compiled
+        return type(self), (self._orig_mod, made.fullgraph, made.dynamic, made.backend, made.limit)

@@ -317,7 +317,11 @@ class Optimizer:
         state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in param_of:
-                state[param_of[key]] = _cast(value, param_of[key])
+
+                def convert(tensor: torch.Tensor, name: Hashable, key: Any = key) -> torch.Tensor:
+                    return self._process_value_according_to_param_policy(param_of[key], tensor, key, saved_groups, name)
+
+                state[param_of[key]] = _cast(value, convert)
             else:
                 state[key] = value
         new_groups = []
@@ -329,6 +333,24 @@ class Optimizer:
         self.__setstate__({"state": state, "param_groups": new_groups})
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
+
+    @staticmethod
+    def _process_value_according_to_param_policy(
+        param: torch.Tensor,
+        value: torch.Tensor,
+        param_id: int,
+        param_groups: list[dict[str, Any]],
+        key: Hashable = None,
+    ) -> torch.Tensor:
+        """Convert a loaded tensor for `param`.
+
+        The tensor gets the dtype of `param` if this is a floating-point type. The step count keeps its dtype, except that
+        capturable and fused optimizers count in float32.
+        """
+        if key != "step":
+            return value.to(param.dtype) if param.is_floating_point() else value
+        group = next((group for group in param_groups if param_id in group["params"]), {})
+        return value.to(torch.float32) if group.get("fused") or group.get("capturable") else value
 
     # Hooks
 
@@ -398,17 +420,14 @@ def _type_name(value: Any) -> str:
     return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
 
 
-def _cast(value: Any, param: torch.Tensor, key: Hashable = None) -> Any:
-    """Convert loaded state for `param`.
-
-    If the dtype of `param` is a floating-point type, all tensors except the step count are converted to it.
-    """
+def _cast(value: Any, convert: Callable[..., torch.Tensor], key: Hashable = None) -> Any:
+    """Apply `convert(tensor, key)` to the tensors in loaded state."""
     if isinstance(value, torch.Tensor):
-        return value.to(param.dtype) if key != "step" and param.is_floating_point() else value
+        return convert(value, key)
     if isinstance(value, dict):
-        return {k: _cast(v, param, k) for k, v in value.items()}
+        return {k: _cast(v, convert, k) for k, v in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        return type(value)(_cast(v, param) for v in value)  # type: ignore[call-arg]
+        return type(value)(_cast(v, convert) for v in value)  # type: ignore[call-arg]
     return value
 
 

@@ -46,30 +46,25 @@ class SelectiveCheckpointContext:
         self.is_recompute = is_recompute
 
 
-class _Kept:
-    """The stored results of a first run, in order, for each operation. None marks results to recompute."""
-
-    def __init__(self, policy: Callable[..., Any], mutable: bool) -> None:
-        self.policy = policy
-        self.mutable = mutable
-        self.results: dict[Any, list[Any]] = {}
+_Storage = dict[Any, list[Any]]
+"""The stored results of a first run, in order, for each operation. None marks results to recompute."""
 
 
 class _FirstRun:
     """The first run. It stores the results that the policy selects."""
 
-    def __init__(self, kept: _Kept) -> None:
-        self.kept = kept
+    def __init__(self, policy: Callable[..., Any], storage: _Storage) -> None:
+        self.policy, self.storage = policy, storage
         self.last: list[Any] | None = None
 
     def result(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
         """Compute the result, and store it if the policy selects it."""
-        answer = self.kept.policy(SelectiveCheckpointContext(is_recompute=False), op, *args)
+        answer = self.policy(SelectiveCheckpointContext(is_recompute=False), op, *args)
         if isinstance(answer, bool):
             answer = CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
         result = compute()
         self.last = [result, ()] if answer in _KEPT else None
-        self.kept.results.setdefault(op, []).append(self.last)
+        self.storage.setdefault(op, []).append(self.last)
         return result
 
     def made(self, outputs: Sequence[torch.Tensor]) -> None:
@@ -82,8 +77,8 @@ class _FirstRun:
 class _Recomputation:
     """The recomputation. It returns the stored results."""
 
-    def __init__(self, kept: _Kept) -> None:
-        self.kept = kept
+    def __init__(self, storage: _Storage, mutable: bool) -> None:
+        self.storage, self.mutable = storage, mutable
 
     def result(self, op: Any, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
         """Return the stored result, or a new result.
@@ -92,18 +87,18 @@ class _Recomputation:
             RuntimeError: if the first run did not reach this operation, if this is a second recomputation, or if the
         stored result has been changed in place.
         """
-        if op not in self.kept.results:
+        if op not in self.storage:
             raise RuntimeError(f"{op} encountered during backward, but not found in storage")
-        if not self.kept.results[op]:
+        if not self.storage[op]:
             raise RuntimeError(
                 "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective "
                 "activation checkpoint."
             )
-        entry = self.kept.results[op].pop(0)
+        entry = self.storage[op].pop(0)
         if entry is None:
             return compute()
         result, outputs = entry
-        if not self.kept.mutable and any(output._version != version for output, version in outputs):
+        if not self.mutable and any(output._version != version for output, version in outputs):
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
         return result
 
@@ -111,9 +106,27 @@ class _Recomputation:
         """Do nothing."""
 
 
+class _CachingTorchDispatchMode(torch.autograd.graph.caching_results):
+    """The context of the first run, under PyTorch's name."""
+
+    def __init__(self, policy_fn: Callable[..., Any], storage: _Storage, ac_graph_id: Any = None) -> None:
+        super().__init__(_FirstRun(policy_fn, storage))
+        self.policy_fn, self.storage = policy_fn, storage
+
+
+class _CachedTorchDispatchMode(torch.autograd.graph.caching_results):
+    """The context of the recomputation, under PyTorch's name."""
+
+    def __init__(
+        self, policy_fn: Callable[..., Any], storage: _Storage, allow_cache_entry_mutation: bool = False
+    ) -> None:
+        super().__init__(_Recomputation(storage, allow_cache_entry_mutation))
+        self.storage = storage
+
+
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Callable[..., Any] | list[Any], allow_cache_entry_mutation: bool = False
-) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+) -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
     """Return two contexts, for `checkpoint(context_fn=...)`, that store the results of selected operations.
 
     Args:
@@ -154,10 +167,9 @@ def create_selective_checkpoint_contexts(
         policy = policy_fn_or_list
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    kept = _Kept(policy, allow_cache_entry_mutation)
-    return torch.autograd.graph.caching_results(_FirstRun(kept)), torch.autograd.graph.caching_results(
-        _Recomputation(kept)
-    )
+    storage: _Storage = {}
+    cached = _CachedTorchDispatchMode(policy, storage, allow_cache_entry_mutation)
+    return _CachingTorchDispatchMode(policy, storage), cached
 
 
 end_public_at_caller(globals())

@@ -101,3 +101,21 @@ def test_sizes_of_no_bias_are_empty_or_zero():
         )
         assert found[2] is None
         assert found[0].equal(F.conv_transpose2d(grad, weight))
+
+
+@pytest.mark.parametrize(
+    ("other", "count", "expected"),
+    [
+        (torch.zeros(4, 5).t(), 0, ((5, 4), (1, 5), 0, 20)),
+        (torch.zeros(4, 5).t(), 1, ((7, 5, 4), (20, 1, 5), 0, 140)),
+        (torch.zeros(6)[::2], 2, ((7, 8, 3), (48, 6, 2), 0, 336)),
+        (torch.zeros(1).expand(3), 1, ((7, 3), (1, 0), 0, 7)),
+        (torch.zeros(9)[3:6], 1, ((7, 3), (9, 1), 3, 63)),
+    ],
+)
+def test_a_tangent_of_a_base_has_the_strides_of_the_base(other, count, expected):
+    batches = torch.ones(7, 8, 2, dtype=torch.float64)
+    made = aten._new_zeros_with_same_feature_meta(batches, other, self_num_batch_dims=count)
+    elements = made.untyped_storage().nbytes() // made.element_size()
+    assert (tuple(made.shape), made.stride(), made.storage_offset(), elements) == expected
+    assert made.dtype == torch.float32 and not made.any()

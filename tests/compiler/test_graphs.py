@@ -252,16 +252,16 @@ def test_an_explanation():
 
 
 def test_limits_and_counts_of_captures():
-    def count(**settings):
+    def count(limit=None, **settings):
         counter = torch._dynamo.testing.CompileCounter()
-        f = torch.compile(lambda x, n: x + n, backend=counter)
+        f = torch.compile(lambda x, n: x + n, backend=counter, recompile_limit=limit)
         with torch._dynamo.config.patch(**settings), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for number in range(5):
                 assert f(torch.ones(1), number).item() == number + 1
         return counter.frame_count
 
-    assert [count(cache_size_limit=2), count()] == [2, 5]
+    assert [count(cache_size_limit=2), count(), count(3), count(3, cache_size_limit=2)] == [2, 5, 3, 3]
     with pytest.raises(torch._dynamo.exc.RecompileError, match=r"not args\[1\] is 0"):
         count(error_on_recompile=True)
     torch._dynamo.utils.counters.clear()

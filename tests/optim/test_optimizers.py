@@ -271,6 +271,17 @@ def test_loaded_state_has_the_dtype_of_its_parameter():
     assert target.state[double]["step"].dtype == torch.float32
 
 
+def test_loaded_step_counts_of_capturable_optimizers_are_float32_tensors():
+    weight = parameter(1.0)
+    groups = [{"params": [4], "fused": False, "capturable": False}, {"params": [5], "capturable": True}]
+    convert = optim.Optimizer._process_value_according_to_param_policy
+    wide = torch.ones(1, dtype=torch.float64)
+    assert convert(weight, wide, 4, groups, "step") is wide
+    assert convert(weight, wide, 5, groups, "step").dtype == torch.float32
+    assert convert(weight, wide, 4, groups, "exp_avg").dtype == torch.float32
+    assert convert(torch.zeros(1, dtype=torch.int64), wide, 4, groups) is wide
+
+
 def test_copies_have_parameters_of_their_own():
     w = parameter(1.0)
     w.grad = torch.ones(1)

@@ -493,3 +493,14 @@ def test_functions_of_lists_refuse_wrong_numbers_of_arguments():
     with pytest.raises(RuntimeError, match="can't be cast to the desired output type long int"):
         torch._foreach_clamp_max_([torch.tensor([1, 2])], torch.tensor(1.5))
     assert torch._foreach_lerp(lists, lists, weight=0.5)[1].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_nodes_show_saved_values_under_the_names_of_pytorch():
+    matrix = torch.eye(3).requires_grad_()
+    assert torch.linalg.lu_factor_ex(matrix).LU.grad_fn._saved_pivot is True
+    node = torch.native_dropout(matrix, 0.5, True)[0].grad_fn
+    assert node._saved_result1.dtype == torch.bool
+    assert [name for name in dir(node) if name.startswith("_saved_")] == ["_saved_p", "_saved_result1"]
+    for method in (torch.Tensor.index_add, torch.Tensor.index_copy):
+        for constant in (torch.ones(3, 1), torch.ones(3, 1, requires_grad=True)):
+            assert method(matrix, 1, torch.tensor([0]), constant).grad_fn._saved_source_dim == 2

@@ -114,3 +114,24 @@ def test_a_policy_selects_operators_of_the_program() -> None:
     again = torch.ones(2, requires_grad=True)
     function(again).sum().backward()
     assert torch.equal(x.grad, again.grad)
+
+
+def test_contexts_of_selective_checkpoints_are_bound_by_with_statements_and_show_their_storage() -> None:
+    made: list[Any] = []
+
+    def contexts() -> Any:
+        made.extend(create_selective_checkpoint_contexts([torch.ops.aten.mm.default]))
+        return made
+
+    x = torch.ones(2, 2, requires_grad=True)
+    total = checkpoint(lambda x: (x @ x).sin(), x, use_reentrant=False, context_fn=contexts).sum()
+    names = [type(each).__name__ for each in made]
+    assert names == ["_CachingTorchDispatchMode", "_CachedTorchDispatchMode"]
+    first, again = made
+    assert first.storage is again.storage
+    mm, sin = torch.ops.aten.mm.default, torch.ops.aten.sin.default
+    assert set(first.storage) == {mm, sin} and len(first.storage[mm]) == 1
+    total.backward()
+    assert not any(first.storage.values())
+    with first as bound:
+        assert bound is first

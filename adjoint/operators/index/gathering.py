@@ -366,7 +366,7 @@ class sum_of_runs_backward:
 class index_add:
     """A copy with `alpha` times the slices of `source` added at `index` along `dim`."""
 
-    saved_display = {"source_dim": lambda node: node.saved_source._array.ndim}
+    saved_display = {"source_dim": lambda node: len(node._grad_shape)}
 
     def forward(self: Array, dim: Int, index: Array, source: Array, *, alpha: Number = 1): ...
 
@@ -389,7 +389,7 @@ class index_add:
 class index_copy:
     """A copy with the slices of `source` at `index` along `dim`."""
 
-    saved_display = {"source_dim": lambda node: node.saved_source._array.ndim}
+    saved_display = {"source_dim": lambda node: len(node._grad_shape)}
 
     def forward(self: Array, dim: Int, index: Array, source: Array): ...
 

@@ -15,6 +15,7 @@ from ...kernels.create import random as kernels
 from ...kernels.memory import copying
 from ...kernels.runtime.meta_array import Meta, parked
 from ...tape import modes
+from ...tape.saved_attributes import read_saved
 from ...tensor import Tensor, can_require_grad, wrap
 from ..create.batches import one_by_one, under_vmap
 from ..create.random import stream_of
@@ -138,6 +139,7 @@ class native_dropout:
     """`input` with dropout, and the mask of the remaining elements, which are divided by `1 - p`."""
 
     nondifferentiable = ("mask",)
+    saved_display = {"mask": None, "train": None, "result1": lambda node: read_saved(node, "_saved_mask")}
 
     random = True
 
