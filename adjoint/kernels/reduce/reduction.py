@@ -53,7 +53,6 @@ _add: Any = numpy.add.reduce
 # products would start threads.
 _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
-_ROW = {char: ones.reshape(1, -1) for char, ones in _COLUMN.items()}
 DOT_PRODUCT = 2048  # elements; a longer product loses digits to a sum
 _SHORT = 8  # rows up to this long are reduced column by column
 _NARROW = (
@@ -110,6 +109,8 @@ def _are_few(x: ndarray) -> bool:
 
 
 def _sum_of_few(x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
+    if isinstance(dim, tuple) and len(dim) == 1:
+        (dim,) = dim
     if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:
         total = sum_kept(x, dim)
         return total if keepdim else total.reshape(-1)
@@ -132,7 +133,7 @@ def sum_kept(x: ndarray, dim: int) -> ndarray:
     if x.ndim == 2 and x.size <= _DOT_SIZE and (column := _COLUMN.get(x.dtype.char)) is not None:
         if dim == 1 or dim == -1:
             return x.dot(column[: x.shape[1]])
-        return _ROW[x.dtype.char][:, : len(x)].dot(x)
+        return _ONES[x.dtype.char][len(x)].dot(x)[None]
     if x.size < THREADED:
         total: ndarray = _add(x, dim, None, None, True)
         return total
@@ -188,21 +189,19 @@ def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None 
 
 @recordable
 def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
-    """Sum over the dimensions along which `shape` was broadcast. This is the transpose of `numpy.broadcast_to`."""
-    if x.ndim == 2 and x.size <= _DOT_SIZE and x.dtype.char in "fd" and x.shape[1:] == shape:
+    """Sum over the dimensions along which `shape` was broadcast. This is the transpose of `numpy.broadcast_to`.
+
+    The additions are in the order of `sum`.
+    """
+    if x.ndim == 2 and x.size <= _DOT_SIZE and x.dtype.char in "fd" and x.shape[1:] == shape and not LOOPS.every_size:
         rows: ndarray = _ONES[x.dtype.char][len(x)].dot(x)  # takes a third of the time of `add.reduce`
         return rows
     lead = x.ndim - len(shape)
-    axes = tuple(range(lead)) + tuple(
-        lead + dim for dim, size in enumerate(shape) if size == 1 and x.shape[lead + dim] != 1
-    )
-    if axes:
-        dtype = compute_dtype(x.dtype)
-        if LOOPS.takes(x.size, THREADED) and is_inexact(dtype):
-            x = sum(x, axes, True, x.dtype)
-        else:
-            x = numpy.add.reduce(x, axis=axes, dtype=dtype, keepdims=True).astype(x.dtype, copy=False)
-    return x.reshape(shape) if lead else x
+    wide = [lead + dim for dim, size in enumerate(shape) if size == 1 and x.shape[lead + dim] != 1]
+    if not lead and not wide:
+        return x
+    result = sum(x, (*range(lead), *wide), True) if shape else total(x)
+    return result.reshape(shape).astype(x.dtype, copy=False)
 
 
 def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtype | None) -> ndarray:

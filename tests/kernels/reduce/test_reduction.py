@@ -5,6 +5,7 @@ import ml_dtypes
 import numpy
 import pytest
 
+import adjoint as torch
 from adjoint.kernels.reduce import counting, moments, reduction, scan
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
@@ -246,3 +247,28 @@ def test_counts_over_a_range_beyond_the_largest_number():
     for numbers, expected in (([-most, 1.0, 3e4], [1, 0, 0, 2]), ([0.0, most, most / 2], [1, 0, 1, 1])):
         with numpy.errstate(all="ignore"):
             assert counting.histc(numpy.array(numbers), 4).tolist() == expected
+
+
+ROUNDED_SHAPES = [
+    *[((3, 4), ()), ((12,), ()), ((10, 10), ()), ((40, 50), ()), ((70, 500), ()), ((3, 4), (4,)), ((20, 30), (30,))],
+    *[((3, 4), (3, 1)), ((3, 4), (1, 4)), ((20, 30), (1, 30)), ((30, 7), (30, 1)), ((300, 200), (200,))],
+    *[((2, 3, 4), (4,)), ((2, 3, 4), (1, 3, 1)), ((20, 30, 4), (30, 1)), ((4, 5, 64), (5, 64)), ((1, 5), (5,))],
+]
+
+
+@pytest.mark.parametrize(("shape", "small"), ROUNDED_SHAPES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.complex64])
+def test_the_gradient_of_a_broadcast_operand_is_the_sum_bit_for_bit(shape, small, dtype):
+    lead = len(shape) - len(small)
+    dims = [dim for dim in range(len(shape)) if dim < lead or small[dim - lead] != shape[dim]]
+    grad = torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(3))
+    other = torch.zeros(small, dtype=dtype, requires_grad=True)
+
+    def gradient(grad, other):
+        return torch.autograd.grad(grad + other, other, grad)[0]
+
+    expected = (grad.sum(dims, True) if small else grad.sum()).reshape(small)
+    assert torch.equal(gradient(grad, other), expected)
+    (compiled,) = torch.compile(lambda *args: [gradient(*args)])(grad, other)
+    rounding = torch.finfo(dtype).eps * grad.abs().double().sum(dims).reshape(small)
+    assert ((compiled - expected).abs() <= rounding).all()  # native programs add in float64
