@@ -135,3 +135,32 @@ def test_contexts_of_selective_checkpoints_are_bound_by_with_statements_and_show
     assert not any(first.storage.values())
     with first as bound:
         assert bound is first
+
+
+def test_an_unchecked_recomputation_of_other_shapes_raises_an_error_that_names_the_sizes() -> None:
+    runs: list[int] = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        runs.append(1)
+        return torch.cat([x] * len(runs)).sin()
+
+    x = torch.ones(3, 2, requires_grad=True)
+    total = checkpoint(function, x, use_reentrant=False, determinism_check="none").sum()
+    sizes = r"The size of tensor a \(3\) must match the size of tensor b \(6\) at non-singleton dimension 0"
+    with pytest.raises(RuntimeError, match=sizes) as refused:
+        total.backward()
+    assert "in the backward of SinBackward0" in refused.value.__notes__[0]
+
+
+def test_errors_of_numpy_in_the_backward_of_a_custom_function_are_not_changed() -> None:
+    class Broken(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            return torch.from_numpy(grad.numpy() + numpy.ones(2, numpy.float32))
+
+    with pytest.raises(ValueError, match="operands could not be broadcast"):
+        Broken.apply(torch.ones(3, requires_grad=True)).backward(torch.ones(3))

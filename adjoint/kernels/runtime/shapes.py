@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,19 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
                 )
         result = tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
     return result
+
+
+def with_sizes(error: Exception) -> Exception:
+    """Return the error of `broadcast_shapes` in place of NumPy's error for shapes that do not broadcast, or `error` itself."""
+    text = str(error)
+    if type(error) is not ValueError or not text.startswith("operands could not be broadcast"):
+        return error
+    shapes = [shape.split(",") for shape in re.findall(r"\(([\d,]*)\)", text)]
+    try:
+        broadcast_shapes(*(tuple(int(size) for size in shape if size) for shape in shapes))
+    except RuntimeError as named:
+        return named
+    return error
 
 
 def elements_spanned(shape: Sequence[int], steps: Sequence[int]) -> int:
