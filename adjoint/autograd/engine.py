@@ -20,13 +20,13 @@ from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import mode_switches, modes
 from ..tape.evaluation import SPECIAL, evaluated, recorded
 from ..tape.modes import FLAGS, STATE
-from ..tape.node import Node, explain
+from ..tape.node import Node
 from ..tape.torch_function import WRAPPERS
 from ..tensor import Tensor, ndarray
 from .accumulate import accumulate, summed
 from .anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, by_dependencies, nodes_without_watch
-from .hook_calls import run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
+from .hook_calls import explain, run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
 from .leaves import finish_leaf
 from .shown import Shown
 from .validate_grad import as_taken

@@ -1,4 +1,4 @@
-"""Running hooks: tensor hooks before a node, the hooks of a node before and after it, leaf hooks before accumulation."""
+"""Running nodes with hooks: tensor hooks before a node, its own hooks before and after it, leaf hooks before accumulation."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 from .._runtime.late_bound import LATE
 from ..kernels.runtime.lazy_conj import materialize
+from ..kernels.runtime.shapes import with_sizes
 from ..tape import modes
 from ..tape.evaluation import evaluated, recorded
 from ..tape.modes import STATE
-from ..tape.node import AccumulateGrad, Node, explain, own_hooks
+from ..tape.node import AccumulateGrad, Node, own_hooks
 from ..tensor import Tensor, as_array, ndarray
 from .accumulate import accumulate
 from .shown import made, shown
@@ -130,6 +131,19 @@ def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edge
     except Exception as error:
         explain(error, node)
         raise
+
+
+def explain(error: Exception, node: Node) -> None:
+    """Add a note to `error` with the operation whose backward failed, and the line of the user's code that recorded it.
+
+    If NumPy refuses the shapes in an operator's formula, raise PyTorch's error.
+    """
+    shown = with_sizes(error) if hasattr(node, "operator") else error
+    note = f"in the backward of {node.name()}, recorded at {node.describe_origin()}"
+    if note not in getattr(shown, "__notes__", ()):
+        shown.add_note(note)
+    if shown is not error:
+        raise shown from None
 
 
 def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 from .._runtime.forks import lock_across_forks
 from .._runtime.late_bound import LATE
 from .._runtime.sequence import sequence_numbers
-from ..kernels.runtime.shapes import with_sizes
 from ..tensor import Tensor
 from . import origin
 from .hook_handles import NodeHooks, RemovableHandle
@@ -226,16 +225,3 @@ def note_node(node: Node) -> None:
     for end, _ in node.next_functions:
         if isinstance(end, AccumulateGrad) and "traceback_" not in end.metadata:
             end.metadata["traceback_"] = node.metadata["traceback_"]
-
-
-def explain(error: Exception, node: Node) -> None:
-    """Add a note to `error` with the operation whose backward failed, and the line of the user's code that recorded it.
-
-    If NumPy refuses the shapes in an operator's formula, raise PyTorch's error.
-    """
-    shown = with_sizes(error) if hasattr(node, "operator") else error
-    note = f"in the backward of {node.name()}, recorded at {node.describe_origin()}"
-    if note not in getattr(shown, "__notes__", ()):
-        shown.add_note(note)
-    if shown is not error:
-        raise shown from None
