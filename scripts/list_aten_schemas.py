@@ -14,7 +14,7 @@ from adjoint.aten.overloads import is_there
 
 TARGET = Path(__file__).parents[1] / "adjoint" / "aten" / "schemas.txt"
 ELSEWHERE = re.compile(
-    r"_?(cudnn|miopen|mkldnn|mkl|mps|fbgemm|foreach|fused|nested|vulkan|xpu|cufft|cslt|q_|quantize|dequantize|fake_quant|autocast|"
+    r"_?(cudnn|miopen|mkldnn|mkl|mps|fbgemm|foreach|fused|nested|vulkan|xpu|cufft|cslt|q_|quantize|dequantize|autocast|"
     r"amp|thnn|use_cudnn|sobol|cuda|weight_int|dyn_quant|choose_qparams|jagged|int_repr|rowwise_prune|grid_sampler_2d_cpu|"
     r"segment_reduce|efficient_|padded_|per_channel|_?transformer|convert_weight|test_|triton|scaled_mm|sparse_semi|flash)"
 )

@@ -56,10 +56,11 @@ BY_ARGUMENTS: dict[str, Callable[..., str | None]] = {
     "inner": lambda a, b, **_: (
         "lower" if a.ndim and b.ndim and tensordot_multiplies_matrices(a, b, ([-1], [-1])) else None
     ),
+    "fake_quantize_per_tensor_affine": lambda input, scale, *_, **__: None if isinstance(scale, Tensor) else "single",
     "chain_matmul": lambda *matrices, **_: "lower" if len(matrices) > 1 else None,
     "matrix_power": lambda _, n, **__: "single" if n < 0 else "lower" if n > 1 else None,
 }
-"""Functions that multiply matrices only for some arguments, with their policies."""
+"""Functions whose policy depends on their arguments."""
 
 _HALVES = (bfloat16, float16)
 _DEVICES = ("cpu", "cuda")

@@ -42,7 +42,7 @@ REASONS = (
     (r"torch\.(ao\.)?quantization\b.*", "there are no quantized tensors"),
     (
         (
-            r"torch\.(Tensor\.)?(q_\w+|qscheme|quantiz\w*|dequantize|int_repr|fake_quantize\w*|fused_moving\w*|empty_quant\w*|"
+            r"torch\.(Tensor\.)?(q_\w+|qscheme|quantiz\w*|dequantize|int_repr|fused_moving\w*|empty_quant\w*|"
             r"per_(channel|tensor)\w*|quint\w+|qint\w+|choose_qparams\w*|QU?Int\w+)"
         ),
         "there are no quantized tensors",

@@ -331,6 +331,16 @@ SAMPLES = {
         sample(_EMPTY, 0.4, True, seeded=True),
         sample(_NUMBER, 0.4, True, seeded=True),
     ],
+    "fake_quantize_per_tensor_affine_cachemask": [  # constant, because the gradient is not the derivative of the steps
+        sample(constant(shape), 0.3, 1, -3, 4) for shape in (real(2, 3), _EMPTY, _NUMBER)
+    ],
+    "fake_quantize_per_tensor_affine_of_tensors": [
+        sample(constant(shape), exactly(0.3, dtype="f4"), exactly(1), -3, 4) for shape in (real(2, 3), _EMPTY, _NUMBER)
+    ],
+    "fake_quantize_per_channel_affine_cachemask": [
+        sample(constant(shape), exactly(0.3, 0.2, 1, dtype="f4"), exactly(1, 0, 2, dtype="i4"), 1, -3, 4)
+        for shape in (real(2, 3), _EMPTY)
+    ],
 }
 SAMPLES["rrelu_with_noise"] = [
     sample(positive(2, 3), Input((2, 3), lambda generator, shape: numpy.ones(shape), differentiable=False)),

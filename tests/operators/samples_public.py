@@ -470,7 +470,7 @@ SAMPLES = {
     for name, calls in table.items()
 }
 
-# Functions without derivative: they create or describe tensors, compare, count, draw random numbers or find positions.
+# Functions without derivative: they create or describe tensors, compare, count, draw random numbers, find positions or round.
 NOT_DIFFERENTIABLE = frozenset(
     """
     BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
@@ -479,7 +479,7 @@ NOT_DIFFERENTIABLE = frozenset(
     linspace logspace ones ones_like range scalar_tensor tensor tril_indices triu_indices zeros zeros_like
     bartlett_window blackman_window hamming_window hann_window kaiser_window get_device typename unravel_index isin
     rand rand_like randint randint_like randn randn_like randperm bernoulli multinomial normal
-    linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve
+    linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve fake_quantize_per_tensor_affine fake_quantize_per_channel_affine
     allclose equal is_complex is_conj is_distributed is_floating_point is_inference is_neg is_nonzero is_same_size is_signed
     is_storage is_tensor isclose numel broadcast_shapes get_default_device result_type set_default_device set_default_tensor_type
     argsort argwhere nonzero bucketize searchsorted unique unique_consecutive detach floor_divide nn.functional.one_hot
