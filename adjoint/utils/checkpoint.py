@@ -300,15 +300,16 @@ class CheckpointFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
-        """Run the function unrecorded, like the forward of every custom function."""
+        """Run the function unrecorded, like the forward of every custom function, but with forward mode."""
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = RandomState(preserve_rng_state)
-        ctx.surroundings = _current_conditions()
         ctx.inputs = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
         ctx.tensor_indices = [index for index, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
         ctx.save_for_backward(*(args[index] for index in ctx.tensor_indices))
-        return run_function(*args)
+        with torch.autograd.forward_ad._set_fwd_grad_enabled(True):
+            ctx.surroundings = _current_conditions()
+            return run_function(*args)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -326,8 +327,7 @@ class CheckpointFunction(torch.autograd.Function):
         with ctx.random.fork():
             ctx.random.again()
             outputs = ctx.surroundings.run_again(ctx.run_function, *detached)
-        if isinstance(outputs, torch.Tensor):
-            outputs = (outputs,)
+        outputs = (outputs,) if isinstance(outputs, torch.Tensor) else outputs
         pairs = [
             (output, grad)
             for output, grad in zip(outputs, grads, strict=True)

@@ -458,7 +458,7 @@ def fractional_max_pool(
         shape[dim + 1] = output_size[dim]
         corners = corners * spatial[dim] + starts.reshape(shape)
     offsets = numpy.asarray(numpy.ravel_multi_index(tuple(numpy.indices(kernel_size).reshape(dims, -1)), spatial))
-    pooled, indices = _largest_at(widen(input).reshape(-1), corners, offsets)
+    pooled, indices = _largest_at(widen(input).ravel(), corners, offsets)  # contiguous
     indices -= (numpy.arange(planes) * area).reshape(planes, *[1] * dims)
     shape = [*leading, *output_size]
     return rounded(pooled.reshape(shape), input.dtype), indices.reshape(shape)

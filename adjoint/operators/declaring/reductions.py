@@ -170,7 +170,7 @@ def _choosing(name: str, of_all: Any, over: Any, pairwise: str | None) -> Any:
                 if pairwise is not None and (other := _second_operand(name, input, names)) is not None:
                     dim = other
                 if names:
-                    return with_numpy_names(function, names, input, dim, _given(dim, keepdim), out=out)
+                    return with_numpy_names(function, names, input, dim, _given(dim, keepdim, names), out=out)
             if dim is MISSING:
                 if keepdim is not MISSING:
                     raise invalid_arguments(name, input, keepdim=keepdim)
@@ -204,7 +204,7 @@ def _choosing_in_dtype(name: str, of_all: Any, over: Any) -> Any:
     ) -> Any:
         try:
             if names:
-                return with_numpy_names(function, names, input, dim, _given(dim, keepdim), dtype=dtype, out=out)
+                return with_numpy_names(function, names, input, dim, _given(dim, keepdim, names), dtype=dtype, out=out)
             if dim is MISSING:
                 if keepdim is not MISSING:
                     raise invalid_arguments(name, input, keepdim=keepdim)
@@ -246,9 +246,11 @@ def _corrected(name: str, over: Any) -> Any:
     return function
 
 
-def _given(dim: Any, keepdim: Any) -> Any:
+def _given(dim: Any, keepdim: Any, names: dict[str, Any]) -> Any:
     """Return the value of `keepdim` for the given arguments. After a `dim`, which is no second tensor, it has a default."""
-    return False if keepdim is MISSING and dim is not MISSING and not isinstance(dim, Tensor) else keepdim
+    if keepdim is not MISSING or dim is MISSING or isinstance(dim, Tensor) or "keepdims" in names:
+        return keepdim
+    return False
 
 
 def _second_operand(name: str, input: Any, names: dict[str, Any]) -> Any:
