@@ -111,7 +111,8 @@ def become_torch() -> None:
     for name, module in list(sys.modules.items()):
         if name == OWN or (name.startswith(f"{OWN}.") and not name.startswith(SECOND)):
             sys.modules[theirs(name)] = module
-            place(module)
+            if isinstance(module, ModuleType):  # settings stand for modules, too
+                place(module)
 
 
 # --- what a file defines ------------------------------------------------------------------------------------------

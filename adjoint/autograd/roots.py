@@ -43,7 +43,10 @@ def meets_classes(roots: tuple[Any, ...]) -> bool:
     if not DISPATCHING:
         return False
     nodes, _ = discover([root_edge(root) for root in roots if isinstance(root, (Tensor, GradientEdge))])
-    return any(node.takes_stand_ins for node in nodes)
+    kinds = {getattr(node, "function_class", type(node)) for node in nodes}  # of the changes of views, too
+    return any(kind.takes_stand_ins and not kind.runs_undefined for kind in kinds) or any(
+        type(edge) in DISPATCHING for node in nodes for edge in node._edges
+    )
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

@@ -34,7 +34,7 @@ def assert_alike(found, expected, what="", *, strides=True):
             )
             for t in (found, expected)
         ]
-        assert facts[0] == facts[1], what
+        assert facts[0] == facts[1], f"{what}: {facts}"
         assert_close(found, expected, what)
     elif isinstance(expected, dict):
         assert list(found) == list(expected), what
