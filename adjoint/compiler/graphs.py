@@ -29,8 +29,8 @@ from .expectations import MISSED, draws
 from .followed import FOLLOWED, answered, applied, checkpointed, checkpointed_in_parts, functional, unseen
 from .known import is_constant
 from .observer import Observer
-from .program import Source
-from .recorder import Condition, Effect, Piece, Recorder, Value
+from .program import Reference, Source
+from .recorder import CallRecorder, Condition, Effect, Piece
 from .stores import Setting
 from .symbols import Symbol, symbols_in
 from .tracer import Stop, Tracer, is_true
@@ -49,7 +49,7 @@ class GraphTracer(Tracer):
 
     def __init__(self, program: Any, branches: bool = False) -> None:
         super().__init__(program, branches)
-        self.recorder = Recorder(self.stop)
+        self.recorder = CallRecorder(self.stop)
 
     def handle(self, call: Call, proceed: Callable[[], Any]) -> Any:
         """Run the operator."""
@@ -354,7 +354,7 @@ class WrittenGraphs(Written):
 
     def source_of(self, value: Any) -> str:
         """Return the source of an argument."""
-        if isinstance(value, Value):
+        if isinstance(value, Reference):
             return self.place(value.number)
         if type(value) is dict:
             return f"{{{', '.join(f'{key!r}: {self.source_of(each)}' for key, each in value.items())}}}"
@@ -414,7 +414,7 @@ def facts_of(examples: list[Any]) -> list[Any]:
     ]
 
 
-def names_of(function: Any, recorder: Recorder) -> dict[int, str]:
+def names_of(function: Any, recorder: CallRecorder) -> dict[int, str]:
     """Return names for the inputs of graphs: the names of parameters of the function, and the paths of weights in modules."""
     called = function.forward if isinstance(function, torch.nn.Module) else function
     try:

@@ -242,10 +242,14 @@ def array_of(value: Any) -> Any:
 
 
 def numbers_in(operands: Any) -> Iterator[int]:
-    """Return the numbers of the values among operands, including values in sequences."""
+    """Return the numbers of the values among operands, including values in sequences, dictionaries and slices."""
     for operand in operands:
         if isinstance(operand, Reference):
             yield operand.number
+        elif isinstance(operand, dict):
+            yield from numbers_in(operand.values())
+        elif isinstance(operand, slice):
+            yield from numbers_in((operand.start, operand.stop, operand.step))
         elif isinstance(operand, (list, tuple)) and not isinstance(operand, Constant):
             yield from numbers_in(operand)
 

@@ -13,14 +13,9 @@ from ..tape import modes, origin
 from ..tensor import Tensor
 from .backward import tensors_of
 from .known import settings
+from .program import Reference, numbers_in
 from .symbols import Symbol, plain
 from .tracer import Stop
-
-
-class Value(NamedTuple):
-    """A reference to a value of the graphs."""
-
-    number: int
 
 
 class Node(NamedTuple):
@@ -50,7 +45,7 @@ class Effect(NamedTuple):
     kwargs: dict[str, Any]
 
 
-class Recorder:
+class CallRecorder:
     """Records calls as nodes. `values`: the number of each tensor, by identity. `tensors`: these tensors, by number.
 
     `inputs`: the values that exist before, by number, each with the source that reads it and the object. `depth`: the number
@@ -78,7 +73,7 @@ class Recorder:
         self.values[id(value)] = number
         return number
 
-    def known(self, value: Any) -> Value:
+    def known(self, value: Any) -> Reference:
         """Return the reference to a tensor or a symbol. A tensor from outside becomes an input."""
         if id(value) not in self.values and isinstance(value, Tensor) and id(value._array) in self.constants:
             target = torch.tensor
@@ -97,7 +92,7 @@ class Recorder:
             if source is None:
                 raise Stop("no call of the function has made a tensor")
             self.inputs[self.name(value)] = source, plain(value)
-        return Value(self.values[id(value)])
+        return Reference(self.values[id(value)])
 
     def mapped(self, value: Any) -> Any:
         """Return an argument with references in place of tensors and of numbers that change."""
@@ -137,7 +132,7 @@ class Recorder:
             if tensors_of(each):
                 item = self.name(each)
                 self.nodes.append(
-                    Node("call_function", operator.getitem, (Value(number), index), {}, each, item, place)
+                    Node("call_function", operator.getitem, (Reference(number), index), {}, each, item, place)
                 )
                 if not isinstance(each, Tensor):
                     self.items(each, item, place)
@@ -188,7 +183,9 @@ class Recorder:
 class Piece:
     """One graph. `inputs`, `outputs`: the numbers of its values. `end`: what follows, or None for the last graph."""
 
-    def __init__(self, recorder: Recorder, nodes: list[Node], needed: set[int], end: Condition | Effect | None) -> None:
+    def __init__(
+        self, recorder: CallRecorder, nodes: list[Node], needed: set[int], end: Condition | Effect | None
+    ) -> None:
         self.recorder, self.nodes, self.end = recorder, nodes, end
         made = {each.number for each in nodes}
         self.outputs = [each.number for each in nodes if each.number in needed]
@@ -232,28 +229,12 @@ class Piece:
             node.meta["stack_trace"] = place
 
 
-def numbers_in(value: Any) -> Iterator[int]:
-    """Yield the numbers of the values in an argument."""
-    if isinstance(value, Value):
-        yield value.number
-    elif isinstance(value, (list, tuple, dict, slice)):
-        for each in parts_of(value):
-            yield from numbers_in(each)
-
-
-def parts_of(value: Any) -> Iterable[Any]:
-    """Return the elements of a container."""
-    if isinstance(value, slice):
-        return value.start, value.stop, value.step
-    return value.values() if isinstance(value, dict) else value
-
-
 def replaced(value: Any, nodes: dict[int, Any]) -> Any:
     """Return an argument with nodes in place of references."""
-    if isinstance(value, Value):
+    if isinstance(value, Reference):
         return nodes[value.number]
     if isinstance(value, slice):
-        return slice(*[replaced(each, nodes) for each in parts_of(value)])
+        return slice(*[replaced(each, nodes) for each in (value.start, value.stop, value.step)])
     if type(value) is dict:
         return {key: replaced(each, nodes) for key, each in value.items()}
     return type(value)([replaced(each, nodes) for each in value]) if type(value) in (list, tuple) else value

@@ -135,15 +135,10 @@ def means(x: ndarray, bounds: Sequence[Bounds], divisors: ndarray, result: Memor
     missing, lengths = 3 - dims, whole[-dims:]
     sizes = SIZES.pack(length=[1] * missing + list(lengths), count=[1] * missing + list(counts))
     pairs = [numpy.stack(along, 1).reshape(-1) for along in bounds]
-    tables = tuple(
-        map(
-            unchanged,
-            (
-                numpy.array(sizes, numpy.int64),
-                numpy.concatenate([numpy.array([0, 1] * missing, numpy.int64), *pairs]),
-                numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C"),
-            ),
-        )
+    tables = (
+        unchanged(numpy.array(sizes, numpy.int64)),
+        unchanged(numpy.concatenate([numpy.array([0, 1] * missing, numpy.int64), *pairs])),
+        unchanged(numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C")),
     )
     function = averages.compiled(T=type_of(x.dtype), SPREAD=spread)
     touched = math.prod([int((stops - starts).sum()) for starts, stops in bounds])
