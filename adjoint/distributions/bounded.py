@@ -13,7 +13,7 @@ from . import constraints
 from .composed import TransformedDistribution
 from .distribution import Distribution, ExponentialFamily
 from .transforms import AffineTransform, PowerTransform
-from .utils import EULER, ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, same_as
+from .utils import EULER, ProbsOrLogits, broadcast_all, clamp_probs, formula, lazy_property
 
 __all__ = ["ContinuousBernoulli", "Kumaraswamy", "Uniform", "VonMises"]
 
@@ -40,21 +40,10 @@ class Uniform(Distribution):
     def support(self) -> Any:
         return constraints.interval(self.low, self.high)
 
-    @property
-    def mean(self) -> Tensor:
-        return (self.high + self.low) / 2
-
-    @property
-    def mode(self) -> Tensor:
-        return torch.nan * self.high
-
-    @property
-    def stddev(self) -> Tensor:
-        return (self.high - self.low) / 12**0.5
-
-    @property
-    def variance(self) -> Tensor:
-        return (self.high - self.low).pow(2) / 12
+    mean = formula(lambda self: (self.high + self.low) / 2)
+    mode = formula(lambda self: torch.nan * self.high)
+    stddev = formula(lambda self: (self.high - self.low) / 12**0.5)
+    variance = formula(lambda self: (self.high - self.low).pow(2) / 12)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -100,9 +89,7 @@ class Kumaraswamy(TransformedDistribution):
         first = 1 + n / a
         return torch.exp(b.log() + first.lgamma() + b.lgamma() - (first + b).lgamma())
 
-    @property
-    def mean(self) -> Tensor:
-        return self._moment(1)
+    mean = formula(lambda self: self._moment(1))
 
     @property
     def mode(self) -> Tensor:
@@ -110,9 +97,7 @@ class Kumaraswamy(TransformedDistribution):
         inside = (a >= 1) & (b >= 1) & ~((a == 1) & (b == 1))
         return torch.where(inside, ((a - 1) / (a * b - 1)).pow(a.reciprocal()), torch.nan)
 
-    @property
-    def variance(self) -> Tensor:
-        return self._moment(2) - self.mean.pow(2)
+    variance = formula(lambda self: self._moment(2) - self.mean.pow(2))
 
     def entropy(self) -> Tensor:
         t1 = 1 - self.concentration1.reciprocal()
@@ -179,9 +164,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         taylor = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * square) * square
         return torch.where(self._regular(), regular, taylor)
 
-    @property
-    def stddev(self) -> Tensor:
-        return self.variance.sqrt()
+    stddev = formula(lambda self: self.variance.sqrt())
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -208,9 +191,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         log_0, log_1 = torch.log1p(-self.probs), torch.log(self.probs)
         return self.mean * (log_0 - log_1) - self._log_norm() - log_0
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (torch.logit(self.probs),)
+    _natural_params = formula(lambda self: (torch.logit(self.probs),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         """Return log((e^x - 1) / x), or its Taylor polynomial near 0."""
@@ -269,8 +250,8 @@ class VonMises(Distribution):
                 done = done | accepted
             return ((angle + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
-    mean = same_as("loc", "The circular mean.")
-    mode = same_as("loc")
+    mean = formula(lambda self: self.loc, "The circular mean.")
+    mode = formula(lambda self: self.loc)
 
     @lazy_property
     def variance(self) -> Tensor:

@@ -10,7 +10,7 @@ from adjoint import Size, Tensor
 from . import constraints
 from .counts import Binomial
 from .distribution import Distribution
-from .utils import ProbsOrLogits, broadcast_all, same_as
+from .utils import ProbsOrLogits, broadcast_all, formula
 
 __all__ = [
     "Categorical",
@@ -56,9 +56,7 @@ class Categorical(ProbsOrLogits, Distribution):
 
     variance = mean
 
-    @property
-    def mode(self) -> Tensor:
-        return self.probs.argmax(dim=-1)
+    mode = formula(lambda self: self.probs.argmax(dim=-1))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         sample_shape = Size(sample_shape)
@@ -93,13 +91,9 @@ class OfCategories(Distribution):
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._categorical._new(*args, **kwargs)
 
-    logits = same_as("_categorical.logits", "The logarithms of the probabilities, normalized.")
-    probs = same_as("_categorical.probs", "The probabilities, normalized.")
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the given parameter."""
-        return self._categorical.param_shape
+    logits = formula(lambda self: self._categorical.logits, "The logarithms of the probabilities, normalized.")
+    probs = formula(lambda self: self._categorical.probs, "The probabilities, normalized.")
+    param_shape = formula(lambda self: self._categorical.param_shape, "The shape of the given parameter.")
 
 
 class OneHotCategorical(OfCategories):
@@ -111,16 +105,10 @@ class OneHotCategorical(OfCategories):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(Categorical(probs, logits), validate_args)
 
-    _param = same_as("_categorical._param")
-    mean = same_as("probs")
-
-    @property
-    def mode(self) -> Tensor:
-        return self._one_hot(self.probs.argmax(dim=-1))
-
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    _param = formula(lambda self: self._categorical._param)
+    mean = formula(lambda self: self.probs)
+    mode = formula(lambda self: self._one_hot(self.probs.argmax(dim=-1)))
+    variance = formula(lambda self: self.probs * (1 - self.probs))
 
     def _one_hot(self, index: Tensor) -> Tensor:
         return torch.nn.functional.one_hot(index, self._event_shape[0]).to(self.probs)
@@ -168,13 +156,8 @@ class Multinomial(OfCategories):
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs * self.total_count
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = formula(lambda self: self.probs * self.total_count)
+    variance = formula(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape))
@@ -263,9 +246,7 @@ class MixtureSameFamily(Distribution):
         probs = probs.reshape(*probs.shape, *(1,) * len(self._event_shape))
         return torch.sum(probs * values, dim=-1 - len(self._event_shape))
 
-    @property
-    def mean(self) -> Tensor:
-        return self._average(self._component_distribution.mean)
+    mean = formula(lambda self: self._average(self._component_distribution.mean))
 
     @property
     def variance(self) -> Tensor:

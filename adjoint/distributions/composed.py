@@ -12,7 +12,7 @@ from adjoint import Tensor
 from . import constraints
 from .distribution import Distribution
 from .transforms import AbsTransform, ComposeTransform, Transform
-from .utils import _sum_rightmost, same_as
+from .utils import _sum_rightmost, formula
 
 __all__ = ["Independent", "TransformedDistribution"]
 
@@ -46,9 +46,7 @@ class Independent(Distribution, Generic[D]):
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample
+    has_rsample = formula(lambda self: self.base_dist.has_rsample)
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
@@ -61,9 +59,9 @@ class Independent(Distribution, Generic[D]):
             return constraints.independent(support, self.reinterpreted_batch_ndims)
         return support
 
-    mean = same_as("base_dist.mean")
-    mode = same_as("base_dist.mode")
-    variance = same_as("base_dist.variance")
+    mean = formula(lambda self: self.base_dist.mean)
+    mode = formula(lambda self: self.base_dist.mode)
+    variance = formula(lambda self: self.base_dist.variance)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
@@ -140,9 +138,7 @@ class TransformedDistribution(Distribution):
         missing = len(self._event_shape) - support.event_dim
         return constraints.independent(support, missing) if missing > 0 else support
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample
+    has_rsample = formula(lambda self: self.base_dist.has_rsample)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with torch.no_grad():
@@ -202,11 +198,10 @@ class Folded(TransformedDistribution):
     def __init__(self, symmetric: Distribution, validate_args: bool | None) -> None:
         super().__init__(symmetric, AbsTransform(), validate_args=validate_args)
 
-    scale = same_as("base_dist.scale", "The width of the distribution before the absolute value is taken.")
-
-    @property
-    def mode(self) -> Tensor:
-        return torch.zeros_like(self.scale)
+    scale = formula(
+        lambda self: self.base_dist.scale, "The width of the distribution before the absolute value is taken."
+    )
+    mode = formula(lambda self: torch.zeros_like(self.scale))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

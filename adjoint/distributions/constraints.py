@@ -17,6 +17,7 @@ import adjoint as torch
 from adjoint import Tensor
 
 from .._runtime.tracebacks import end_public_at_caller
+from .utils import formula
 
 __all__ = [
     "Constraint",
@@ -80,13 +81,8 @@ class _Dependent(Constraint):
             raise NotImplementedError(f".{name} cannot be determined statically")
         return value
 
-    @property
-    def is_discrete(self) -> Any:
-        return self._known("is_discrete")
-
-    @property
-    def event_dim(self) -> Any:
-        return self._known("event_dim")
+    is_discrete = formula(lambda self: self._known("is_discrete"))
+    event_dim = formula(lambda self: self._known("event_dim"))
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
         """Return the same constraint with known properties."""
@@ -146,13 +142,8 @@ class _IndependentConstraint(Constraint):
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    @property
-    def is_discrete(self) -> Any:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+    is_discrete = formula(lambda self: self.base_constraint.is_discrete)
+    event_dim = formula(lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
 
     def check(self, value: Tensor) -> Tensor:
         result = self.base_constraint.check(value)
@@ -171,13 +162,8 @@ class MixtureSameFamilyConstraint(Constraint):
         _check_is(Constraint, base_constraint=base_constraint)
         self.base_constraint = base_constraint
 
-    @property
-    def is_discrete(self) -> Any:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:
-        return self.base_constraint.event_dim
+    is_discrete = formula(lambda self: self.base_constraint.is_discrete)
+    event_dim = formula(lambda self: self.base_constraint.event_dim)
 
     def check(self, value: Tensor) -> Tensor:
         """Return whether each value, given without the dimension of components, satisfies the constraint."""
@@ -387,9 +373,7 @@ class _Joined(Constraint):
         self.cseq = list(cseq)
         self.dim = dim
 
-    @property
-    def is_discrete(self) -> bool:
-        return any(c.is_discrete for c in self.cseq)
+    is_discrete = formula(lambda self: any(c.is_discrete for c in self.cseq))
 
     def _checked_dim(self, value: Tensor) -> int:
         if not -value.dim() <= self.dim < value.dim():
@@ -406,9 +390,7 @@ class _Cat(_Joined):
         if len(self.lengths) != len(self.cseq):
             raise AssertionError(f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
 
-    @property
-    def event_dim(self) -> int:
-        return max(c.event_dim for c in self.cseq)
+    event_dim = formula(lambda self: max(c.event_dim for c in self.cseq))
 
     def check(self, value: Tensor) -> Tensor:
         parts = value.narrow(self._checked_dim(value), 0, sum(self.lengths)).split(self.lengths, self.dim)

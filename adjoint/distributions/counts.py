@@ -11,7 +11,7 @@ from adjoint.nn import functional as F
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .gammas import Gamma
-from .utils import ProbsOrLogits, broadcast_all, lazy_property, same_as
+from .utils import ProbsOrLogits, broadcast_all, formula, lazy_property
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
 
@@ -34,16 +34,14 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         setattr(self, self._given, parameter)
         super().__init__(parameter.size(), validate_args=validate_args)
 
-    mean = same_as("probs")
+    mean = formula(lambda self: self.probs)
 
     @property
     def mode(self) -> Tensor:
         mode = (self.probs >= 0.5).to(self.probs)
         return torch.where(self.probs == 0.5, torch.nan, mode)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    variance = formula(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with torch.no_grad():
@@ -62,9 +60,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         values = values.view(-1, *(1,) * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (torch.logit(self.probs),)
+    _natural_params = formula(lambda self: (torch.logit(self.probs),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return torch.log1p(torch.exp(x))
@@ -97,17 +93,9 @@ class Binomial(ProbsOrLogits, Distribution):
     def support(self) -> Any:
         return constraints.integer_interval(0, self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * self.probs
-
-    @property
-    def mode(self) -> Tensor:
-        return torch.minimum(((self.total_count + 1) * self.probs).floor(), self.total_count)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = formula(lambda self: self.total_count * self.probs)
+    mode = formula(lambda self: torch.minimum(((self.total_count + 1) * self.probs).floor(), self.total_count))
+    variance = formula(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -158,17 +146,9 @@ class Geometric(ProbsOrLogits, Distribution):
                     f"{self!r} to be positive but found invalid values:\n{value[~(value > 0)]}"
                 )
 
-    @property
-    def mean(self) -> Tensor:
-        return 1.0 / self.probs - 1.0
-
-    @property
-    def mode(self) -> Tensor:
-        return torch.zeros_like(self.probs)
-
-    @property
-    def variance(self) -> Tensor:
-        return (1.0 / self.probs - 1.0) / self.probs
+    mean = formula(lambda self: 1.0 / self.probs - 1.0)
+    mode = formula(lambda self: torch.zeros_like(self.probs))
+    variance = formula(lambda self: (1.0 / self.probs - 1.0) / self.probs)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         tiny = torch.finfo(self.probs.dtype).tiny
@@ -208,17 +188,9 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
         setattr(self, self._given, parameter)
         super().__init__(parameter.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * torch.exp(self.logits)
-
-    @property
-    def mode(self) -> Tensor:
-        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.mean / torch.sigmoid(-self.logits)
+    mean = formula(lambda self: self.total_count * torch.exp(self.logits))
+    mode = formula(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0))
+    variance = formula(lambda self: self.mean / torch.sigmoid(-self.logits))
 
     @lazy_property
     def _gamma(self) -> Gamma:
@@ -247,13 +219,9 @@ class Poisson(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    mean = same_as("rate")
-
-    @property
-    def mode(self) -> Tensor:
-        return self.rate.floor()
-
-    variance = same_as("rate")
+    mean = formula(lambda self: self.rate)
+    mode = formula(lambda self: self.rate.floor())
+    variance = formula(lambda self: self.rate)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with torch.no_grad():
@@ -264,9 +232,7 @@ class Poisson(ExponentialFamily):
         rate, value = broadcast_all(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (torch.log(self.rate),)
+    _natural_params = formula(lambda self: (torch.log(self.rate),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return torch.exp(x)

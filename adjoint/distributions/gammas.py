@@ -14,7 +14,7 @@ from .bounded import Uniform
 from .composed import TransformedDistribution
 from .distribution import Distribution, ExponentialFamily
 from .transforms import AffineTransform, ExpTransform, PowerTransform
-from .utils import EULER, _standard_normal, broadcast_all, same_as
+from .utils import EULER, _standard_normal, broadcast_all, formula
 
 __all__ = [
     "Beta",
@@ -49,17 +49,9 @@ class Gamma(ExponentialFamily):
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration / self.rate
-
-    @property
-    def mode(self) -> Tensor:
-        return ((self.concentration - 1) / self.rate).clamp(min=0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.concentration / self.rate.pow(2)
+    mean = formula(lambda self: self.concentration / self.rate)
+    mode = formula(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
+    variance = formula(lambda self: self.concentration / self.rate.pow(2))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -85,9 +77,7 @@ class Gamma(ExponentialFamily):
         self._check_sample(value)
         return torch.special.gammainc(self.concentration, self.rate * value)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.concentration - 1, -self.rate)
+    _natural_params = formula(lambda self: (self.concentration - 1, -self.rate))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return torch.lgamma(x + 1) - (x + 1) * torch.log(-y)
@@ -105,21 +95,10 @@ class Exponential(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.rate.reciprocal()
-
-    @property
-    def mode(self) -> Tensor:
-        return torch.zeros_like(self.rate)
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.rate.reciprocal()
-
-    @property
-    def variance(self) -> Tensor:
-        return self.rate.pow(-2)
+    mean = formula(lambda self: self.rate.reciprocal())
+    mode = formula(lambda self: torch.zeros_like(self.rate))
+    stddev = formula(lambda self: self.rate.reciprocal())
+    variance = formula(lambda self: self.rate.pow(-2))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
@@ -138,9 +117,7 @@ class Exponential(ExponentialFamily):
     def entropy(self) -> Tensor:
         return 1.0 - torch.log(self.rate)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (-self.rate,)
+    _natural_params = formula(lambda self: (-self.rate,))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return -torch.log(-x)
@@ -154,10 +131,7 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
-    @property
-    def df(self) -> Tensor:
-        """The degrees of freedom."""
-        return self.concentration * 2
+    df = formula(lambda self: self.concentration * 2, "The degrees of freedom.")
 
 
 class InverseGamma(TransformedDistribution):
@@ -173,17 +147,15 @@ class InverseGamma(TransformedDistribution):
         power = PowerTransform(-base_dist.rate.new_ones(()))
         super().__init__(base_dist, power, validate_args=validate_args)
 
-    concentration = same_as("base_dist.concentration", "The concentration of the gamma distribution.")
-    rate = same_as("base_dist.rate", "The rate of the gamma distribution.")
+    concentration = formula(lambda self: self.base_dist.concentration, "The concentration of the gamma distribution.")
+    rate = formula(lambda self: self.base_dist.rate, "The rate of the gamma distribution.")
 
     @property
     def mean(self) -> Tensor:
         a = self.concentration
         return torch.where(a > 1, self.rate / (a - 1), torch.inf)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.rate / (self.concentration + 1)
+    mode = formula(lambda self: self.rate / (self.concentration + 1))
 
     @property
     def variance(self) -> Tensor:
@@ -246,9 +218,7 @@ class Dirichlet(ExponentialFamily):
         self._check_sample(value)
         return torch.xlogy(self.concentration - 1.0, value).sum(-1) - self._log_normalizer(self.concentration)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration / self.concentration.sum(-1, True)
+    mean = formula(lambda self: self.concentration / self.concentration.sum(-1, True))
 
     @property
     def mode(self) -> Tensor:
@@ -270,9 +240,7 @@ class Dirichlet(ExponentialFamily):
         spread = ((self.concentration - 1.0) * torch.digamma(self.concentration)).sum(-1)
         return self._log_normalizer(self.concentration) - (k - total) * torch.digamma(total) - spread
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.concentration,)
+    _natural_params = formula(lambda self: (self.concentration,))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.lgamma().sum(-1) - torch.lgamma(x.sum(-1))
@@ -298,23 +266,10 @@ class Beta(ExponentialFamily):
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
-    @property
-    def concentration1(self) -> Tensor:
-        """The exponent of x, plus 1."""
-        return self._dirichlet.concentration[..., 0]
-
-    @property
-    def concentration0(self) -> Tensor:
-        """The exponent of 1 - x, plus 1."""
-        return self._dirichlet.concentration[..., 1]
-
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration1 / (self.concentration1 + self.concentration0)
-
-    @property
-    def mode(self) -> Tensor:
-        return self._dirichlet.mode[..., 0]
+    concentration1 = formula(lambda self: self._dirichlet.concentration[..., 0], "The exponent of x, plus 1.")
+    concentration0 = formula(lambda self: self._dirichlet.concentration[..., 1], "The exponent of 1 - x, plus 1.")
+    mean = formula(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
+    mode = formula(lambda self: self._dirichlet.mode[..., 0])
 
     @property
     def variance(self) -> Tensor:
@@ -331,9 +286,7 @@ class Beta(ExponentialFamily):
     def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.concentration1, self.concentration0)
+    _natural_params = formula(lambda self: (self.concentration1, self.concentration0))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y)
@@ -393,11 +346,8 @@ class StudentT(Distribution):
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return torch.where(self.df <= 1, torch.nan, self.loc)
-
-    mode = same_as("loc")
+    mean = formula(lambda self: torch.where(self.df <= 1, torch.nan, self.loc))
+    mode = formula(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -444,9 +394,7 @@ class Weibull(TransformedDistribution):
         ]
         super().__init__(base_dist, transforms, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * torch.exp(torch.lgamma(1 + self.concentration.reciprocal()))
+    mean = formula(lambda self: self.scale * torch.exp(torch.lgamma(1 + self.concentration.reciprocal())))
 
     @property
     def mode(self) -> Tensor:
@@ -486,19 +434,10 @@ class Gumbel(TransformedDistribution):
         z = (self.loc - value) / self.scale
         return z - z.exp() - self.scale.log()
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc + self.scale * EULER
-
-    mode = same_as("loc")
-
-    @property
-    def stddev(self) -> Tensor:
-        return math.pi / math.sqrt(6) * self.scale
-
-    @property
-    def variance(self) -> Tensor:
-        return self.stddev.pow(2)
+    mean = formula(lambda self: self.loc + self.scale * EULER)
+    mode = formula(lambda self: self.loc)
+    stddev = formula(lambda self: math.pi / math.sqrt(6) * self.scale)
+    variance = formula(lambda self: self.stddev.pow(2))
 
     def entropy(self) -> Tensor:
         return self.scale.log() + (1 + EULER)

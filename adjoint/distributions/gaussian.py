@@ -12,7 +12,7 @@ from . import constraints
 from .composed import Folded, Independent, TransformedDistribution
 from .distribution import Distribution, ExponentialFamily
 from .transforms import ExpTransform, StickBreakingTransform
-from .utils import _standard_normal, broadcast_all, lazy_property, same_as
+from .utils import _standard_normal, broadcast_all, formula, lazy_property
 
 __all__ = [
     "HalfNormal",
@@ -42,12 +42,9 @@ class Normal(ExponentialFamily):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    mean = mode = same_as("loc")
-    stddev = same_as("scale")
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.pow(2)
+    mean = mode = formula(lambda self: self.loc)
+    stddev = formula(lambda self: self.scale)
+    variance = formula(lambda self: self.scale.pow(2))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -73,9 +70,7 @@ class Normal(ExponentialFamily):
     def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + torch.log(self.scale)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal())
+    _natural_params = formula(lambda self: (self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return -0.25 * x.pow(2) / y + 0.5 * torch.log(-math.pi / y)
@@ -89,13 +84,8 @@ class HalfNormal(Folded):
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
+    mean = formula(lambda self: self.scale * math.sqrt(2 / math.pi))
+    variance = formula(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))
 
 
 class LogNormal(TransformedDistribution):
@@ -109,16 +99,10 @@ class LogNormal(TransformedDistribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
-    loc = same_as("base_dist.loc", "The mean of the logarithm.")
-    scale = same_as("base_dist.scale", "The standard deviation of the logarithm.")
-
-    @property
-    def mean(self) -> Tensor:
-        return (self.loc + self.scale.pow(2) / 2).exp()
-
-    @property
-    def mode(self) -> Tensor:
-        return (self.loc - self.scale.square()).exp()
+    loc = formula(lambda self: self.base_dist.loc, "The mean of the logarithm.")
+    scale = formula(lambda self: self.base_dist.scale, "The standard deviation of the logarithm.")
+    mean = formula(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
+    mode = formula(lambda self: (self.loc - self.scale.square()).exp())
 
     @property
     def variance(self) -> Tensor:
@@ -146,8 +130,8 @@ class LogisticNormal(TransformedDistribution):
             base_dist = base_dist.expand([1])
         super().__init__(base_dist, StickBreakingTransform(), validate_args=validate_args)
 
-    loc = same_as("base_dist.base_dist.loc", "The means of the normal numbers.")
-    scale = same_as("base_dist.base_dist.scale", "The standard deviations of the normal numbers.")
+    loc = formula(lambda self: self.base_dist.base_dist.loc, "The means of the normal numbers.")
+    scale = formula(lambda self: self.base_dist.base_dist.scale, "The standard deviations of the normal numbers.")
 
 
 def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
@@ -256,7 +240,7 @@ class MultivariateNormal(OfCovariance):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._factorize(name, matrix)
 
-    mean = mode = same_as("loc")
+    mean = mode = formula(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -319,7 +303,7 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
 
-    mean = mode = same_as("loc")
+    mean = mode = formula(lambda self: self.loc)
 
     @lazy_property
     def variance(self) -> Tensor:

@@ -10,7 +10,7 @@ from adjoint import Tensor
 
 from . import constraints
 from .transform import Transform
-from .utils import _sum_rightmost
+from .utils import _sum_rightmost, formula
 
 __all__ = ["CatTransform", "StackTransform"]
 
@@ -27,9 +27,7 @@ class _Joined(Transform):
         self.transforms = list(tseq)
         self.dim = dim
 
-    @property
-    def bijective(self) -> bool:
-        return all(t.bijective for t in self.transforms)
+    bijective = formula(lambda self: all(t.bijective for t in self.transforms))
 
     def _checked_dim(self, x: Tensor) -> int:
         if not -x.dim() <= self.dim < x.dim():
@@ -57,14 +55,8 @@ class CatTransform(_Joined):
     def _arguments(self) -> dict[str, Any]:
         return {"tseq": self.transforms, "dim": self.dim, "lengths": self.lengths}
 
-    @property
-    def event_dim(self) -> int:
-        return max(t.event_dim for t in self.transforms)
-
-    @property
-    def length(self) -> int:
-        """The size of the dimension that is divided into parts."""
-        return sum(self.lengths)
+    event_dim = formula(lambda self: max(t.event_dim for t in self.transforms))
+    length = formula(lambda self: sum(self.lengths), "The size of the dimension that is divided into parts.")
 
     def _parts(self, x: Tensor) -> tuple[Tensor, ...]:
         dim = self._checked_dim(x)
@@ -87,13 +79,8 @@ class CatTransform(_Joined):
         dim += self.event_dim
         return torch.cat(logarithms, dim) if dim < 0 else sum(logarithms[1:], logarithms[0])
 
-    @property
-    def domain(self) -> constraints.Constraint:
-        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
-
-    @property
-    def codomain(self) -> constraints.Constraint:
-        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+    domain = formula(lambda self: constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths))
+    codomain = formula(lambda self: constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths))
 
 
 class StackTransform(_Joined):
@@ -119,10 +106,5 @@ class StackTransform(_Joined):
         slices = zip(self.transforms, self._slices(x), self._slices(y), strict=True)
         return torch.stack([t.log_abs_det_jacobian(x_part, y_part) for t, x_part, y_part in slices], self.dim)
 
-    @property
-    def domain(self) -> constraints.Constraint:
-        return constraints.stack([t.domain for t in self.transforms], self.dim)
-
-    @property
-    def codomain(self) -> constraints.Constraint:
-        return constraints.stack([t.codomain for t in self.transforms], self.dim)
+    domain = formula(lambda self: constraints.stack([t.domain for t in self.transforms], self.dim))
+    codomain = formula(lambda self: constraints.stack([t.codomain for t in self.transforms], self.dim))

@@ -15,7 +15,7 @@ from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .gammas import Beta, Chi2
 from .gaussian import OfCovariance
-from .utils import broadcast_all
+from .utils import broadcast_all, formula
 
 __all__ = ["LKJCholesky", "Wishart"]
 
@@ -74,9 +74,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         less = torch.arange(p, dtype=self.df.dtype, device=self.df.device)
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - less)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.df.view(*self._batch_shape, 1, 1) * self.covariance_matrix
+    mean = formula(lambda self: self.df.view(*self._batch_shape, 1, 1) * self.covariance_matrix)
 
     @property
     def mode(self) -> Tensor:
@@ -144,9 +142,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         mean_log_det = torch.digamma(half.unsqueeze(-1) - 0.5 * orders).sum(-1) + p * math.log(2) + log_det
         return self._log_norm() - 0.5 * (self.df - p - 1) * mean_log_det + half * p
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (-0.5 * self.precision_matrix, 0.5 * (self.df - self._event_shape[-1] - 1))
+    _natural_params = formula(lambda self: (-0.5 * self.precision_matrix, 0.5 * (self.df - self._event_shape[-1] - 1)))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         p = self._event_shape[-1]

@@ -13,7 +13,7 @@ from .classes import Categorical, OfCategories
 from .composed import TransformedDistribution
 from .distribution import Distribution
 from .transforms import ExpTransform, SigmoidTransform
-from .utils import ProbsOrLogits, broadcast_all, clamp_probs, same_as
+from .utils import ProbsOrLogits, broadcast_all, clamp_probs, formula
 
 __all__ = ["RelaxedBernoulli", "RelaxedOneHotCategorical"]
 
@@ -66,9 +66,9 @@ class RelaxedBernoulli(TransformedDistribution):
         base_dist = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base_dist, SigmoidTransform(), validate_args=validate_args)
 
-    temperature = same_as("base_dist.temperature", "How far from 0 and 1 numbers are.")
-    logits = same_as("base_dist.logits", "The log-odds of more than 1/2.")
-    probs = same_as("base_dist.probs", "The probability of more than 1/2.")
+    temperature = formula(lambda self: self.base_dist.temperature, "How far from 0 and 1 numbers are.")
+    logits = formula(lambda self: self.base_dist.logits, "The log-odds of more than 1/2.")
+    probs = formula(lambda self: self.base_dist.probs, "The probability of more than 1/2.")
 
 
 class ExpRelaxedCategorical(OfCategories):
@@ -119,6 +119,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         base_dist = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base_dist, ExpTransform(), validate_args=validate_args)
 
-    temperature = same_as("base_dist.temperature", "How far from the vertices points are.")
-    logits = same_as("base_dist.logits", "The logarithms of the probabilities, normalized.")
-    probs = same_as("base_dist.probs", "The probabilities of the largest coordinate, normalized.")
+    temperature = formula(lambda self: self.base_dist.temperature, "How far from the vertices points are.")
+    logits = formula(lambda self: self.base_dist.logits, "The logarithms of the probabilities, normalized.")
+    probs = formula(lambda self: self.base_dist.probs, "The probabilities of the largest coordinate, normalized.")

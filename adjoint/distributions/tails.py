@@ -13,7 +13,7 @@ from .composed import Folded, TransformedDistribution
 from .distribution import Distribution
 from .gammas import Exponential
 from .transforms import AffineTransform, ExpTransform
-from .utils import broadcast_all, same_as
+from .utils import broadcast_all, formula
 
 __all__ = ["Cauchy", "GeneralizedPareto", "HalfCauchy", "Laplace", "Pareto"]
 
@@ -29,15 +29,9 @@ class Cauchy(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return torch.full_like(self.loc, torch.nan)
-
-    mode = same_as("loc")
-
-    @property
-    def variance(self) -> Tensor:
-        return torch.full_like(self.loc, torch.inf)
+    mean = formula(lambda self: torch.full_like(self.loc, torch.nan))
+    mode = formula(lambda self: self.loc)
+    variance = formula(lambda self: torch.full_like(self.loc, torch.inf))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         eps = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()
@@ -70,7 +64,7 @@ class HalfCauchy(Folded):
     def mean(self) -> Tensor:
         return torch.full(self._extended_shape(), torch.inf, dtype=self.scale.dtype, device=self.scale.device)
 
-    variance = same_as("base_dist.variance")
+    variance = formula(lambda self: self.base_dist.variance)
 
 
 class Laplace(Distribution):
@@ -84,15 +78,9 @@ class Laplace(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    mean = mode = same_as("loc")
-
-    @property
-    def stddev(self) -> Tensor:
-        return math.sqrt(2) * self.scale
-
-    @property
-    def variance(self) -> Tensor:
-        return 2 * self.scale.pow(2)
+    mean = mode = formula(lambda self: self.loc)
+    stddev = formula(lambda self: math.sqrt(2) * self.scale)
+    variance = formula(lambda self: 2 * self.scale.pow(2))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         eps = torch.finfo(self.loc.dtype).eps
@@ -132,7 +120,7 @@ class Pareto(TransformedDistribution):
         a = self.alpha.clamp(min=1)  # an infinite mean
         return a * self.scale / (a - 1)
 
-    mode = same_as("scale")
+    mode = formula(lambda self: self.scale)
 
     @property
     def variance(self) -> Tensor:
@@ -213,7 +201,7 @@ class GeneralizedPareto(Distribution):
         mean = self.loc + self.scale / (1 - self.concentration)
         return torch.where(self.concentration < 1, mean, torch.nan)
 
-    mode = same_as("loc")
+    mode = formula(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:

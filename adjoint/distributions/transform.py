@@ -8,6 +8,7 @@ from typing import Any
 from adjoint import Tensor
 
 from . import constraints
+from .utils import formula
 
 __all__ = ["Transform"]
 
@@ -125,25 +126,11 @@ class _InverseTransform(Transform):
     def __getstate__(self) -> dict[str, Any]:
         return vars(self)
 
-    @property
-    def domain(self) -> constraints.Constraint:
-        return self._inv.codomain
-
-    @property
-    def codomain(self) -> constraints.Constraint:
-        return self._inv.domain
-
-    @property
-    def bijective(self) -> bool:
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Transform:
-        return self._inv
+    domain = formula(lambda self: self._inv.codomain)
+    codomain = formula(lambda self: self._inv.domain)
+    bijective = formula(lambda self: self._inv.bijective)
+    sign = formula(lambda self: self._inv.sign)
+    inv = formula(lambda self: self._inv)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self._inv.with_cache(cache_size).inv

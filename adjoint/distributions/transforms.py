@@ -31,7 +31,7 @@ from .matrix_transforms import (
     StickBreakingTransform,
 )
 from .transform import Transform, _InverseTransform, _OfNumbers  # noqa: F401  PyTorch has these names here
-from .utils import _sum_rightmost, lazy_property
+from .utils import _sum_rightmost, formula, lazy_property
 
 __all__ = [
     "AbsTransform",
@@ -172,21 +172,14 @@ class IndependentTransform(Transform):
             "reinterpreted_batch_ndims": self.reinterpreted_batch_ndims,
         }
 
-    @property
-    def domain(self) -> Any:
-        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
+    domain = formula(lambda self: constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims))
 
     @property
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> bool:
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
+    bijective = formula(lambda self: self.base_transform.bijective)
+    sign = formula(lambda self: self.base_transform.sign)
 
     def _call(self, x: Tensor) -> Tensor:
         if x.dim() < self.domain.event_dim:
@@ -226,13 +219,8 @@ class ReshapeTransform(Transform):
     def _arguments(self) -> dict[str, Any]:
         return {"in_shape": self.in_shape, "out_shape": self.out_shape}
 
-    @property
-    def domain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.in_shape))
-
-    @property
-    def codomain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.out_shape))
+    domain = formula(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
+    codomain = formula(lambda self: constraints.independent(constraints.real, len(self.out_shape)))
 
     def _call(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
@@ -273,9 +261,7 @@ class CumulativeDistributionTransform(Transform):
     def _arguments(self) -> dict[str, Any]:
         return {"distribution": self.distribution}
 
-    @property
-    def domain(self) -> Any:
-        return self.distribution.support
+    domain = formula(lambda self: self.distribution.support)
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)
@@ -430,13 +416,8 @@ class AffineTransform(Transform):
     def _arguments(self) -> dict[str, Any]:
         return {"loc": self.loc, "scale": self.scale, "event_dim": self._event_dim}
 
-    @property
-    def event_dim(self) -> int:
-        return self._event_dim
-
-    @property
-    def domain(self) -> Any:
-        return _with_event_dim(constraints.real, self._event_dim)
+    event_dim = formula(lambda self: self._event_dim)
+    domain = formula(lambda self: _with_event_dim(constraints.real, self._event_dim))
 
     codomain = domain
 

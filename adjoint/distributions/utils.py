@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import adjoint as torch
 from adjoint import Size, Tensor
@@ -21,6 +20,8 @@ __all__ = [
     "tril_matrix_to_vec",
     "vec_to_tril_matrix",
 ]
+
+T = TypeVar("T")
 
 EULER = 0.57721566490153286
 """The Euler-Mascheroni constant."""
@@ -78,15 +79,11 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
 
 
-def same_as(path: str, doc: str | None = None) -> Tensor:
-    """Return a property that is an alias of another attribute, or of an attribute of a part, such as `loc` or `base_dist.loc`."""
-    read = attrgetter(path)
-
-    def value(self: Any) -> Any:
-        return read(self)
-
+def formula(read: Callable[[Any], T], doc: str | None = None) -> T:
+    """Return a property with a value that `read` computes from the distribution or the transform."""
+    value = property(read)
     value.__doc__ = doc
-    return property(value)  # type: ignore[return-value]  # what it is on an instance
+    return value  # type: ignore[return-value]  # what it is on an instance
 
 
 class lazy_property(property):
