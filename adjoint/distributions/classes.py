@@ -13,12 +13,8 @@ from .distribution import Distribution
 from .utils import ProbsOrLogits, broadcast_all, formula
 
 __all__ = [
-    "Categorical",
-    "MixtureSameFamily",
-    "Multinomial",
-    "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
-]
+    "Categorical", "MixtureSameFamily", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough",
+]  # fmt: skip
 
 
 class Categorical(ProbsOrLogits, Distribution):

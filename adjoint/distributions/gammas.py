@@ -17,17 +17,9 @@ from .transforms import AffineTransform, ExpTransform, PowerTransform
 from .utils import EULER, _standard_normal, broadcast_all, formula
 
 __all__ = [
-    "Beta",
-    "Chi2",
-    "Dirichlet",
-    "Exponential",
-    "FisherSnedecor",
-    "Gamma",
-    "Gumbel",
-    "InverseGamma",
-    "StudentT",
+    "Beta", "Chi2", "Dirichlet", "Exponential", "FisherSnedecor", "Gamma", "Gumbel", "InverseGamma", "StudentT",
     "Weibull",
-]
+]  # fmt: skip
 
 
 class Gamma(ExponentialFamily):

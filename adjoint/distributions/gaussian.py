@@ -15,13 +15,8 @@ from .transforms import ExpTransform, StickBreakingTransform
 from .utils import _standard_normal, broadcast_all, formula, lazy_property
 
 __all__ = [
-    "HalfNormal",
-    "LogNormal",
-    "LogisticNormal",
-    "LowRankMultivariateNormal",
-    "MultivariateNormal",
-    "Normal",
-]
+    "HalfNormal", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "MultivariateNormal", "Normal",
+]  # fmt: skip
 
 
 class Normal(ExponentialFamily):

@@ -14,12 +14,9 @@ from .transform import Transform, _OfNumbers
 from .utils import tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
-    "CorrCholeskyTransform",
-    "LowerCholeskyTransform",
-    "PositiveDefiniteTransform",
-    "SoftmaxTransform",
+    "CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform", "SoftmaxTransform",
     "StickBreakingTransform",
-]
+]  # fmt: skip
 
 
 class _OfVectors(_OfNumbers):

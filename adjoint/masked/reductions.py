@@ -9,6 +9,7 @@ from inspect import signature
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .._runtime.tracebacks import end_functions_at_caller
 from .sparse_reductions import SPARSE, mask_like, reduced, stored
@@ -19,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 Dims = int | tuple[int, ...] | list[int] | None
-Mask = torch.Tensor | None
+Mask = Tensor | None
 
 
 def _given(input: Any, mask: Mask, name: str = "", *sparse: torch.layout) -> tuple[Any, Mask]:
@@ -41,7 +42,7 @@ def _given(input: Any, mask: Mask, name: str = "", *sparse: torch.layout) -> tup
     return input, None if mask is None else mask_like(input, mask)
 
 
-def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> torch.Tensor:
+def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> Tensor:
     """Return the mask of a masked tensor, or the given mask."""
     found = _given(input, mask)[1]
     if found is None:
@@ -49,7 +50,7 @@ def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> tor
     return found
 
 
-def _reduction_identity(op_name: str, input: torch.Tensor, *args: Any) -> torch.Tensor | None:
+def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor | None:
     """Return the element that changes no result of a reduction, or None for a mean or a variance.
 
     Raises:
@@ -79,7 +80,7 @@ def _reduction_identity(op_name: str, input: torch.Tensor, *args: Any) -> torch.
     return torch.tensor(value, dtype=dtype)
 
 
-def _where(mask: torch.Tensor, input: torch.Tensor, fill_value: Any) -> torch.Tensor:
+def _where(mask: Tensor, input: Tensor, fill_value: Any) -> Tensor:
     """Return the input with `fill_value` where the mask is False. A sparse result does not store these elements."""
     return torch.where(mask, input, fill_value) if mask.layout is torch.strided else stored(mask, input)
 
@@ -90,12 +91,12 @@ def _combine_input_and_mask(op: Any, input: Any, mask: Mask, *args: Any) -> Any:
     return _filled(data, mask, op if isinstance(op, str) else op.__name__, *args)
 
 
-def _filled(input: torch.Tensor, mask: Mask, name: str, *args: Any) -> torch.Tensor:
+def _filled(input: Tensor, mask: Mask, name: str, *args: Any) -> Tensor:
     """Return the input with the identity of the function `name` where the mask is False."""
     return input if mask is None else _where(mask, input, _reduction_identity(name, input, *args))
 
 
-def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> Tensor:
     """Return the mask of the result of the function `op`. It is True where the result depends on at least one element."""
     form = signature(op)
     if "mask" not in form.parameters:
@@ -107,7 +108,7 @@ def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> torch.Tensor
     return _reduced_mask(valid, _canonical_dim(given.get("dim"), valid.dim()), given.get("keepdim", False))
 
 
-def _reduced_mask(valid: torch.Tensor, dims: tuple[int, ...], keepdim: bool) -> torch.Tensor:
+def _reduced_mask(valid: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """Return True where at least one element was valid."""
     for dim in sorted(dims, reverse=True) if valid.dim() else ():
         valid = valid.any(dim, keepdim=keepdim)
@@ -144,7 +145,7 @@ def _is_exact(dtype: torch.dtype) -> bool:
     return not (dtype.is_floating_point or dtype.is_complex)
 
 
-def _summable(input: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
+def _summable(input: Tensor, dtype: torch.dtype | None) -> torch.dtype:
     """Return the dtype of sums, which is int64 for integers."""
     return dtype or (torch.int64 if _is_exact(input.dtype) else input.dtype)
 
@@ -231,11 +232,11 @@ def argmin(
     return _finished(input, result, mask, _canonical_dim(dim, data.dim()), bool(keepdim))
 
 
-def _inexact(data: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
+def _inexact(data: Tensor, dtype: torch.dtype | None) -> torch.dtype:
     return dtype or (torch.get_default_dtype() if _is_exact(data.dtype) else data.dtype)
 
 
-def _count(data: torch.Tensor, mask: Mask, dims: tuple[int, ...], keepdim: bool) -> torch.Tensor:
+def _count(data: Tensor, mask: Mask, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """Return the number of elements that the mask selects."""
     every = torch.ones_like(data, dtype=torch.int64) if mask is None else mask.to(torch.int64)
     return torch.sum(every, dims, keepdim=keepdim)
@@ -376,13 +377,13 @@ def std(
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, root=True)
 
 
-def _same_shape(original: Any, result: torch.Tensor, mask: Mask) -> Any:
+def _same_shape(original: Any, result: Tensor, mask: Mask) -> Any:
     if not hasattr(original, "get_mask"):
         return result
     return torch.masked.MaskedTensor(result, mask)
 
 
-def _filled_for_softmax(data: torch.Tensor, mask: Mask, dtype: torch.dtype | None, name: str) -> torch.Tensor:
+def _filled_for_softmax(data: Tensor, mask: Mask, dtype: torch.dtype | None, name: str) -> Tensor:
     """Return the elements in `dtype`, with the identity of the function `name` where the mask is False.
 
     Integers are unchanged, because softmax refuses them.

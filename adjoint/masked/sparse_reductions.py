@@ -6,11 +6,12 @@ Dense dimensions of hybrid tensors are not reduced. The result has the layout of
 from __future__ import annotations
 
 import adjoint as torch
+from adjoint import Tensor
 
 SPARSE = (torch.sparse_coo, torch.sparse_csr)
 
 
-def mask_like(input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def mask_like(input: Tensor, mask: Tensor) -> Tensor:
     """Return the mask with the shape and the layout of `input`. A sparse mask is coalesced."""
     if mask.dim() > input.dim():
         raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
@@ -23,7 +24,7 @@ def mask_like(input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return (mask.coalesce() if mask.layout is torch.sparse_coo else mask).to(torch.bool)
 
 
-def stored(mask: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
+def stored(mask: Tensor, input: Tensor) -> Tensor:
     """Return a tensor that stores the elements of the sparse `input` where the sparse `mask` is True."""
     layout, mask = mask.layout, mask.to_sparse().coalesce()
     if mask.dense_dim() == 0 and not bool(mask.values().all()):
@@ -34,8 +35,8 @@ def stored(mask: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
 
 
 def reduced(
-    name: str, data: torch.Tensor, mask: torch.Tensor | None, dims: tuple[int, ...], keepdim: bool, kind: torch.dtype
-) -> torch.Tensor:
+    name: str, data: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool, kind: torch.dtype
+) -> Tensor:
     """Return the reduction `name` over `dims` of the stored elements, which `mask` has selected, in the dtype `kind`."""
     if mask is None and name != "sum":
         shown = "amax" if name == "amin" else name  # sic

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .._runtime.tracebacks import end_functions_at_caller
 from . import reductions
@@ -37,11 +38,11 @@ VIEWS = frozenset(
     transpose unflatten unfold unsqueeze unsqueeze_copy view view_as
     """.split()
 )
-LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "to_dense": torch.Tensor.to_dense,
-    "to_sparse": torch.Tensor.to_sparse,
-    "to_sparse_coo": torch.Tensor.to_sparse,
-    "to_sparse_csr": torch.Tensor.to_sparse_csr,
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "to_dense": Tensor.to_dense,
+    "to_sparse": Tensor.to_sparse,
+    "to_sparse_coo": Tensor.to_sparse,
+    "to_sparse_csr": Tensor.to_sparse_csr,
 }
 """The conversions to another layout."""
 
@@ -59,10 +60,10 @@ INSPECTED = frozenset(
 )
 
 
-_GRAD: Any = torch.Tensor.grad
+_GRAD: Any = Tensor.grad
 
 
-class MaskedTensor(torch.Tensor):
+class MaskedTensor(Tensor):
     """A tensor with a mask of the same shape. The mask is True for valid elements. Use `masked_tensor` to create one.
 
     >>> import adjoint as torch
@@ -70,7 +71,7 @@ class MaskedTensor(torch.Tensor):
     MaskedTensor(  5.0000, True)
     """
 
-    _masked_mask: torch.Tensor
+    _masked_mask: Tensor
 
     @staticmethod
     def __new__(cls: type, data: Any, mask: Any, requires_grad: bool = False) -> Any:
@@ -88,15 +89,15 @@ class MaskedTensor(torch.Tensor):
     def __init__(self, data: Any, mask: Any, requires_grad: bool = False) -> None:
         pass
 
-    def get_data(self) -> torch.Tensor:
+    def get_data(self) -> Tensor:
         """Return the data, including masked elements, with its history."""
         return _data(self)
 
-    def get_mask(self) -> torch.Tensor:
+    def get_mask(self) -> Tensor:
         """Return the mask of valid elements."""
         return self._masked_mask
 
-    def to_tensor(self, value: Any) -> torch.Tensor:
+    def to_tensor(self, value: Any) -> Tensor:
         """Return a tensor with `value` in place of masked elements."""
         return _data(self).masked_fill(~self._masked_mask, value)
 
@@ -160,7 +161,7 @@ class MaskedTensor(torch.Tensor):
         if name in REDUCED and isinstance(args[0], MaskedTensor) and not (sparse and (args[1:] or kwargs)):
             operand = args[0]
             if sparse:  # an index is one of the dense tensor
-                read: Any = torch.Tensor.to_dense if name.startswith("arg") else _values
+                read: Any = Tensor.to_dense if name.startswith("arg") else _values
                 operand = MaskedTensor(read(operand.get_data()), read(operand.get_mask()))
             return REDUCED[name](operand, *args[1:], **kwargs)
         if name in LAYOUTS and isinstance(args[0], MaskedTensor):
@@ -188,7 +189,7 @@ class MaskedTensor(torch.Tensor):
                 found = func(*map(_values, args), **{key: _values(value) for key, value in kwargs.items()})
                 return args[0] if name != plain else MaskedTensor(_with_values(mask, found), mask)
             result = func(*_plain(args), **_plain(kwargs))
-            if name != plain or not isinstance(result, torch.Tensor):  # in place, or `bool(tensor)`
+            if name != plain or not isinstance(result, Tensor):  # in place, or `bool(tensor)`
                 return args[0] if name != plain else result
             return MaskedTensor(result, mask)
         raise TypeError(
@@ -215,7 +216,7 @@ def _data(tensor: Any) -> Any:
     if not isinstance(tensor, MaskedTensor):
         return tensor
     with torch._C.DisableTorchFunctionSubclass():
-        return tensor.as_subclass(torch.Tensor)
+        return tensor.as_subclass(Tensor)
 
 
 def _plain(values: Any) -> Any:
@@ -227,12 +228,12 @@ def _plain(values: Any) -> Any:
 def _values(tensor: Any) -> Any:
     """Return the stored elements of a sparse tensor, and any other value unchanged."""
     data = _data(tensor)
-    if not isinstance(data, torch.Tensor) or data.layout is torch.strided:
+    if not isinstance(data, Tensor) or data.layout is torch.strided:
         return data
     return data._values() if data.layout is torch.sparse_coo else data.values()
 
 
-def _with_values(like: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+def _with_values(like: Tensor, values: Tensor) -> Tensor:
     """Return a sparse tensor with the layout and coordinates of `like` that stores `values`."""
     if like.layout is torch.sparse_coo:
         return torch.sparse_coo_tensor(like._indices(), values, like.shape, is_coalesced=like.is_coalesced())
@@ -251,7 +252,7 @@ def _joined(data: Any, mask: Any) -> Any:
     return MaskedTensor(data, mask)
 
 
-def _common_mask(values: Any) -> torch.Tensor:
+def _common_mask(values: Any) -> Tensor:
     """Return the common mask of all masked operands."""
     masks = [value.get_mask() for value in values if isinstance(value, MaskedTensor)]
     for other in masks[1:]:
@@ -295,7 +296,7 @@ def _text(data: Any, mask: Any, formatter: str) -> str:
 
 def _check(data: Any, mask: Any) -> None:
     for name, value in (("data", data), ("mask", mask)):
-        if not isinstance(value, torch.Tensor) or isinstance(value, MaskedTensor):
+        if not isinstance(value, Tensor) or isinstance(value, MaskedTensor):
             raise TypeError(f"{name} must be a Tensor")
     if data.layout is not mask.layout:
         raise TypeError("data and mask must have the same layout.")
@@ -309,7 +310,7 @@ def _check(data: Any, mask: Any) -> None:
         raise ValueError("data.size() must equal mask.size()")
 
 
-def masked_tensor(data: torch.Tensor, mask: torch.Tensor, requires_grad: bool = False) -> MaskedTensor:
+def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:
     """A new leaf: a masked tensor with a copy of the data.
 
     Args:
@@ -330,7 +331,7 @@ def masked_tensor(data: torch.Tensor, mask: torch.Tensor, requires_grad: bool = 
     return MaskedTensor(data.detach().clone(), mask.clone(), requires_grad)
 
 
-def as_masked_tensor(data: torch.Tensor, mask: torch.Tensor | None) -> MaskedTensor:
+def as_masked_tensor(data: Tensor, mask: Tensor | None) -> MaskedTensor:
     """Return a masked tensor on the data itself. Gradients pass through it. Without a mask every element is valid."""
     return MaskedTensor(data, torch.ones_like(data, dtype=torch.bool) if mask is None else mask)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .._runtime.tracebacks import end_at_caller, warn
 
@@ -51,30 +52,26 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 @torch.no_grad()
-def uniform_(
-    tensor: torch.Tensor, a: float = 0.0, b: float = 1.0, generator: torch.Generator | None = None
-) -> torch.Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
     """Fill with values from the uniform distribution over `[a, b)`."""
     return tensor.uniform_(a, b, generator=generator)
 
 
 @torch.no_grad()
-def normal_(
-    tensor: torch.Tensor, mean: float = 0.0, std: float = 1.0, generator: torch.Generator | None = None
-) -> torch.Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
     """Fill with values from the normal distribution."""
     return tensor.normal_(mean, std, generator=generator)
 
 
 @torch.no_grad()
 def trunc_normal_(
-    tensor: torch.Tensor,
+    tensor: Tensor,
     mean: float = 0.0,
     std: float = 1.0,
     a: float = -2.0,
     b: float = 2.0,
     generator: torch.Generator | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """Fill with values from the normal distribution restricted to `[a, b]`."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
@@ -92,8 +89,8 @@ def _normal_cdf(x: float) -> float:
 
 
 def _truncated_by_normal_proposals(
-    like: torch.Tensor, mean: float, std: float, a: float, b: float, generator: torch.Generator | None
-) -> torch.Tensor:
+    like: Tensor, mean: float, std: float, a: float, b: float, generator: torch.Generator | None
+) -> Tensor:
     values = torch.empty_like(like).normal_(mean, std, generator=generator)
     rejected = (values < a) | (values > b)
     while bool(rejected.any()):
@@ -103,8 +100,8 @@ def _truncated_by_normal_proposals(
 
 
 def _truncated_by_uniform_proposals(
-    like: torch.Tensor, mean: float, std: float, a: float, b: float, generator: torch.Generator | None
-) -> torch.Tensor:
+    like: Tensor, mean: float, std: float, a: float, b: float, generator: torch.Generator | None
+) -> Tensor:
     nearest = min(max(mean, a), b)
     largest_log_density = -0.5 * ((nearest - mean) / std) ** 2
     rejected = torch.ones_like(like, dtype=torch.bool)
@@ -118,25 +115,25 @@ def _truncated_by_uniform_proposals(
 
 
 @torch.no_grad()
-def constant_(tensor: torch.Tensor, val: float) -> torch.Tensor:
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with `val`."""
     return tensor.fill_(val)
 
 
 @torch.no_grad()
-def ones_(tensor: torch.Tensor) -> torch.Tensor:
+def ones_(tensor: Tensor) -> Tensor:
     """Fill with ones."""
     return tensor.fill_(1.0)
 
 
 @torch.no_grad()
-def zeros_(tensor: torch.Tensor) -> torch.Tensor:
+def zeros_(tensor: Tensor) -> Tensor:
     """Fill with zeros."""
     return tensor.zero_()
 
 
 @torch.no_grad()
-def eye_(tensor: torch.Tensor) -> torch.Tensor:
+def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity. Raise ValueError for other tensors."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -144,7 +141,7 @@ def eye_(tensor: torch.Tensor) -> torch.Tensor:
 
 
 @torch.no_grad()
-def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill the weight of a convolution so that it preserves as many input channels as possible.
 
     Args:
@@ -167,7 +164,7 @@ def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
     return tensor
 
 
-def _calculate_fan_in_and_fan_out(tensor: torch.Tensor) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """Return how many inputs each output has, and how many outputs each input has, for a weight `(out, in, *kernel)`."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
@@ -176,7 +173,7 @@ def _calculate_fan_in_and_fan_out(tensor: torch.Tensor) -> tuple[int, int]:
     return in_features * receptive_field, out_features * receptive_field
 
 
-def _calculate_correct_fan(tensor: torch.Tensor, mode: str) -> int:
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
@@ -184,7 +181,7 @@ def _calculate_correct_fan(tensor: torch.Tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
-def xavier_uniform_(tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None) -> torch.Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
     """Fill with uniform numbers of standard deviation `gain √(2 / (fan_in + fan_out))` (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -192,7 +189,7 @@ def xavier_uniform_(tensor: torch.Tensor, gain: float = 1.0, generator: torch.Ge
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None) -> torch.Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: torch.Generator | None = None) -> Tensor:
     """Fill with normal numbers of standard deviation `gain √(2 / (fan_in + fan_out))` (Glorot and Bengio, 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
@@ -200,12 +197,12 @@ def xavier_normal_(tensor: torch.Tensor, gain: float = 1.0, generator: torch.Gen
 
 
 def kaiming_uniform_(
-    tensor: torch.Tensor,
+    tensor: Tensor,
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
     generator: torch.Generator | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """Fill with uniform numbers of standard deviation `gain / √fan` (He et al., 2015).
 
     Args:
@@ -222,18 +219,18 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: torch.Tensor,
+    tensor: Tensor,
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
     generator: torch.Generator | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """Fill with normal numbers of standard deviation `gain / √fan` (He et al., 2015); see `kaiming_uniform_`."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
 
-def _kaiming_std(tensor: torch.Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
         return None
@@ -242,7 +239,7 @@ def _kaiming_std(tensor: torch.Tensor, a: float, mode: str, nonlinearity: str) -
 
 
 @torch.no_grad()
-def orthogonal_(tensor: torch.Tensor, gain: float = 1, generator: torch.Generator | None = None) -> torch.Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: torch.Generator | None = None) -> Tensor:
     """Fill with a (semi-)orthogonal matrix (Saxe et al., 2013). Trailing dimensions are flattened.
 
     The random numbers and the signs are PyTorch's. The last digits depend on NumPy's LAPACK. All dtypes are computed in
@@ -265,9 +262,7 @@ def orthogonal_(tensor: torch.Tensor, gain: float = 1, generator: torch.Generato
 
 
 @torch.no_grad()
-def sparse_(
-    tensor: torch.Tensor, sparsity: float, std: float = 0.01, generator: torch.Generator | None = None
-) -> torch.Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: torch.Generator | None = None) -> Tensor:
     """Fill a matrix with normal numbers, and set a fraction `sparsity` of each column to zero (Martens, 2010).
 
     Raises:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .._runtime.first_use import late_names
 from .._runtime.tracebacks import ending_at_caller
@@ -12,14 +13,14 @@ from .._runtime.tracebacks import ending_at_caller
 __all__ = ["Buffer", "Parameter"]
 
 
-class _ParameterMeta(type(torch.Tensor)):  # type: ignore[misc]
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
-        return cls is Parameter and isinstance(instance, torch.Tensor) and getattr(instance, "_is_param", False)
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
 
 
-class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
+class Parameter(Tensor, metaclass=_ParameterMeta, plain=True):
     """A tensor that a `Module` registers as a parameter when it is assigned as an attribute.
 
     Args:
@@ -37,11 +38,11 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
     """
 
     @ending_at_caller
-    def __new__(cls, data: torch.Tensor | None = None, requires_grad: bool = True) -> Parameter:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """Create a leaf on the memory of `data`. A tensor subclass keeps its class."""
         plain = torch.empty(0) if data is None else data
-        if type(plain) is torch.Tensor or type(plain) is Parameter:
-            made: Parameter = torch.Tensor._make_subclass(cls, plain, requires_grad)
+        if type(plain) is Tensor or type(plain) is Parameter:
+            made: Parameter = Tensor._make_subclass(cls, plain, requires_grad)
             return made
         own: Any = plain.detach()
         own.requires_grad = requires_grad
@@ -71,7 +72,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta, plain=True):
 
 class _BufferMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, torch.Tensor) and getattr(instance, "_is_buffer", False)
+        return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
 
 
 class Buffer(metaclass=_BufferMeta):
@@ -90,7 +91,7 @@ class Buffer(metaclass=_BufferMeta):
 
     persistent: bool
 
-    def __new__(cls, data: torch.Tensor | None = None, *, persistent: bool = True) -> torch.Tensor:  # type: ignore[misc]
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Tensor:  # type: ignore[misc]
         """Create a tensor on the memory of `data` that modules register as a buffer."""
         tensor: Any = torch.empty(0) if data is None else data.detach()
         tensor.requires_grad = data is not None and data.requires_grad

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .parameter import Parameter
 
@@ -20,25 +21,25 @@ _NO_SHAPE = (
 class UninitializedTensorMixin:
     """A tensor of a lazy module. The shape is not known until `materialize` is called."""
 
-    cls_to_become: type[torch.Tensor]
+    cls_to_become: type[Tensor]
     _allowed_methods = [
-        torch.Tensor.__hash__,
-        torch.Tensor.size,
-        torch.Tensor.copy_,
-        torch.Tensor.is_complex,
-        torch.Tensor.is_floating_point,
-        torch.Tensor.half,
-        torch.Tensor.float,
-        torch.Tensor.double,
-        torch.Tensor.bfloat16,
-        torch.Tensor.char,
-        torch.Tensor.short,
-        torch.Tensor.int,
-        torch.Tensor.long,
-        torch.Tensor.cuda,
-        torch.Tensor.cpu,
-        torch.Tensor.to,
-        torch.Tensor.get_device,
+        Tensor.__hash__,
+        Tensor.size,
+        Tensor.copy_,
+        Tensor.is_complex,
+        Tensor.is_floating_point,
+        Tensor.half,
+        Tensor.float,
+        Tensor.double,
+        Tensor.bfloat16,
+        Tensor.char,
+        Tensor.short,
+        Tensor.int,
+        Tensor.long,
+        Tensor.cuda,
+        Tensor.cpu,
+        Tensor.to,
+        Tensor.get_device,
     ]
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
@@ -52,7 +53,7 @@ class UninitializedTensorMixin:
         """Raise RuntimeError, because the shape is not known yet."""
         raise RuntimeError(_NO_SHAPE)
 
-    def share_memory_(self) -> torch.Tensor:
+    def share_memory_(self) -> Tensor:
         """Raise RuntimeError, because the memory does not exist yet."""
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before "
@@ -92,7 +93,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
         """Create a parameter without elements."""
-        made: Any = torch.Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+        made: Any = Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
@@ -101,16 +102,16 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
         return memo[id(self)]
 
 
-class UninitializedBuffer(UninitializedTensorMixin, torch.Tensor):  # type: ignore[misc]
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
     """A buffer whose shape is not known yet."""
 
-    cls_to_become = torch.Tensor
+    cls_to_become = Tensor
 
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> UninitializedBuffer:
         """Create a buffer without elements."""
-        made: Any = torch.Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+        made: Any = Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
         made.persistent = persistent
         made._is_buffer = True
         return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .declared import (
     Declared,
@@ -28,15 +29,15 @@ def _in_lists(given: Given) -> bool:
 
 
 def _rate_in_lists(given: Given) -> None:
-    if isinstance(given["lr"], torch.Tensor) and _in_lists(given):
+    if isinstance(given["lr"], Tensor) and _in_lists(given):
         raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
 
 
 def _both_betas(given: Given) -> None:
     first, second = given["betas"]
-    if isinstance(first, torch.Tensor) != isinstance(second, torch.Tensor):
+    if isinstance(first, Tensor) != isinstance(second, Tensor):
         raise ValueError("betas must be either both floats or both Tensors")
-    if isinstance(first, torch.Tensor) and _in_lists(given):
+    if isinstance(first, Tensor) and _in_lists(given):
         raise ValueError("betas[0] as a Tensor is not supported for capturable=False and foreach=True")
 
 
@@ -76,8 +77,8 @@ class Adam(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-3,
-        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         amsgrad: bool = False,
@@ -131,8 +132,8 @@ class AdamW(Adam):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-3,
-        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
@@ -177,7 +178,7 @@ class Adamax(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 2e-3,
+        lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -240,7 +241,7 @@ class NAdam(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 2e-3,
+        lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -254,7 +255,7 @@ class NAdam(Declared):
     ) -> None:
         super().__init__(params, locals())
 
-    def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
+    def _start(self, state: dict[str, Any], param: Tensor, group: dict[str, Any]) -> None:
         state["step"] = torch.zeros((), dtype=scalar_dtype(group))
         state["mu_product"] = torch.ones((), dtype=scalar_dtype(group))
         state["exp_avg"] = torch.zeros_like(param)
@@ -310,7 +311,7 @@ class RAdam(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,

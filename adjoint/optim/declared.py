@@ -15,14 +15,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .optimizer import Optimizer, Params, _get_capturable_supported_devices, scalar_dtype
 
 Given = Mapping[str, Any]
 Check = Callable[[Given], None]
-Batch = tuple[SimpleNamespace, list[list[torch.Tensor]]]
+Batch = tuple[SimpleNamespace, list[list[Tensor]]]
 """Numbers, and the lists of parameters, gradients and state to which they apply."""
-Numbered = tuple[dict[str, Any], list[torch.Tensor], list[torch.Tensor], list[dict[str, Any]]]
+Numbered = tuple[dict[str, Any], list[Tensor], list[Tensor], list[dict[str, Any]]]
 """Numbers, and the parameters, gradients and state to which they apply."""
 
 
@@ -71,7 +72,7 @@ class Declared(Optimizer):
         """Return the names of the state tensors that the formula uses with the options of the group."""
         return self._state
 
-    def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
+    def _start(self, state: dict[str, Any], param: Tensor, group: dict[str, Any]) -> None:
         """Initialize the state of a parameter."""
         state["step"] = torch.zeros((), dtype=scalar_dtype(group))
         for name in self._state_names(group):
@@ -115,9 +116,9 @@ class Declared(Optimizer):
                 if recorded:
                     self._record(options, *real)
                 else:
-                    self._update(torch.Tensor, options, *real)
+                    self._update(Tensor, options, *real)
 
-    def _skips(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> bool:
+    def _skips(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> bool:
         """Divide the gradients by `self.grad_scale`. Return True, without a division, if `self.found_inf` is 1.
 
         A gradient scaler may set these attributes of fused optimizers.
@@ -133,13 +134,13 @@ class Declared(Optimizer):
                 grad.div_(scale)
         return False
 
-    def _record(self, options: Any, param: torch.Tensor, grad: torch.Tensor, *state: torch.Tensor) -> None:
+    def _record(self, options: Any, param: Tensor, grad: Tensor, *state: Tensor) -> None:
         changed = [tensor.clone() for tensor in (param, *state)]
         self._update(RECORDED, options, changed[0], grad, *changed[1:])
         for tensor, new in zip((param, *state), changed, strict=True):
             tensor.copy_(new)
 
-    def _batches(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
+    def _batches(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> Iterator[Batch]:
         """Group the parameters and their states by the numbers in their formula, and count their steps."""
         states = [self.state[param] for param in params]
         for param, grad, state in zip(params, grads, states, strict=True):
@@ -158,7 +159,7 @@ class Declared(Optimizer):
                 [some, their, *([state[name] for state in states] for name in names)],
             )
 
-    def _check_layouts(self, params: list[torch.Tensor], grads: list[Any]) -> None:
+    def _check_layouts(self, params: list[Tensor], grads: list[Any]) -> None:
         """Refuse sparse gradients if the formula does not support them."""
         if not self._takes_sparse and any(grad.is_sparse for grad in grads):
             name = next(kind.__name__ for kind in type(self).__mro__ if "_update" in vars(kind))
@@ -166,8 +167,8 @@ class Declared(Optimizer):
 
     def _by_numbers(
         self,
-        params: list[torch.Tensor],
-        grads: list[torch.Tensor],
+        params: list[Tensor],
+        grads: list[Tensor],
         states: list[dict[str, Any]],
         steps: list[float],
         group: dict[str, Any],
@@ -192,7 +193,7 @@ def number(value: Any) -> Any:
 
     In a recorded update, a tensor that requires grad is returned unchanged.
     """
-    if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
+    if isinstance(value, Tensor) and value.requires_grad and torch.is_grad_enabled():
         return value.clone().squeeze()
     return value.item() if hasattr(value, "item") else value
 
@@ -200,7 +201,7 @@ def number(value: Any) -> Any:
 def learning_rate(given: Given) -> None:
     """Refuse a learning rate that is negative or a tensor with several elements."""
     lr = given["lr"]
-    if isinstance(lr, torch.Tensor) and lr.numel() != 1:
+    if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     if lr < 0.0:
         raise ValueError(f"Invalid learning rate: {lr}")
@@ -238,7 +239,7 @@ def _check_fused(given: Given) -> None:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def _require_fusible(params: list[torch.Tensor]) -> None:
+def _require_fusible(params: list[Tensor]) -> None:
     """Refuse parameters that PyTorch's fused kernels do not support."""
     for param in params:
         if not param.is_floating_point() or param.is_meta:
@@ -259,35 +260,35 @@ class RecordedMethods:
     """
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(torch.Tensor, name)
+        return getattr(Tensor, name)
 
     @staticmethod
-    def add(tensor: torch.Tensor, other: torch.Tensor, *, alpha: Any = 1) -> torch.Tensor:
+    def add(tensor: Tensor, other: Tensor, *, alpha: Any = 1) -> Tensor:
         """Return the sum with `alpha * other`."""
         return tensor + other.clone() * alpha
 
     @staticmethod
-    def add_(tensor: torch.Tensor, other: torch.Tensor, *, alpha: Any = 1) -> None:
+    def add_(tensor: Tensor, other: Tensor, *, alpha: Any = 1) -> None:
         """Add `alpha * other`."""
         tensor.add_(other * alpha)
 
     @staticmethod
-    def addcmul_(tensor: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *, value: Any = 1) -> None:
+    def addcmul_(tensor: Tensor, first: Tensor, second: Tensor, *, value: Any = 1) -> None:
         """Add `value * first * second`."""
         tensor.add_(first * second * value)
 
     @staticmethod
-    def addcdiv_(tensor: torch.Tensor, first: torch.Tensor, second: torch.Tensor, *, value: Any = 1) -> None:
+    def addcdiv_(tensor: Tensor, first: Tensor, second: Tensor, *, value: Any = 1) -> None:
         """Add `value * first / second`."""
         tensor.add_(first * value / second)
 
     @staticmethod
-    def lerp_(tensor: torch.Tensor, end: torch.Tensor, weight: Any) -> None:
+    def lerp_(tensor: Tensor, end: Tensor, weight: Any) -> None:
         """Add `weight * (end - tensor)`."""
         tensor.lerp_(end, torch.as_tensor(weight, dtype=tensor.dtype))
 
     @staticmethod
-    def maximum(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    def maximum(tensor: Tensor, other: Tensor) -> Tensor:
         """Return the larger of the two."""
         return torch.maximum(tensor.clone(), other)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .declared import learning_rate, number
 from .optimizer import Optimizer, Params
@@ -30,7 +31,7 @@ class Point(NamedTuple):
 
     t: Any
     loss: float
-    grad: torch.Tensor
+    grad: Tensor
     slope: Any
 
 
@@ -50,14 +51,14 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> 
 
 
 def strong_wolfe(
-    evaluate: Callable[[Any], tuple[float, torch.Tensor]],
+    evaluate: Callable[[Any], tuple[float, Tensor]],
     t: Any,
-    direction: torch.Tensor,
+    direction: Tensor,
     loss: float,
-    grad: torch.Tensor,
-    slope: torch.Tensor,
+    grad: Tensor,
+    slope: Tensor,
     trials: int,
-) -> tuple[float, torch.Tensor, Any, int]:
+) -> tuple[float, Tensor, Any, int]:
     """Find a step along `direction` that decreases the loss and reduces the slope sufficiently.
 
     Args:
@@ -103,12 +104,7 @@ def _bracket(look: Callable[[Any], Point], start: Point, t: Any, trials: int) ->
 
 
 def _zoom(
-    look: Callable[[Any], Point],
-    start: Point,
-    bracket: list[Point],
-    evaluations: int,
-    trials: int,
-    largest: torch.Tensor,
+    look: Callable[[Any], Point], start: Point, bracket: list[Point], evaluations: int, trials: int, largest: Tensor
 ) -> tuple[Point, int]:
     """Narrow the bracket until its lower end is acceptable.
 
@@ -173,7 +169,7 @@ class LBFGS(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1,
+        lr: float | Tensor = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,
@@ -196,19 +192,19 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 
     @property
-    def _params(self) -> list[torch.Tensor]:
+    def _params(self) -> list[Tensor]:
         return self.param_groups[0]["params"]
 
     # All parameters as one real vector
 
-    def _gather_flat_grad(self) -> torch.Tensor:
+    def _gather_flat_grad(self) -> Tensor:
         parts = []
         for param in self._params:
             grad = torch.zeros_like(param) if param.grad is None else param.grad.to_dense()
             parts.append((torch.view_as_real(grad) if torch.is_complex(grad) else grad).reshape(-1))
         return torch.cat(parts)
 
-    def _add_grad(self, step_size: Any, direction: torch.Tensor) -> None:
+    def _add_grad(self, step_size: Any, direction: Tensor) -> None:
         """Move the parameters along the direction."""
         offset = 0
         for param in self._params:
@@ -217,7 +213,7 @@ class LBFGS(Optimizer):
             real.add_(direction[offset : offset + count].view_as(real), alpha=step_size)
             offset += count
 
-    def _set_params(self, values: list[torch.Tensor]) -> None:
+    def _set_params(self, values: list[Tensor]) -> None:
         for param, value in zip(self._params, values, strict=True):
             param.copy_(value)
 
@@ -286,16 +282,16 @@ class LBFGS(Optimizer):
         self,
         closure: Callable[[], Any],
         step_size: Any,
-        direction: torch.Tensor,
+        direction: Tensor,
         loss: float,
-        grad: torch.Tensor,
-        slope: torch.Tensor,
+        grad: Tensor,
+        slope: Tensor,
         trials: int,
-    ) -> tuple[float, torch.Tensor, Any, int]:
+    ) -> tuple[float, Tensor, Any, int]:
         """Search along the direction, and move to the result."""
         start = [param.clone() for param in self._params]
 
-        def evaluate(t: Any) -> tuple[float, torch.Tensor]:
+        def evaluate(t: Any) -> tuple[float, Tensor]:
             self._add_grad(t, direction)
             value = number(closure())
             gradient = self._gather_flat_grad()
@@ -307,7 +303,7 @@ class LBFGS(Optimizer):
         return loss, grad, step_size, used
 
 
-def _quasi_newton_direction(state: dict[str, Any], grad: torch.Tensor, history_size: int) -> torch.Tensor:
+def _quasi_newton_direction(state: dict[str, Any], grad: Tensor, history_size: int) -> Tensor:
     """Update the stored history with the last step, and multiply the gradient by its approximate inverse Hessian."""
     old_dirs, old_stps, ro = state["old_dirs"], state["old_stps"], state["ro"]
     change = grad.sub(state["prev_flat_grad"])

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .declared import Declared
 from .optimizer import Params, scalar_dtype
@@ -14,7 +15,7 @@ __all__ = ["Adafactor", "Muon"]
 
 
 def _check_learning_rate(lr: Any) -> None:
-    if isinstance(lr, torch.Tensor) and lr.numel() != 1:
+    if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     if not lr >= 0.0:
         raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
@@ -38,7 +39,7 @@ class Adafactor(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-2,
+        lr: float | Tensor = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0,
@@ -86,7 +87,7 @@ class Adafactor(Declared):
             limit = max(1.0, update.norm(2).item() / (size * group["d"]))
             param.add_(update, alpha=-rate / limit)
 
-    def _started(self, param: torch.Tensor, group: dict[str, Any]) -> dict[str, Any]:
+    def _started(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """Return the state of a parameter. It is initially zero."""
         state = self.state[param]
         if not state:
@@ -99,10 +100,10 @@ class Adafactor(Declared):
         return state
 
     @staticmethod
-    def _moment(state: dict[str, Any], grad: torch.Tensor, share: float, epsilon: float) -> torch.Tensor:
+    def _moment(state: dict[str, Any], grad: Tensor, share: float, epsilon: float) -> Tensor:
         """Return the estimate of the second moment after this gradient."""
         if grad.dim() < 2:
-            found: torch.Tensor = state["variance"].lerp_(grad * grad, share).clone()
+            found: Tensor = state["variance"].lerp_(grad * grad, share).clone()
             return found
         rows, columns = state["row_var"], state["col_var"]
         rows.lerp_(grad.norm(dim=-1, keepdim=True).square_().div_(grad.size(-1)), share)
@@ -110,7 +111,7 @@ class Adafactor(Declared):
         return (rows @ columns).div_(rows.mean(dim=-2, keepdim=True).clamp_(min=epsilon))
 
 
-def _orthogonalized(grad: torch.Tensor, coefficients: Any, steps: int, eps: float) -> torch.Tensor:
+def _orthogonalized(grad: Tensor, coefficients: Any, steps: int, eps: float) -> Tensor:
     """Return a matrix near `U @ V.T` of the singular value decomposition of `grad`, by Newton-Schulz iteration in bfloat16."""
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
@@ -146,7 +147,7 @@ class Muon(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-3,
+        lr: float | Tensor = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,
         nesterov: bool = True,

@@ -10,6 +10,7 @@ from copy import deepcopy
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .._runtime.tracebacks import end_at_caller, end_constructor_at_caller, shorten, warn
 from ..utils.hooks import RemovableHandle
@@ -125,7 +126,7 @@ class Optimizer:
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hook_tables()
-        if isinstance(params, torch.Tensor):
+        if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
                 f"but got {_type_name(params)}"
@@ -217,7 +218,7 @@ class Optimizer:
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
-        if isinstance(params, torch.Tensor):
+        if isinstance(params, Tensor):
             param_group["params"] = [params]
         elif isinstance(params, set):
             raise TypeError(
@@ -248,7 +249,7 @@ class Optimizer:
 
     def _require_leaves(self, params: list[Any]) -> None:
         for param in params:
-            if not isinstance(param, torch.Tensor):
+            if not isinstance(param, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(param)}")
             if not self.defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
@@ -283,7 +284,7 @@ class Optimizer:
             packed["params"] = [number_of[id(param)] for param in group["params"]]
             packed_groups.append(packed)
         packed_state = {
-            number_of[id(key)] if isinstance(key, torch.Tensor) else key: value for key, value in self.state.items()
+            number_of[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()
         }
         state_dict = {"state": packed_state, "param_groups": packed_groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
@@ -318,7 +319,7 @@ class Optimizer:
         for key, value in state_dict["state"].items():
             if key in param_of:
 
-                def convert(tensor: torch.Tensor, name: Hashable, key: Any = key) -> torch.Tensor:
+                def convert(tensor: Tensor, name: Hashable, key: Any = key) -> Tensor:
                     return self._process_value_according_to_param_policy(param_of[key], tensor, key, saved_groups, name)
 
                 state[param_of[key]] = _cast(value, convert)
@@ -336,12 +337,8 @@ class Optimizer:
 
     @staticmethod
     def _process_value_according_to_param_policy(
-        param: torch.Tensor,
-        value: torch.Tensor,
-        param_id: int,
-        param_groups: list[dict[str, Any]],
-        key: Hashable = None,
-    ) -> torch.Tensor:
+        param: Tensor, value: Tensor, param_id: int, param_groups: list[dict[str, Any]], key: Hashable = None
+    ) -> Tensor:
         """Convert a loaded tensor for `param`.
 
         The tensor gets the dtype of `param` if this is a floating-point type. The step count keeps its dtype, except that
@@ -393,7 +390,7 @@ class Optimizer:
                 group.setdefault(name, value)
             for values in (self.state[param] for param in group["params"] if param in self.state):
                 for name in self._later_tensors:
-                    if name in values and not isinstance(values[name], torch.Tensor):
+                    if name in values and not isinstance(values[name], Tensor):
                         values[name] = torch.tensor(float(values[name]), dtype=scalar_dtype(group))
 
     def __repr__(self) -> str:
@@ -417,12 +414,12 @@ def _get_scalar_dtype(is_fused: bool | None = None) -> torch.dtype:
 
 def _type_name(value: Any) -> str:
     """Return the name of a value's type in PyTorch's errors, such as `torch.FloatTensor` for a tensor."""
-    return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
+    return value.type() if isinstance(value, Tensor) else type(value).__name__
 
 
-def _cast(value: Any, convert: Callable[..., torch.Tensor], key: Hashable = None) -> Any:
+def _cast(value: Any, convert: Callable[..., Tensor], key: Hashable = None) -> Any:
     """Apply `convert(tensor, key)` to the tensors in loaded state."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, Tensor):
         return convert(value, key)
     if isinstance(value, dict):
         return {k: _cast(v, convert, k) for k, v in value.items()}
@@ -460,7 +457,7 @@ def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
 
 
 def _get_value(x: Any) -> Any:
-    return x.item() if isinstance(x, torch.Tensor) else x
+    return x.item() if isinstance(x, Tensor) else x
 
 
 def _stack_if_compiling(x: Any) -> Any:
@@ -468,7 +465,7 @@ def _stack_if_compiling(x: Any) -> Any:
 
 
 def _dispatch_sqrt(x: Any) -> Any:
-    return x.sqrt() if isinstance(x, torch.Tensor) else x**0.5
+    return x.sqrt() if isinstance(x, Tensor) else x**0.5
 
 
 def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:

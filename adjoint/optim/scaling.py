@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .declared import Declared, Given, direction, epsilon, learning_rate, not_negative, number
 from .optimizer import Params, scalar_dtype
@@ -41,7 +42,7 @@ class Adadelta(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1.0,
+        lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0,
@@ -93,7 +94,7 @@ class Adagrad(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-2,
+        lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
@@ -130,17 +131,17 @@ class Adagrad(Declared):
             "lr": number(group["lr"]) / (1 + (step - 1) * group["lr_decay"]),
         }
 
-    def _check_layouts(self, params: list[torch.Tensor], grads: list[Any]) -> None:
+    def _check_layouts(self, params: list[Tensor], grads: list[Any]) -> None:
         if any(grad.is_sparse and self._decay_of(param) != 0 for param, grad in zip(params, grads, strict=True)):
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
 
-    def _decay_of(self, param: torch.Tensor) -> Any:
+    def _decay_of(self, param: Tensor) -> Any:
         groups = (group for group in self.param_groups if any(each is param for each in group["params"]))
         return next(groups)["weight_decay"]
 
     @staticmethod
     def _update(xp: Any, options: Any, param: Any, grad: Any, total: Any) -> None:
-        if isinstance(grad, torch.Tensor) and grad.is_sparse:
+        if isinstance(grad, Tensor) and grad.is_sparse:
             _update_stored(options, param, grad, total)
             return
         grad = direction(xp, options, param, grad)
@@ -187,7 +188,7 @@ class RMSprop(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-2,
+        lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -256,7 +257,7 @@ class Rprop(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-2,
+        lr: float | Tensor = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
         *,
@@ -267,7 +268,7 @@ class Rprop(Declared):
     ) -> None:
         super().__init__(params, locals())
 
-    def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
+    def _start(self, state: dict[str, Any], param: Tensor, group: dict[str, Any]) -> None:
         state["step"] = torch.zeros((), dtype=scalar_dtype(group))
         state["prev"] = torch.zeros_like(param)
         state["step_size"] = size = torch.zeros_like(cast(Any, param.grad))

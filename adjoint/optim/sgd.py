@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .declared import Batch, Declared, Given, direction, learning_rate, not_negative, number
 from .optimizer import Params, scalar_dtype
@@ -56,10 +57,10 @@ class SGD(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-3,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: float | torch.Tensor = 0,
+        weight_decay: float | Tensor = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
@@ -76,7 +77,7 @@ class SGD(Declared):
         numbers = {name: number(group[name]) for name in ("lr", "momentum", "dampening", "weight_decay")}
         return {**numbers, "nesterov": group["nesterov"], "maximize": group["maximize"], "is_first_step": False}
 
-    def _batches(self, params: list[torch.Tensor], grads: list[torch.Tensor], group: dict[str, Any]) -> Iterator[Batch]:
+    def _batches(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> Iterator[Batch]:
         options = SimpleNamespace(**self._numbers(group, 0, {}))
         if group["momentum"] == 0:
             yield options, [params, grads]
@@ -135,7 +136,7 @@ class ASGD(Declared):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-2,
+        lr: float | Tensor = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
         t0: float = 1e6,
@@ -147,7 +148,7 @@ class ASGD(Declared):
     ) -> None:
         super().__init__(params, locals())
 
-    def _start(self, state: dict[str, Any], param: torch.Tensor, group: dict[str, Any]) -> None:
+    def _start(self, state: dict[str, Any], param: Tensor, group: dict[str, Any]) -> None:
         dtype = scalar_dtype(group)
         state["step"] = torch.zeros((), dtype=dtype)
         state["eta"] = torch.as_tensor(number(group["lr"]), dtype=dtype)

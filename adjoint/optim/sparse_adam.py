@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .declared import decay_rates, learning_rate, number
 from .optimizer import Optimizer, Params
@@ -38,12 +39,12 @@ class SparseAdam(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: float | torch.Tensor = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        if isinstance(lr, torch.Tensor):
+        if isinstance(lr, Tensor):
             learning_rate({"lr": lr})
         if not lr > 0.0:
             raise ValueError(f"Invalid learning rate: {lr}")
@@ -80,7 +81,7 @@ class SparseAdam(Optimizer):
             _update(group, param, grad, state)
 
 
-def _update(group: dict[str, Any], param: torch.Tensor, grad: Any, state: dict[str, Any]) -> None:
+def _update(group: dict[str, Any], param: Tensor, grad: Any, state: dict[str, Any]) -> None:
     """Change the moments and the parameter at the elements that the gradient stores."""
     grad = (-grad if group.get("maximize") else grad).coalesce()
     places, values, size = grad.indices(), grad.values(), grad.shape

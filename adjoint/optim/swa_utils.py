@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .._runtime.tracebacks import end_public_at_caller
 from .lr_scheduler import LRScheduler
@@ -15,17 +16,12 @@ from .lr_scheduler.scheduler import for_each_group
 from .optimizer import Optimizer
 
 __all__ = [
-    "SWALR",
-    "AveragedModel",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
+    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
     "update_bn",
-]
+]  # fmt: skip
 
-_Average = Callable[[torch.Tensor, torch.Tensor, Any], torch.Tensor]
-_Averages = Callable[[list[torch.Tensor], list[torch.Tensor], Any], None]
+_Average = Callable[[Tensor, Tensor, Any], Tensor]
+_Averages = Callable[[list[Tensor], list[Tensor], Any], None]
 
 
 def _check_decay(decay: float) -> None:
@@ -41,7 +37,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> _Averages:
     average = get_ema_avg_fn(decay)
 
     @torch.no_grad()
-    def ema_update(ema_param_list: list[torch.Tensor], current_param_list: list[torch.Tensor], _: Any) -> None:
+    def ema_update(ema_param_list: list[Tensor], current_param_list: list[Tensor], _: Any) -> None:
         held: Any
         for held, current in zip(ema_param_list, current_param_list, strict=True):
             if held.is_floating_point() or held.is_complex():
@@ -57,9 +53,7 @@ def get_swa_multi_avg_fn() -> _Averages:
     average = get_swa_avg_fn()
 
     @torch.no_grad()
-    def swa_update(
-        averaged_param_list: list[torch.Tensor], current_param_list: list[torch.Tensor], num_averaged: Any
-    ) -> None:
+    def swa_update(averaged_param_list: list[Tensor], current_param_list: list[Tensor], num_averaged: Any) -> None:
         held: Any
         for held, current in zip(averaged_param_list, current_param_list, strict=True):
             if held.is_floating_point() or held.is_complex():
@@ -75,7 +69,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> _Average:
     _check_decay(decay)
 
     @torch.no_grad()
-    def ema_update(ema_param: torch.Tensor, current_param: torch.Tensor, num_averaged: Any) -> torch.Tensor:
+    def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         return decay * ema_param + (1 - decay) * current_param
 
     return ema_update
@@ -85,7 +79,7 @@ def get_swa_avg_fn() -> _Average:
     """Return a function that averages all values so far."""
 
     @torch.no_grad()
-    def swa_update(averaged_param: torch.Tensor, current_param: torch.Tensor, num_averaged: Any) -> torch.Tensor:
+    def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
     return swa_update
@@ -111,7 +105,7 @@ class AveragedModel(torch.nn.Module):
     1
     """
 
-    n_averaged: torch.Tensor
+    n_averaged: Tensor
 
     def __init__(
         self,

@@ -9,16 +9,8 @@ from .._runtime.tracebacks import end_at_caller
 from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
 __all__ = [
-    "benchmark",
-    "checkpoint",
-    "data",
-    "dlpack",
-    "hooks",
-    "model_zoo",
-    "serialization",
-    "swap_tensors",
-    "tensorboard",
-]
+    "benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo", "serialization", "swap_tensors", "tensorboard",
+]  # fmt: skip
 
 _LATE = (
     "_dtype_abbrs",

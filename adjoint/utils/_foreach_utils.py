@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import adjoint as torch
+from adjoint import Tensor
 
 Indices: TypeAlias = list[int]
-TensorListList: TypeAlias = list[list[torch.Tensor | None]]
+TensorListList: TypeAlias = list[list[Tensor | None]]
 Groups: TypeAlias = dict[tuple[torch.device, torch.dtype], tuple[TensorListList, Indices]]
 
-_foreach_supported_types: list[type] = [torch.Tensor]
+_foreach_supported_types: list[type] = [Tensor]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
@@ -80,7 +81,7 @@ def _group_tensors_by_device_and_dtype(tensorlistlist: TensorListList, with_indi
     return groups
 
 
-def _check_like(tensor: Any, first: torch.Tensor) -> None:
+def _check_like(tensor: Any, first: Tensor) -> None:
     allowed = (first.dtype, torch.float32, torch.float64, torch.bfloat16)
     if tensor is not None and (tensor.device != first.device or tensor.dtype not in allowed):
         raise RuntimeError(

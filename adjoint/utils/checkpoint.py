@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 from adjoint._runtime.uninterrupted import PutDuring, uninterrupted
 from adjoint._runtime.weak_keys import WeakKeys
 
@@ -25,23 +26,11 @@ from .._runtime.tracebacks import end_functions_at_caller, ending_at_caller, war
 from .selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = [
-    "CheckpointError",
-    "CheckpointFunction",
-    "CheckpointPolicy",
-    "DefaultDeviceType",
-    "GraphExecGroup",
-    "SelectiveCheckpointContext",
-    "check_backward_validity",
-    "checkpoint",
-    "checkpoint_sequential",
-    "create_selective_checkpoint_contexts",
-    "detach_variable",
-    "get_device_states",
-    "noop_context_fn",
-    "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop",
-    "set_device_states",
-]
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "GraphExecGroup",
+    "SelectiveCheckpointContext", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "create_selective_checkpoint_contexts", "detach_variable", "get_device_states", "noop_context_fn",
+    "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
+]  # fmt: skip
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
@@ -72,7 +61,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     results = []
     for value in inputs:
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, Tensor):
             value, requires_grad = value.detach(), value.requires_grad
             value.requires_grad = requires_grad
         results.append(value)
@@ -81,18 +70,16 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no tensor in `inputs` requires grad."""
-    if not any(value.requires_grad for value in inputs if isinstance(value, torch.Tensor)):
+    if not any(value.requires_grad for value in inputs if isinstance(value, Tensor)):
         warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
-def get_device_states(*args: Any) -> tuple[list[int], list[torch.Tensor]]:
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     """Return the random states of the devices other than the CPU. No such devices exist."""
     return [], []
 
 
-def set_device_states(
-    devices: Sequence[int], states: Sequence[torch.Tensor], *, device_type: str | None = None
-) -> None:
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
     """Set the random states of `devices`, which must be empty."""
 
 
@@ -304,8 +291,8 @@ class CheckpointFunction(torch.autograd.Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = RandomState(preserve_rng_state)
-        ctx.inputs = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
-        ctx.tensor_indices = [index for index, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+        ctx.inputs = [None if isinstance(arg, Tensor) else arg for arg in args]
+        ctx.tensor_indices = [index for index, arg in enumerate(args) if isinstance(arg, Tensor)]
         ctx.save_for_backward(*(args[index] for index in ctx.tensor_indices))
         with torch.autograd.forward_ad._set_fwd_grad_enabled(True):
             ctx.surroundings = _current_conditions()
@@ -327,16 +314,16 @@ class CheckpointFunction(torch.autograd.Function):
         with ctx.random.fork():
             ctx.random.again()
             outputs = ctx.surroundings.run_again(ctx.run_function, *detached)
-        outputs = (outputs,) if isinstance(outputs, torch.Tensor) else outputs
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
         pairs = [
             (output, grad)
             for output, grad in zip(outputs, grads, strict=True)
-            if isinstance(output, torch.Tensor) and output.requires_grad
+            if isinstance(output, Tensor) and output.requires_grad
         ]
         if not pairs:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         torch.autograd.backward([output for output, _ in pairs], [grad for _, grad in pairs])
-        return (None, None, *(value.grad if isinstance(value, torch.Tensor) else None for value in detached))
+        return (None, None, *(value.grad if isinstance(value, Tensor) else None for value in detached))
 
 
 # --- without reentrance ---------------------------------------------------------------------------------------
@@ -360,7 +347,7 @@ class Inputs(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(*tensors: torch.Tensor) -> torch.Tensor:
+    def forward(*tensors: Tensor) -> Tensor:
         """Return an empty tensor."""
         return torch.empty(0)
 
@@ -379,7 +366,7 @@ class Inputs(torch.autograd.Function):
         """Return None, because the output has no tangent."""
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *tensors: Tensor) -> tuple[Tensor, None]:
         """Return an empty batched tensor. The saved tensors have the batch dimension."""
         return torch.empty(0), None
 
@@ -416,21 +403,21 @@ class Frame:
         self.surroundings = _current_conditions()
         # A node would save tensors of a transform without the transform's data.
         saved = () if self.surroundings.wraps(args) else args
-        self.positions = [index for index, arg in enumerate(saved) if isinstance(arg, torch.Tensor)]
+        self.positions = [index for index, arg in enumerate(saved) if isinstance(arg, Tensor)]
         self.others = [None if index in self.positions else arg for index, arg in enumerate(args)]
         dummy = torch.empty(0, requires_grad=True)
         self.inputs = Inputs.apply(dummy, *(args[index] for index in self.positions)).grad_fn
         self.holders: list[weakref.ref[Holder]] = []
         self.metadata: list[dict[str, Any]] = []
         self.saved_at: list[str] = []
-        self.values: dict[int, WeakKeys[Holder, torch.Tensor]] = {}
-        self.of_group: WeakKeys[GraphExecGroup, WeakKeys[Holder, torch.Tensor]] = WeakKeys()
+        self.values: dict[int, WeakKeys[Holder, Tensor]] = {}
+        self.of_group: WeakKeys[GraphExecGroup, WeakKeys[Holder, Tensor]] = WeakKeys()
 
     def saving(self) -> AbstractContextManager[Any]:
         """A context with the hooks of the first run."""
         return torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack)
 
-    def pack(self, tensor: torch.Tensor) -> Holder:
+    def pack(self, tensor: Tensor) -> Holder:
         """Store only the properties of `tensor` in a placeholder."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
@@ -439,7 +426,7 @@ class Frame:
             self.saved_at.append(_user_line())
         return holder
 
-    def unpack(self, holder: Holder) -> torch.Tensor:
+    def unpack(self, holder: Holder) -> Tensor:
         """Return the value of the placeholder `holder`. Recompute the function first, unless this backward has done so."""
         group = GraphExecGroup._get_current_group()
         if group is not None:
@@ -456,7 +443,7 @@ class Frame:
             raise CheckpointError(f"{_UNPACKED_ONCE}{_ASK_ONCE}")
         return value
 
-    def unpack_in(self, group: GraphExecGroup, holder: Holder) -> torch.Tensor:
+    def unpack_in(self, group: GraphExecGroup, holder: Holder) -> Tensor:
         """Return the value of `holder` for the backwards of `group`. They recompute once, and unpack every value once."""
         if group not in self.of_group:
             self.of_group[group] = self.recompute()
@@ -469,7 +456,7 @@ class Frame:
             )
         return value
 
-    def recompute(self) -> WeakKeys[Holder, torch.Tensor]:
+    def recompute(self) -> WeakKeys[Holder, Tensor]:
         """Run the function again, and assign its saved tensors to the remaining placeholders."""
         run = Recomputation(self)
         args = list(self.others)
@@ -533,7 +520,7 @@ class Recomputation:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.values: WeakKeys[Holder, torch.Tensor] = WeakKeys()
+        self.values: WeakKeys[Holder, Tensor] = WeakKeys()
         self.metadata: list[dict[str, Any]] = []
         self.saved_at: list[str] = []
 
@@ -541,7 +528,7 @@ class Recomputation:
         """A context with the hooks of this run. They keep saved tensors, because the run itself may be differentiated."""
         return torch.autograd.graph.saved_tensors_hooks(self.pack, lambda tensor: tensor)
 
-    def pack(self, tensor: torch.Tensor) -> torch.Tensor:
+    def pack(self, tensor: Tensor) -> Tensor:
         """Assign `tensor` to the next placeholder, and stop after the last one."""
         frame, index = self.frame, len(self.metadata)
         self.metadata.append(_metadata(tensor))
@@ -574,7 +561,7 @@ def _current_conditions() -> Any:
     return found
 
 
-def _metadata(tensor: torch.Tensor) -> dict[str, Any]:
+def _metadata(tensor: Tensor) -> dict[str, Any]:
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 

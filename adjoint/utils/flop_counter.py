@@ -271,11 +271,7 @@ class FlopCounterMode:
     """
 
     def __init__(
-        self,
-        mods: Any = None,
-        depth: int = 2,
-        display: bool = True,
-        custom_mapping: dict[Any, Formula] | None = None,
+        self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: dict[Any, Formula] | None = None
     ) -> None:
         self.depth = depth
         self.display = display

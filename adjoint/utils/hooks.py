@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .._runtime.tracebacks import warn
 
@@ -21,7 +22,7 @@ def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
     return f
 
 
-def warn_if_has_hooks(tensor: torch.Tensor) -> None:
+def warn_if_has_hooks(tensor: Tensor) -> None:
     """Warn if `tensor` has backward hooks that serialization would drop."""
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
@@ -35,12 +36,12 @@ class BackwardHookFunction(torch.autograd.Function):
     """The identity of several tensors. One node receives all their gradients together."""
 
     @staticmethod
-    def forward(ctx: Any, *tensors: torch.Tensor) -> Any:
+    def forward(ctx: Any, *tensors: Tensor) -> Any:
         ctx.mark_non_differentiable(*[tensor for tensor in tensors if not tensor.requires_grad])
         return tensors
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> Any:
         return grads
 
 
@@ -68,14 +69,14 @@ class BackwardHook:
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return `args` with their tensors passed through the inputs' node."""
         self.input_count = len(args)
-        self.input_forms = [(arg.shape, arg.dtype) for arg in args if isinstance(arg, torch.Tensor)]
+        self.input_forms = [(arg.shape, arg.dtype) for arg in args if isinstance(arg, Tensor)]
         args, self.input_positions = _through_one_node(args, self._watch_inputs)
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
         """Pass the tensors of `result` through the outputs' node, and return the result."""
         is_tuple = isinstance(result, tuple)
-        if not is_tuple and not isinstance(result, torch.Tensor):
+        if not is_tuple and not isinstance(result, Tensor):
             warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
                 f"but received {type(result)}",
@@ -93,7 +94,7 @@ class BackwardHook:
     def _watch_outputs(self, node: Any) -> None:
         node.register_prehook(self._on_output_gradients)
 
-    def _on_output_gradients(self, grads: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...] | None:
+    def _on_output_gradients(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...] | None:
         grad_outputs = _spread(self.output_count, self.output_positions, grads)
         before = grad_outputs
         for hook in self.user_pre_hooks:
@@ -121,8 +122,8 @@ class BackwardHook:
         self.grad_outputs = None
 
     def _on_input_gradients(
-        self, grads: tuple[torch.Tensor | None, ...], _: tuple[torch.Tensor | None, ...]
-    ) -> tuple[torch.Tensor | None, ...] | None:
+        self, grads: tuple[Tensor | None, ...], _: tuple[Tensor | None, ...]
+    ) -> tuple[Tensor | None, ...] | None:
         if self.grad_outputs is None:  # the gradient bypassed the module's outputs
             return None
         assert self.input_positions is not None
@@ -156,7 +157,7 @@ def _through_one_node(
 
     Return the new values and the positions of the tensors, or `values` and None if no tensor requires grad.
     """
-    positions = [i for i, value in enumerate(values) if isinstance(value, torch.Tensor)]
+    positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
     if not torch.is_grad_enabled() or not any(values[i].requires_grad for i in positions):
         return values, None
     tensors = BackwardHookFunction.apply(*[values[i] for i in positions])
@@ -172,9 +173,9 @@ def _through_one_node(
     return tuple(replaced), positions
 
 
-def _spread(count: int, positions: list[int], grads: Iterable[torch.Tensor | None]) -> tuple[Any, ...]:
+def _spread(count: int, positions: list[int], grads: Iterable[Tensor | None]) -> tuple[Any, ...]:
     """Return the gradients at their positions among all `count` arguments, and None for arguments that are not tensors."""
-    spread: list[torch.Tensor | None] = [None] * count
+    spread: list[Tensor | None] = [None] * count
     for i, grad in zip(positions, grads, strict=True):
         spread[i] = grad
     return tuple(spread)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import ref
 
-import adjoint as torch
+from adjoint import Tensor
 
 from .._runtime.weak_keys import WeakKeys
 
@@ -92,11 +92,11 @@ class TensorWeakRef:
 
     __slots__ = ("ref",)
 
-    def __init__(self, tensor: torch.Tensor) -> None:
-        if not isinstance(tensor, torch.Tensor):
+    def __init__(self, tensor: Tensor) -> None:
+        if not isinstance(tensor, Tensor):
             raise AssertionError(f"expected torch.Tensor, got {type(tensor)}.")
         self.ref = ref(tensor)
 
-    def __call__(self) -> torch.Tensor | None:
+    def __call__(self) -> Tensor | None:
         """Return the tensor, or None."""
         return self.ref()

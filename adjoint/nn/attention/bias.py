@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum, auto
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller
 
@@ -18,7 +19,7 @@ class CausalVariant(IntEnum):
     LOWER_RIGHT = auto()
 
 
-def CausalBias(variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> torch.Tensor:
+def CausalBias(variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> Tensor:
     """The boolean mask `(seq_len_q, seq_len_kv)`. An element is True if the query attends to the key."""
     if not isinstance(variant, CausalVariant):
         raise AssertionError(f"variant must be a CausalVariant, got {type(variant)}")
@@ -26,14 +27,14 @@ def CausalBias(variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> torch
     return torch.ones(seq_len_q, seq_len_kv, dtype=torch.bool).tril(diagonal)
 
 
-def causal_upper_left(*size: int) -> torch.Tensor:
+def causal_upper_left(*size: int) -> Tensor:
     """The causal mask whose diagonal starts in the upper left corner."""
     if len(size) != 2:
         raise AssertionError("causal_upper_left only supports 2D tensors")
     return CausalBias(CausalVariant.UPPER_LEFT, size[0], size[1])
 
 
-def causal_lower_right(*size: int) -> torch.Tensor:
+def causal_lower_right(*size: int) -> Tensor:
     """The causal mask whose diagonal ends in the lower right corner.
 
     >>> from adjoint.nn.attention.bias import causal_lower_right

@@ -7,23 +7,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import ending_at_caller
 
 __all__ = [
-    "AuxOutput",
-    "AuxRequest",
-    "BlockMask",
-    "FlexKernelOptions",
-    "and_masks",
-    "create_block_mask",
-    "create_mask",
-    "flex_attention",
-    "noop_mask",
-    "or_masks",
-]
+    "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask", "create_mask",
+    "flex_attention", "noop_mask", "or_masks",
+]  # fmt: skip
 
-_Mod = Callable[..., torch.Tensor]
+_Mod = Callable[..., Tensor]
 FlexKernelOptions = dict
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
@@ -38,11 +31,11 @@ class AuxRequest(NamedTuple):
 class AuxOutput(NamedTuple):
     """The results that an `AuxRequest` requested."""
 
-    lse: torch.Tensor | None = None
-    max_scores: torch.Tensor | None = None
+    lse: Tensor | None = None
+    max_scores: Tensor | None = None
 
 
-def noop_mask(batch: torch.Tensor, head: torch.Tensor, token_q: torch.Tensor, token_kv: torch.Tensor) -> torch.Tensor:
+def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
     """A mask function that excludes no pairs."""
     return batch.new_ones((), dtype=torch.bool)
 
@@ -56,7 +49,7 @@ def and_masks(*mask_mods: _Mod) -> _Mod:
     """Return a mask function that is true if all given functions are true."""
     _require_functions(mask_mods)
 
-    def and_mask(b: torch.Tensor, h: torch.Tensor, q_idx: torch.Tensor, kv_idx: torch.Tensor) -> torch.Tensor:
+    def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
         result = b.new_ones((), dtype=torch.bool)
         for each in mask_mods:
             result = result & each(b, h, q_idx, kv_idx)
@@ -69,7 +62,7 @@ def or_masks(*mask_mods: _Mod) -> _Mod:
     """Return a mask function that is true if at least one of the given functions is true."""
     _require_functions(mask_mods)
 
-    def or_mask(b: torch.Tensor, h: torch.Tensor, q_idx: torch.Tensor, kv_idx: torch.Tensor) -> torch.Tensor:
+    def or_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
         result = b.new_zeros((), dtype=torch.bool)
         for each in mask_mods:
             result = result | each(b, h, q_idx, kv_idx)
@@ -78,18 +71,16 @@ def or_masks(*mask_mods: _Mod) -> _Mod:
     return or_mask
 
 
-def _for_all_positions(function: _Mod, sizes: tuple[int, int, int, int], *scores: torch.Tensor) -> torch.Tensor:
+def _for_all_positions(function: _Mod, sizes: tuple[int, int, int, int], *scores: Tensor) -> Tensor:
     """Compute `function([score,] b, h, q_idx, kv_idx)` for each batch, head, query and key."""
     mapped: Any = function
     for position in reversed(range(4)):
         mapped = torch.vmap(mapped, in_dims=(0,) * len(scores) + tuple(0 if i == position else None for i in range(4)))
-    found: torch.Tensor = mapped(*scores, *(torch.arange(size) for size in sizes))
+    found: Tensor = mapped(*scores, *(torch.arange(size) for size in sizes))
     return found
 
 
-def create_mask(
-    mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
-) -> torch.Tensor:
+def create_mask(mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:
     """Return the mask `(B, H, Q_LEN, KV_LEN)` that a mask function describes.
 
     >>> from adjoint.nn.attention.flex_attention import create_mask
@@ -111,10 +102,10 @@ class BlockMask:
     def __init__(
         self,
         seq_lengths: tuple[int, int],
-        kv_num_blocks: torch.Tensor,
-        kv_indices: torch.Tensor,
-        full_kv_num_blocks: torch.Tensor | None,
-        full_kv_indices: torch.Tensor | None,
+        kv_num_blocks: Tensor,
+        kv_indices: Tensor,
+        full_kv_num_blocks: Tensor | None,
+        full_kv_indices: Tensor | None,
         BLOCK_SIZE: tuple[int, int] = (_DEFAULT_SPARSE_BLOCK_SIZE, _DEFAULT_SPARSE_BLOCK_SIZE),
         mask_mod: _Mod = noop_mask,
     ) -> None:
@@ -131,10 +122,10 @@ class BlockMask:
     @classmethod
     def from_kv_blocks(
         cls,
-        kv_num_blocks: torch.Tensor,
-        kv_indices: torch.Tensor,
-        full_kv_num_blocks: torch.Tensor | None = None,
-        full_kv_indices: torch.Tensor | None = None,
+        kv_num_blocks: Tensor,
+        kv_indices: Tensor,
+        full_kv_num_blocks: Tensor | None = None,
+        full_kv_indices: Tensor | None = None,
         BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
         mask_mod: _Mod | None = None,
         seq_lengths: tuple[int, int] | None = None,
@@ -169,7 +160,7 @@ class BlockMask:
             blocks += int(self.full_kv_num_blocks.sum())
         return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
-    def to_dense(self) -> torch.Tensor:
+    def to_dense(self) -> Tensor:
         """Return 1 for each block with at least one permitted pair, and 0 for all other blocks."""
         dense = _as_dense(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
@@ -187,14 +178,14 @@ class BlockMask:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{first}\n{drawn}\n)"
 
 
-def _as_dense(counts: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+def _as_dense(counts: Tensor, indices: Tensor) -> Tensor:
     """Return a matrix with ones at the listed blocks and zeros elsewhere."""
     listed = torch.arange(indices.shape[-1]) < counts.unsqueeze(-1)
     dense = torch.zeros(indices.shape, dtype=torch.int32)
     return dense.scatter_add_(-1, indices.long(), listed.to(torch.int32)).clamp_(max=1)
 
 
-def _as_listed(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _as_listed(dense: Tensor) -> tuple[Tensor, Tensor]:
     """Return the number of blocks in each row, and the column indices, sorted so that columns with blocks come first."""
     ones = dense.to(torch.int32)
     return ones.sum(-1).to(torch.int32), torch.argsort(ones, dim=-1, descending=True, stable=True).to(torch.int32)
@@ -231,7 +222,7 @@ def create_block_mask(
     return BlockMask((Q_LEN, KV_LEN), *_as_listed(partial), counted, listed, size, mask_mod)
 
 
-def _check(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_gqa: bool) -> None:
+def _check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
     if not query.dim() == key.dim() == value.dim() == 4:
         raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
     if query.size(-1) != key.size(-1):
@@ -253,9 +244,9 @@ def _check(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, enable_g
 
 @ending_at_caller
 def flex_attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     score_mod: _Mod | None = None,
     block_mask: BlockMask | None = None,
     scale: float | None = None,

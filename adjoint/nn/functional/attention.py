@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .declared import operators
 
@@ -23,15 +24,15 @@ def _shown(dtype: torch.dtype) -> str:
 
 
 def scaled_dot_product_attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """`softmax(query @ key.mT * scale + mask) @ value` (Vaswani et al., 2017).
 
     Args:
@@ -103,13 +104,13 @@ def scaled_dot_product_attention(
 
 _HALVES = (torch.float16, torch.bfloat16)
 
-Optional = torch.Tensor | None
+Optional = Tensor | None
 
 
 def multi_head_attention_forward(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     embed_dim_to_check: int,
     num_heads: int,
     in_proj_weight: Optional,
@@ -118,7 +119,7 @@ def multi_head_attention_forward(
     bias_v: Optional,
     add_zero_attn: bool,
     dropout_p: float,
-    out_proj_weight: torch.Tensor,
+    out_proj_weight: Tensor,
     out_proj_bias: Optional,
     training: bool = True,
     key_padding_mask: Optional = None,
@@ -132,7 +133,7 @@ def multi_head_attention_forward(
     static_v: Optional = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
-) -> tuple[torch.Tensor, Optional]:
+) -> tuple[Tensor, Optional]:
     """Compute `nn.MultiheadAttention` with the same arguments. Return the outputs, and the weights if requested.
 
     `query`, `key` and `value` have the shape `(length, batch, features)` or `(length, features)`.
@@ -207,12 +208,7 @@ def multi_head_attention_forward(
 
 
 def _check_shapes(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    key_padding_mask: Optional,
-    attn_mask: Optional,
-    num_heads: int,
+    query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional, attn_mask: Optional, num_heads: int
 ) -> bool:
     """Check the shapes. Return whether there is a batch dimension."""
     dims = query.dim()
@@ -248,7 +244,7 @@ def _none_or_dtype(input: Optional) -> torch.dtype | None:
     """Return the dtype of a tensor, or None for None."""
     if input is None:
         return None
-    if isinstance(input, torch.Tensor):
+    if isinstance(input, Tensor):
         return input.dtype
     raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
 from .declared import operators
@@ -13,7 +13,7 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set elements to zero with probability `p`, and divide the others by `1 - p`. Outside training, return the input.
 
     Raises:
@@ -23,7 +23,7 @@ def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace:
     return operators.dropout_(input, p, training) if inplace else operators.dropout(input, p, training)
 
 
-def _channel_dropout(input: torch.Tensor, p: float, training: bool, inplace: bool, batched: bool) -> torch.Tensor:
+def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool, batched: bool) -> Tensor:
     function = operators.feature_dropout_ if inplace else operators.feature_dropout
     if batched:
         return function(input, p, training)
@@ -32,7 +32,7 @@ def _channel_dropout(input: torch.Tensor, p: float, training: bool, inplace: boo
     return function(input.unsqueeze(0), p, training).squeeze(0)
 
 
-def dropout1d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Drop whole channels of an input of shape `(N, C, L)` or `(C, L)`."""
     _check_probability(p)
     if input.dim() not in (2, 3):
@@ -44,7 +44,7 @@ def dropout1d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplac
     return _channel_dropout(input, p, training, inplace, batched=input.dim() == 3)
 
 
-def dropout2d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Drop whole channels of an input of shape `(N, C, H, W)`."""
     _check_probability(p)
     if input.dim() not in (3, 4):
@@ -64,7 +64,7 @@ def dropout2d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplac
     return _channel_dropout(input, p, training, inplace, batched=True)
 
 
-def dropout3d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Drop whole channels of an input of shape `(N, C, D, H, W)` or `(C, D, H, W)`."""
     _check_probability(p)
     if input.dim() not in (4, 5):
@@ -77,16 +77,14 @@ def dropout3d(input: torch.Tensor, p: float = 0.5, training: bool = True, inplac
     return _channel_dropout(input, p, training, inplace, batched=input.dim() != 4)
 
 
-def alpha_dropout(input: torch.Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> torch.Tensor:
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps the mean and variance of SELU activations (Klambauer et al., 2017)."""
     _check_probability(p)
     function = operators.alpha_dropout_ if inplace else operators.alpha_dropout
     return function(input, p, training)
 
 
-def feature_alpha_dropout(
-    input: torch.Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> torch.Tensor:
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels (dimension 1)."""
     _check_probability(p)
     function = operators.feature_alpha_dropout_ if inplace else operators.feature_alpha_dropout

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
 from .declared import operators
@@ -12,18 +13,18 @@ from .normalization import embedding, limit_norms
 
 
 def embedding_bag(
-    input: torch.Tensor,
-    weight: torch.Tensor,
-    offsets: torch.Tensor | None = None,
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
     max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     mode: str = "mean",
     sparse: bool = False,
-    per_sample_weights: torch.Tensor | None = None,
+    per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """Return the sums, means or maxima of the rows of `weight` at each bag of indices.
 
     Empty bags give zeros.
@@ -99,9 +100,7 @@ def embedding_bag(
     return result
 
 
-def _reduced(
-    input: torch.Tensor, weight: torch.Tensor, offsets: torch.Tensor | None, mode: str, include_last_offset: bool
-) -> torch.Tensor:
+def _reduced(input: Tensor, weight: Tensor, offsets: Tensor | None, mode: str, include_last_offset: bool) -> Tensor:
     """Return the sums or means of rows without weights. The rows are not copied first."""
     if offsets is None:
         bounds = torch.arange(0, input.numel() + 1, input.size(1), device=input.device)
@@ -110,13 +109,7 @@ def _reduced(
     return operators.sum_of_runs(weight, bounds, input.reshape(-1), mode == "mean")
 
 
-def _check(
-    input: torch.Tensor,
-    weight: torch.Tensor,
-    offsets: torch.Tensor | None,
-    mode: str,
-    per_sample_weights: torch.Tensor | None,
-) -> None:
+def _check(input: Tensor, weight: Tensor, offsets: Tensor | None, mode: str, per_sample_weights: Tensor | None) -> None:
     if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         raise ValueError(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape "
@@ -142,9 +135,7 @@ def _check(
         )
 
 
-def _check_kinds(
-    input: torch.Tensor, weight: torch.Tensor, offsets: torch.Tensor | None, per_sample_weights: torch.Tensor | None
-) -> None:
+def _check_kinds(input: Tensor, weight: Tensor, offsets: Tensor | None, per_sample_weights: Tensor | None) -> None:
     """Raise an error for dtypes that do not match, and for indices out of range."""
     indices = input if offsets is None else input.to(torch.promote_types(input.dtype, offsets.dtype))
     _require("indices", indices, (torch.long, torch.int), "Long, Int")
@@ -157,7 +148,7 @@ def _check_kinds(
         )
 
 
-def _check_range(input: torch.Tensor, weight: torch.Tensor, mode: str) -> None:
+def _check_range(input: Tensor, weight: Tensor, mode: str) -> None:
     outside = (input < 0) | (input >= weight.size(0))
     if input.is_meta or not outside.any():
         return
@@ -168,7 +159,7 @@ def _check_range(input: torch.Tensor, weight: torch.Tensor, mode: str) -> None:
     raise RuntimeError(f"Index {position} of input takes value {index} which is not in the valid range [0, {rows})")
 
 
-def _require(name: str, tensor: torch.Tensor, kinds: tuple[torch.dtype, ...], named: str) -> None:
+def _require(name: str, tensor: Tensor, kinds: tuple[torch.dtype, ...], named: str) -> None:
     if tensor.dtype not in kinds:
         found = f"CPU{tensor.dtype.scalar_type}Type" if tensor.is_complex() else tensor.type()  # sic
         raise RuntimeError(
@@ -177,13 +168,13 @@ def _require(name: str, tensor: torch.Tensor, kinds: tuple[torch.dtype, ...], na
         )
 
 
-def _bag_of_each(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> tuple[torch.Tensor, int]:
+def _bag_of_each(input: Tensor, offsets: Tensor, include_last_offset: bool) -> tuple[Tensor, int]:
     """Return the number of the bag of each index, and the number of bags."""
     sizes = _bounds(input, offsets, include_last_offset).diff().long()
     return torch.arange(sizes.size(0), device=sizes.device).repeat_interleave(sizes), sizes.size(0)
 
 
-def _bounds(input: torch.Tensor, offsets: torch.Tensor, include_last_offset: bool) -> torch.Tensor:
+def _bounds(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tensor:
     """Return the starts of the bags, followed by the end of the last bag."""
     count = offsets.size(0)
     if include_last_offset and not count:

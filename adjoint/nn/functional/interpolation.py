@@ -9,6 +9,7 @@ from operator import index
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
 
@@ -19,14 +20,14 @@ _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | n
 
 
 def interpolate(
-    input: torch.Tensor,
+    input: Tensor,
     size: Any = None,
     scale_factor: Any = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """Resize the last one to three dimensions of `(N, C, *)`.
 
     Args:
@@ -72,7 +73,7 @@ def interpolate(
 
 
 def _sizes(
-    input: torch.Tensor, size: Any, scale_factor: Any, recompute: bool | None
+    input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
     """Return the new size, and the factors to use."""
     dims = input.dim() - 2
@@ -105,7 +106,7 @@ def _each(value: Any, dims: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list, Sequence)) else (value,) * dims
 
 
-def _check_count(name: str, form: str, input: torch.Tensor, given: tuple[Any, ...]) -> None:
+def _check_count(name: str, form: str, input: Tensor, given: tuple[Any, ...]) -> None:
     if len(given) != input.dim() - 2:
         what = "output" if name.startswith("output") else "scale_factor"
         raise ValueError(
@@ -116,14 +117,14 @@ def _check_count(name: str, form: str, input: torch.Tensor, given: tuple[Any, ..
 
 
 def upsample(
-    input: torch.Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None
-) -> torch.Tensor:
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None
+) -> Tensor:
     """The old name of `interpolate`."""
     warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: torch.Tensor, size: Any = None, scale_factor: Any = None) -> torch.Tensor:
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` with nearest elements (deprecated)."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
@@ -131,7 +132,7 @@ def upsample_nearest(input: torch.Tensor, size: Any = None, scale_factor: Any = 
     return torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input: torch.Tensor, size: Any = None, scale_factor: Any = None) -> torch.Tensor:
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` linearly in two dimensions, with aligned corners (deprecated)."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2

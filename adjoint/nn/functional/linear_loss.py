@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 __all__ = ["LinearCrossEntropyOptions", "linear_cross_entropy"]
 
@@ -27,17 +28,17 @@ class LinearCrossEntropyOptions:
 
 
 def linear_cross_entropy(
-    input: torch.Tensor,
-    linear_weight: torch.Tensor,
-    target: torch.Tensor,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
     *,
-    linear_bias: torch.Tensor | None = None,
-    weight: torch.Tensor | None = None,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     options: LinearCrossEntropyOptions | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """`cross_entropy(linear(input, linear_weight, linear_bias), target)`.
 
     Args:
@@ -64,7 +65,7 @@ def linear_cross_entropy(
     )
 
 
-def check_options(classes: int, weight: torch.Tensor | None, label_smoothing: float) -> None:
+def check_options(classes: int, weight: Tensor | None, label_smoothing: float) -> None:
     """Raise an error unless there is one weight per class and the smoothing is between 0 and 1."""
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(f"expected weight shape to be ({classes},), got {tuple(weight.shape)}")
@@ -73,11 +74,11 @@ def check_options(classes: int, weight: torch.Tensor | None, label_smoothing: fl
 
 
 def _check(
-    input: torch.Tensor,
-    linear_weight: torch.Tensor,
-    target: torch.Tensor,
-    linear_bias: torch.Tensor | None,
-    weight: torch.Tensor | None,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None,
+    weight: Tensor | None,
     ignore_index: int | None,
     label_smoothing: float,
 ) -> None:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
 from .declared import operators
 from .reduction import REDUCTIONS, checked_reduction, weighted
 
 
-def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _of_one_size(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Broadcast input and target together. Warn if a shape changes."""
     if input.shape == target.shape:
         return input, target
@@ -26,13 +27,13 @@ def _of_one_size(input: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tenso
 
 
 def mse_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
+    input: Tensor,
+    target: Tensor,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-    weight: torch.Tensor | None = None,
-) -> torch.Tensor:
+    weight: Tensor | None = None,
+) -> Tensor:
     """Return the squared difference. With `weight`, the mean is weighted."""
     reduction = checked_reduction(size_average, reduce, reduction)
     if input.shape != target.shape:
@@ -41,13 +42,13 @@ def mse_loss(
 
 
 def l1_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
+    input: Tensor,
+    target: Tensor,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-    weight: torch.Tensor | None = None,
-) -> torch.Tensor:
+    weight: Tensor | None = None,
+) -> Tensor:
     """Return the absolute difference. With `weight`, the mean is weighted."""
     reduction = checked_reduction(size_average, reduce, reduction)
     input, target = _of_one_size(input, target)
@@ -55,13 +56,13 @@ def l1_loss(
 
 
 def smooth_l1_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
+    input: Tensor,
+    target: Tensor,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
     beta: float = 1.0,
-) -> torch.Tensor:
+) -> Tensor:
     """`d² / (2 beta)` where the absolute difference d is below `beta`, else `d - beta / 2` (Girshick, 2015)."""
     reduction = checked_reduction(size_average, reduce, reduction)
     input, target = _of_one_size(input, target)
@@ -73,12 +74,8 @@ def smooth_l1_loss(
 
 
 def huber_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    weight: torch.Tensor | None = None,
-) -> torch.Tensor:
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
     """`d² / 2` where the absolute difference d is below `delta`, else `delta (d - delta / 2)` (Huber, 1964)."""
     checked_reduction(None, None, reduction)
     input, target = _of_one_size(input, target)
@@ -94,29 +91,29 @@ def huber_loss(
 
 
 def nll_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
     size_average: bool | None = None,
     ignore_index: int = -100,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """The negative log-likelihood of the classes `target` `(N, ...)` under log-probabilities `input` `(N, C, ...)`."""
     reduction = checked_reduction(size_average, reduce, reduction)
     return operators.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
 def cross_entropy(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
     size_average: bool | None = None,
     ignore_index: int = -100,
     reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> torch.Tensor:
+) -> Tensor:
     """The cross entropy between the logits `input` and class indices or class probabilities `target`."""
     reduction = checked_reduction(size_average, reduce, reduction)
     return operators.cross_entropy(
@@ -130,13 +127,13 @@ def cross_entropy(
 
 
 def binary_cross_entropy(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """The cross entropy between the probabilities `target` and `input`.
 
     Raises:
@@ -154,14 +151,14 @@ def binary_cross_entropy(
 
 
 def binary_cross_entropy_with_logits(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-    pos_weight: torch.Tensor | None = None,
-) -> torch.Tensor:
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """`binary_cross_entropy` of `sigmoid(input)`, without overflow.
 
     Raises:
@@ -174,13 +171,13 @@ def binary_cross_entropy_with_logits(
 
 
 def kl_div(
-    input: torch.Tensor,
-    target: torch.Tensor,
+    input: Tensor,
+    target: Tensor,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
     log_target: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """The Kullback-Leibler divergence `target (log target - input)`. `input` contains log-probabilities.
 
     `reduction="batchmean"` divides the sum by the batch size, which gives the mathematical divergence.
@@ -199,15 +196,15 @@ def kl_div(
 
 
 def poisson_nll_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
+    input: Tensor,
+    target: Tensor,
     log_input: bool = True,
     full: bool = False,
     size_average: bool | None = None,
     eps: float = 1e-8,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """The negative log-likelihood of Poisson-distributed counts.
 
     Args:
@@ -220,13 +217,8 @@ def poisson_nll_loss(
 
 
 def gaussian_nll_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    var: torch.Tensor | float,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
-) -> torch.Tensor:
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
     """The negative log-likelihood of `target` under normal distributions with means `input` and variances `var`.
 
     Args:
@@ -238,7 +230,7 @@ def gaussian_nll_loss(
     Raises:
         ValueError: if `var` contains negative numbers or has a wrong shape.
     """
-    if not isinstance(var, torch.Tensor):
+    if not isinstance(var, Tensor):
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * torch.ones_like(input)
@@ -261,14 +253,14 @@ def gaussian_nll_loss(
 
 
 def cosine_embedding_loss(
-    input1: torch.Tensor,
-    input2: torch.Tensor,
-    target: torch.Tensor,
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
     margin: float = 0,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """`1 - cos` where `target` is 1, and `max(0, cos - margin)` where it is -1.
 
     Raises:
@@ -286,14 +278,14 @@ def cosine_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1: torch.Tensor,
-    input2: torch.Tensor,
-    target: torch.Tensor,
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
     margin: float = 0,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """`max(0, -target (input1 - input2) + margin)`.
 
     Raises:
@@ -309,22 +301,22 @@ def margin_ranking_loss(
 
 
 def hinge_embedding_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
+    input: Tensor,
+    target: Tensor,
     margin: float = 1.0,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """`input` where `target` is 1, and `max(0, margin - input)` where it is -1."""
     reduction = checked_reduction(size_average, reduce, reduction)
     return operators.hinge_embedding_loss(input, target, margin, reduction)
 
 
 def triplet_margin_loss(
-    anchor: torch.Tensor,
-    positive: torch.Tensor,
-    negative: torch.Tensor,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     margin: float = 1.0,
     p: float = 2,
     eps: float = 1e-6,
@@ -332,7 +324,7 @@ def triplet_margin_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """`max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where d is the p-norm (Balntas et al., 2016).
 
     Args:
@@ -348,15 +340,15 @@ def triplet_margin_loss(
 
 
 def triplet_margin_with_distance_loss(
-    anchor: torch.Tensor,
-    positive: torch.Tensor,
-    negative: torch.Tensor,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     *,
-    distance_function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """`triplet_margin_loss` with any distance function, by default `pairwise_distance`."""
     checked_reduction(None, None, reduction)
     _check_triplet(anchor, positive, negative, margin)
@@ -368,7 +360,7 @@ def triplet_margin_with_distance_loss(
     return operators.reduced(torch.clamp_min(margin + to_positive - to_negative, 0), reduction)
 
 
-def _check_triplet(anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor, margin: float) -> None:
+def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float) -> None:
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.dim() == positive.dim() == negative.dim():
@@ -379,27 +371,23 @@ def _check_triplet(anchor: torch.Tensor, positive: torch.Tensor, negative: torch
 
 
 def soft_margin_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> torch.Tensor:
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """`log(1 + exp(-target * input))` for targets 1 and -1."""
     reduction = checked_reduction(size_average, reduce, reduction)
     return operators.soft_margin_loss(input, target, reduction)
 
 
 def multi_margin_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
+    input: Tensor,
+    target: Tensor,
     p: int = 1,
     margin: float = 1.0,
-    weight: torch.Tensor | None = None,
+    weight: Tensor | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """The mean over classes i ≠ target of `max(0, margin - input[target] + input[i]) ** p`.
 
     The shapes are: input `(N, C)` or `(C,)`, target `(N,)` or `()`.
@@ -417,12 +405,8 @@ def multi_margin_loss(
 
 
 def multilabel_margin_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> torch.Tensor:
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """The sum over labels j and other classes i of `max(0, 1 - (input[j] - input[i])) / C`.
 
     Both shapes are `(N, C)` or `(C,)`. The labels of a row end before the first negative entry.
@@ -435,13 +419,13 @@ def multilabel_margin_loss(
 
 
 def multilabel_soft_margin_loss(
-    input: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """The mean over classes of the binary cross entropy between `sigmoid(input)` and `target`."""
     reduction = checked_reduction(size_average, reduce, reduction)
     loss = -(target * torch.nn.functional.logsigmoid(input) + (1 - target) * torch.nn.functional.logsigmoid(-input))
@@ -451,14 +435,14 @@ def multilabel_soft_margin_loss(
 
 
 def ctc_loss(
-    log_probs: torch.Tensor,
-    targets: torch.Tensor,
-    input_lengths: torch.Tensor | Sequence[int],
-    target_lengths: torch.Tensor | Sequence[int],
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """The negative logarithm of the probability of a sequence of labels, which is a sum over all alignments in time.
 
     `log_probs` `(T, N, C)` or `(T, C)` contains the log-probabilities of labels at each time. `targets` is `(N, S)`, or

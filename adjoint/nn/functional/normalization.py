@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .declared import operators
 
@@ -16,15 +17,15 @@ def _require_several_values(size: Sequence[int], count: int) -> None:
 
 
 def batch_norm(
-    input: torch.Tensor,
-    running_mean: torch.Tensor | None,
-    running_var: torch.Tensor | None,
-    weight: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> torch.Tensor:
+) -> Tensor:
     """Normalize each channel (dimension 1) over all other dimensions (Ioffe and Szegedy, 2015).
 
     Training uses the statistics of the batch, and moves the running statistics towards the batch by `momentum`.
@@ -43,15 +44,15 @@ def batch_norm(
 
 
 def instance_norm(
-    input: torch.Tensor,
-    running_mean: torch.Tensor | None = None,
-    running_var: torch.Tensor | None = None,
-    weight: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> torch.Tensor:
+) -> Tensor:
     """Normalize each channel of each sample over its spatial dimensions (Ulyanov et al., 2016).
 
     Raises:
@@ -68,7 +69,7 @@ def instance_norm(
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
     batch, channels = input.size(0), input.size(1)
 
-    def each_sample(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    def each_sample(tensor: Tensor | None) -> Tensor | None:
         return None if tensor is None else tensor.repeat(batch)
 
     mean, var = each_sample(running_mean), each_sample(running_var)
@@ -91,9 +92,7 @@ def instance_norm(
     return result.reshape(input.shape)
 
 
-def local_response_norm(
-    input: torch.Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> torch.Tensor:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """`input / (k + alpha * mean of squares over `size` neighbouring channels) ** beta` (Krizhevsky et al., 2012).
 
     Raises:
@@ -118,14 +117,14 @@ def local_response_norm(
 
 
 def embedding(
-    input: torch.Tensor,
-    weight: torch.Tensor,
+    input: Tensor,
+    weight: Tensor,
     padding_idx: int | None = None,
     max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     """The rows of `weight` at the indices `input`.
 
     Args:
@@ -149,7 +148,7 @@ def embedding(
 
 
 @torch.no_grad()
-def limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, norm_type: float) -> None:
+def limit_norms(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the rows of `weight` at `indices` down to the norm `max_norm`."""
     if indices.dtype not in (torch.long, torch.int):
         raise RuntimeError(
@@ -171,23 +170,19 @@ def limit_norms(weight: torch.Tensor, indices: torch.Tensor, max_norm: float, no
 
 
 def layer_norm(
-    input: torch.Tensor,
+    input: Tensor,
     normalized_shape: Sequence[int],
-    weight: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> torch.Tensor:
+) -> Tensor:
     """Normalize over the last dimensions, which have the sizes `normalized_shape` (Ba et al., 2016)."""
     return torch.operators.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def group_norm(
-    input: torch.Tensor,
-    num_groups: int,
-    weight: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
-    eps: float = 1e-5,
-) -> torch.Tensor:
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     """Normalize each group of channels of each sample together (Wu and He, 2018).
 
     Raises:
@@ -202,19 +197,13 @@ def group_norm(
 
 
 def rms_norm(
-    input: torch.Tensor, normalized_shape: Sequence[int], weight: torch.Tensor | None = None, eps: float | None = None
-) -> torch.Tensor:
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
     """Divide by the root mean square over the last dimensions, of sizes `normalized_shape` (Zhang and Sennrich, 2019)."""
     return torch.operators.rms_norm(input, normalized_shape, weight, eps)
 
 
-def normalize(
-    input: torch.Tensor,
-    p: float = 2.0,
-    dim: int = 1,
-    eps: float = 1e-12,
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller."""
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / norm if out is None else torch.div(input, norm, out=out)

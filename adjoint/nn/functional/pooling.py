@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .declared import operators
 
@@ -21,7 +22,7 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
 
 def _max_pool(name: str, plain: Callable[..., Any], with_indices: Callable[..., Any]) -> Callable[..., Any]:
     def max_pool(
-        input: torch.Tensor,
+        input: Tensor,
         kernel_size: Size,
         stride: Size | None = None,
         padding: Size = 0,
@@ -42,10 +43,10 @@ def _adaptive_max_pool(name: str) -> tuple[Callable[..., Any], Callable[..., Any
     The first function calls the second function by its public name, because a program may have replaced it.
     """
 
-    def with_indices(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         return getattr(operators, name)(input, output_size)
 
-    def adaptive_max_pool(input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    def adaptive_max_pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         found = getattr(torch.nn.functional, f"{name}_with_indices")(input, output_size)
         return found if return_indices else found[0]
 
@@ -72,14 +73,10 @@ adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pool("adap
 adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pool("adaptive_max_pool3d")
 
 
-def _lp_pool(name: str, dims: int) -> Callable[..., torch.Tensor]:
+def _lp_pool(name: str, dims: int) -> Callable[..., Tensor]:
     def lp_pool(
-        input: torch.Tensor,
-        norm_type: float,
-        kernel_size: Size,
-        stride: Size | None = None,
-        ceil_mode: bool = False,
-    ) -> torch.Tensor:
+        input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
+    ) -> Tensor:
         sizes = (kernel_size,) * dims if isinstance(kernel_size, int) else kernel_size
         means = getattr(torch.nn.functional, f"avg_pool{dims}d")(
             input.pow(norm_type), kernel_size, stride, 0, ceil_mode
@@ -100,12 +97,12 @@ def _fractional_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Call
     """Return the function with this name, and the function with the suffix `_with_indices`."""
 
     def with_indices(
-        input: torch.Tensor,
+        input: Tensor,
         kernel_size: Size,
         output_size: Any = None,
         output_ratio: Any = None,
         return_indices: bool = False,
-        _random_samples: torch.Tensor | None = None,
+        _random_samples: Tensor | None = None,
     ) -> Any:
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
@@ -119,12 +116,12 @@ def _fractional_max_pool(name: str, dims: int) -> tuple[Callable[..., Any], Call
         return getattr(operators, name)(input, kernel_size, output_size, _random_samples)
 
     def fractional_max_pool(
-        input: torch.Tensor,
+        input: Tensor,
         kernel_size: Size,
         output_size: Any = None,
         output_ratio: Any = None,
         return_indices: bool = False,
-        _random_samples: torch.Tensor | None = None,
+        _random_samples: Tensor | None = None,
     ) -> Any:
         found = getattr(torch.nn.functional, f"{name}_with_indices")(
             input, kernel_size, output_size, output_ratio, return_indices, _random_samples

@@ -325,13 +325,11 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
 end_public_at_caller(globals())
 
 
-Run = Callable[[torch.Tensor, Any], tuple[torch.Tensor, Any]]
+Run = Callable[[Tensor, Any], tuple[Tensor, Any]]
 """A function that runs a layer over `(L, N, features)` from a state: a tensor `(N, features)` or a pair of such tensors."""
 
 
-def run_packed(
-    run: Run, data: torch.Tensor, batch_sizes: list[int], state: Any, backwards: bool
-) -> tuple[torch.Tensor, Any]:
+def run_packed(run: Run, data: Tensor, batch_sizes: list[int], state: Any, backwards: bool) -> tuple[Tensor, Any]:
     """Run over packed `data` of shape `(steps of all sequences, features)`. Return packed outputs and final states.
 
     The sequences are sorted by length, so the first `batch_sizes[t]` sequences have a step t. In forward direction, the
@@ -340,7 +338,7 @@ def run_packed(
     """
     stretches = [(size, len(list(steps))) for size, steps in groupby(batch_sizes)]
     parts = data.split([size * length for size, length in stretches])
-    outputs: list[torch.Tensor] = []
+    outputs: list[Tensor] = []
     ended: list[Any] = []
     running = _rows(state, 0, stretches[-1][0] if backwards else stretches[0][0])
     order = range(len(stretches))

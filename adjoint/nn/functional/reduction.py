@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
 from .declared import operators
@@ -44,14 +44,14 @@ def checked_reduction(
 
 
 def weighted(
-    loss: Callable[..., torch.Tensor],
-    input: torch.Tensor,
-    target: torch.Tensor,
-    weight: torch.Tensor | None,
+    loss: Callable[..., Tensor],
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
     reduction: str,
     by_weight: bool = True,
     **options: float,
-) -> torch.Tensor:
+) -> Tensor:
     """Return `loss` with an optional weight for each element.
 
     Args:
@@ -68,5 +68,5 @@ def weighted(
     losses = loss(input, target, reduction="none", **options) * weight
     if by_weight and reduction == "mean":
         return losses.sum() / weight.sum()
-    reduced: torch.Tensor = operators.reduced(losses, reduction)
+    reduced: Tensor = operators.reduced(losses, reduction)
     return reduced

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
 from .container import ModuleList, Sequential
@@ -16,8 +17,8 @@ __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
 
 class _ASMoutput(NamedTuple):
-    output: torch.Tensor
-    loss: torch.Tensor
+    output: Tensor
+    loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
@@ -86,7 +87,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             first.reset_parameters()
             second.reset_parameters()
 
-    def forward(self, input_: torch.Tensor, target_: torch.Tensor) -> _ASMoutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """Return the log-probabilities of the targets, and their negative mean.
 
         Args:
@@ -131,18 +132,18 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         loss = (-output).mean()
         return _ASMoutput(output if dims else output.squeeze(0), loss)
 
-    def _get_full_log_prob(self, input: torch.Tensor, head_output: torch.Tensor) -> torch.Tensor:
+    def _get_full_log_prob(self, input: Tensor, head_output: Tensor) -> Tensor:
         head = F.log_softmax(head_output, dim=1)
         parts = [head[:, : self.shortlist_size]]
         for i, cluster in enumerate(self.tail):
             parts.append(F.log_softmax(cluster(input), dim=1) + head[:, self.shortlist_size + i].unsqueeze(1))
         return torch.cat(parts, 1)
 
-    def log_prob(self, input: torch.Tensor) -> torch.Tensor:
+    def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probabilities `(N, n_classes)` of all classes."""
         return self._get_full_log_prob(input, self.head(input))
 
-    def predict(self, input: torch.Tensor) -> torch.Tensor:
+    def predict(self, input: Tensor) -> Tensor:
         """Return the most probable class of each row. Only the clusters that can affect the result are computed."""
         head = self.head(input)
         output = torch.argmax(head, dim=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
 from .module import Module
@@ -57,7 +58,7 @@ class _NormBase(Affine):
         self.reset_running_stats()
         super().reset_parameters()
 
-    def _check_input_dim(self, input: torch.Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         raise NotImplementedError
 
     def extra_repr(self) -> str:
@@ -86,7 +87,7 @@ class _NormBase(Affine):
 
 
 class _BatchNorm(_NormBase):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         buffers = self._buffers
         running_mean, running_var = buffers["running_mean"], buffers["running_var"]
@@ -112,7 +113,7 @@ class _BatchNorm(_NormBase):
 class BatchNorm1d(_BatchNorm):
     """Normalizes each channel of `(N, C)` or `(N, C, L)` over the batch; see `BatchNorm2d`."""
 
-    def _check_input_dim(self, input: torch.Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in (2, 3):
             raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
 
@@ -129,7 +130,7 @@ class BatchNorm2d(_BatchNorm):
         bias: whether to shift.
     """
 
-    def _check_input_dim(self, input: torch.Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
             raise ValueError(f"expected 4D input (got {input.dim()}D input)")
 
@@ -137,7 +138,7 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     """Normalizes each channel of `(N, C, D, H, W)` over the batch; see `BatchNorm2d`."""
 
-    def _check_input_dim(self, input: torch.Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:
             raise ValueError(f"expected 5D input (got {input.dim()}D input)")
 
@@ -165,11 +166,11 @@ class SyncBatchNorm(_BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
-    def _check_input_dim(self, input: torch.Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         distributed = torch.distributed
         if not self.training or not distributed.is_initialized() or distributed.get_world_size(self.process_group) < 2:
             return super().forward(input)
@@ -188,7 +189,7 @@ class SyncBatchNorm(_BatchNorm):
         result = (exact - mean.view(shape)) * (scale if self.weight is None else scale * self.weight).view(shape)
         return (result if self.bias is None else result + self.bias.view(shape)).to(input.dtype)
 
-    def _statistics_of_all(self, input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _statistics_of_all(self, input: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the mean and the variance of each channel in all processes, and the number of values.
 
         The variance is the sum of the variance within the processes and the variance of the means of processes (Chan,

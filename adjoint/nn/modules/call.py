@@ -8,7 +8,7 @@ from threading import get_ident
 from typing import Any
 from weakref import ref
 
-import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.sequence import (
     MAIN_THREAD,
@@ -275,9 +275,9 @@ def _call_forward_pre_hooks(
 def _watch_last_node(module: Registered, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
     """Register old-style backward hooks on the node of the (first) output."""
     tensor = result
-    while not isinstance(tensor, torch.Tensor):
+    while not isinstance(tensor, Tensor):
         if isinstance(tensor, dict):
-            tensor = next(value for value in tensor.values() if isinstance(value, torch.Tensor))
+            tensor = next(value for value in tensor.values() if isinstance(value, Tensor))
         else:
             tensor = tensor[0]
     node = tensor.grad_fn
@@ -293,12 +293,12 @@ def _warn_of_missing_gradients(args: tuple[Any, ...], result: Any, node: Any) ->
     advice = "Please use register_full_backward_hook to get the documented behavior."
     deprecated = "is deprecated and will be removed in future versions. This hook will be missing some"
     message = None
-    if not all(isinstance(output, torch.Tensor) for output in outputs):
+    if not all(isinstance(output, Tensor) for output in outputs):
         message = (
             "Using non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors "
             f"{deprecated} of the grad_output. {advice}"
         )
-    elif not all(isinstance(arg, torch.Tensor) for arg in args):
+    elif not all(isinstance(arg, Tensor) for arg in args):
         message = (
             "Using non-full backward hooks on a Module that does not take as input a single Tensor or a tuple of "
             f"Tensors {deprecated} of the grad_input. {advice}"

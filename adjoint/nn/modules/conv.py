@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from .module import Module
+from .dimensions import OfDimensions
 
 __all__ = [
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-]
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+]  # fmt: skip
 
 Size = int | Sequence[int]
 
@@ -32,12 +28,10 @@ def _repeated(value: Any, times: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * times
 
 
-class _ConvNd(Module):
+class _ConvNd(OfDimensions):
     """The base of convolutions of all dimensions: parameters, their initialization, and printing."""
 
-    bias: torch.Tensor | None
-    _dims: ClassVar[int]
-    _convolve: ClassVar[str]  # the name of its function, which a call looks up: a program may have replaced it
+    bias: Tensor | None
 
     def _setup(
         self,
@@ -107,7 +101,7 @@ class _ConvNd(Module):
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
-    def _held(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def _held(self) -> tuple[Tensor, Tensor | None]:
         held: dict[str, Any] = self._parameters
         try:
             return held["weight"], held["bias"]
@@ -133,6 +127,8 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
+    _stem = "conv"
+
     def __init__(
         self,
         in_channels: int,
@@ -151,26 +147,23 @@ class _Conv(_ConvNd):
         made = (groups, bias, padding_mode, device, dtype)
         self._setup(in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, *made)
 
-    def _conv_forward(self, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         padding = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = (0,) * self._dims
-        return getattr(F, self._convolve)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+        return getattr(F, self._function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         weight, bias = self._held()
         return self._conv_forward(input, weight, bias)
 
 
-class Conv1d(_Conv):
+class Conv1d(_Conv, dims=1):
     """Cross-correlation of `(N, in_channels, L)` with a kernel `(out_channels, in_channels / groups, k)`."""
 
-    _dims = 1
-    _convolve = "conv1d"
 
-
-class Conv2d(_Conv):
+class Conv2d(_Conv, dims=2):
     """Cross-correlation of `(N, in_channels, H, W)` with a kernel `(out_channels, in_channels / groups, kH, kW)`.
 
     Args:
@@ -185,18 +178,14 @@ class Conv2d(_Conv):
     torch.Size([2, 4, 8, 8])
     """
 
-    _dims = 2
-    _convolve = "conv2d"
 
-
-class Conv3d(_Conv):
+class Conv3d(_Conv, dims=3):
     """Cross-correlation of `(N, in_channels, D, H, W)`; see `Conv2d`."""
-
-    _dims = 3
-    _convolve = "conv3d"
 
 
 class _ConvTransposeNd(_ConvNd):
+    _stem = "conv_transpose"
+
     def __init__(
         self,
         in_channels: int,
@@ -218,7 +207,7 @@ class _ConvTransposeNd(_ConvNd):
         made = (groups, bias, padding_mode, device, dtype)
         self._setup(in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding, *made)
 
-    def _output_padding(self, input: torch.Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
+    def _output_padding(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
         """Return the additional size on one side that gives the output the requested size."""
         if output_size is None:
             return _repeated(self.output_padding, self._dims)
@@ -243,9 +232,9 @@ class _ConvTransposeNd(_ConvNd):
             )
         return tuple(size - low for size, low in zip(spatial, smallest, strict=True))
 
-    def forward(self, input: torch.Tensor, output_size: Sequence[int] | None = None) -> torch.Tensor:
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         weight, bias = self._held()
-        return getattr(F, self._convolve)(
+        return getattr(F, self._function)(
             input,
             weight,
             bias,
@@ -257,14 +246,11 @@ class _ConvTransposeNd(_ConvNd):
         )
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+class ConvTranspose1d(_ConvTransposeNd, dims=1):
     """The gradient of `Conv1d` with respect to its input, as a layer; see `ConvTranspose2d`."""
 
-    _dims = 1
-    _convolve = "conv_transpose1d"
 
-
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_ConvTransposeNd, dims=2):
     """The gradient of `Conv2d` with respect to its input, as a layer.
 
     Args:
@@ -273,12 +259,6 @@ class ConvTranspose2d(_ConvTransposeNd):
             `forward`.
     """
 
-    _dims = 2
-    _convolve = "conv_transpose2d"
 
-
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_ConvTransposeNd, dims=3):
     """The gradient of `Conv3d` with respect to its input, as a layer; see `ConvTranspose2d`."""
-
-    _dims = 3
-    _convolve = "conv_transpose3d"

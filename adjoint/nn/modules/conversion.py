@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
 from ..parameter import Parameter
@@ -33,7 +34,7 @@ def parse_to(*args: Any, **kwargs: Any) -> Target:
     """
     given = args
     values = dict(kwargs)
-    if args and isinstance(args[0], torch.Tensor):
+    if args and isinstance(args[0], Tensor):
         values["tensor"], args = args[0], args[1:]
         names: tuple[str, ...] = ("non_blocking", "copy")
     elif args and isinstance(args[0], torch.dtype):
@@ -75,14 +76,14 @@ def converter(
     dtype: torch.dtype | None,
     non_blocking: bool,
     memory_format: torch.memory_format | None,
-) -> Callable[[torch.Tensor], torch.Tensor]:
+) -> Callable[[Tensor], Tensor]:
     """Return the conversion that `Module.to` applies to each tensor.
 
     All tensors are moved to the device. Floating-point and complex tensors are converted to the dtype, and tensors with
     four or five dimensions to the memory format.
     """
 
-    def convert(tensor: torch.Tensor) -> torch.Tensor:
+    def convert(tensor: Tensor) -> Tensor:
         wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
         order = memory_format if tensor.dim() in (4, 5) else None
         if device is None and wanted is None and order is None:
@@ -97,7 +98,7 @@ def converter(
     return convert
 
 
-def convert_parameters(module: Registered, fn: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def convert_parameters(module: Registered, fn: Callable[[Tensor], Tensor]) -> None:
     """Replace the data of the parameters of `module`, and of their gradients, by the result of `fn`.
 
     Raises:
@@ -119,14 +120,14 @@ def convert_parameters(module: Registered, fn: Callable[[torch.Tensor], torch.Te
             _convert_grad(module, name, param, grad, fn)
 
 
-def swaps(tensor: torch.Tensor) -> bool:
+def swaps(tensor: Tensor) -> bool:
     """Return whether a parameter exchanges its contents with another tensor. Tensors that contain others always do."""
     if torch.__future__.get_swap_module_params_on_conversion():
         return True
     return torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor)
 
 
-def _swap(module: Registered, name: str, param: torch.Tensor, converted: torch.Tensor) -> None:
+def _swap(module: Registered, name: str, param: Tensor, converted: Tensor) -> None:
     grad, param.grad = param.grad, None
     try:
         torch.utils.swap_tensors(param, Parameter(converted, requires_grad=param.requires_grad))
@@ -135,9 +136,7 @@ def _swap(module: Registered, name: str, param: torch.Tensor, converted: torch.T
         raise RuntimeError(f"_apply(): Couldn't swap {type(module).__name__}.{name}") from error
 
 
-def _convert_grad(
-    module: Registered, name: str, param: torch.Tensor, grad: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]
-) -> None:
+def _convert_grad(module: Registered, name: str, param: Tensor, grad: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
     with torch.no_grad():
         converted = fn(grad)
     if swaps(converted):
@@ -153,7 +152,7 @@ def _convert_grad(
         param.grad = converted.requires_grad_(grad.requires_grad)
 
 
-def _takes_data(tensor: torch.Tensor, converted: torch.Tensor) -> bool:
+def _takes_data(tensor: Tensor, converted: Tensor) -> bool:
     """Return whether a conversion replaces only the data of `tensor`, instead of the tensor itself."""
     same = torch._has_compatible_shallow_copy_type(tensor, converted)
     return bool(same and not torch.__future__.get_overwrite_module_params_on_conversion())

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
 from .. import functional as F
 from .batchnorm import _NormBase
+from .dimensions import OfDimensions
 
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
-class _InstanceNorm(_NormBase):
-    _dims: ClassVar[int]
-
+class _InstanceNorm(_NormBase, OfDimensions):
     def __init__(
         self,
         num_features: int,
@@ -33,12 +32,12 @@ class _InstanceNorm(_NormBase):
     def _get_no_batch_dim(self) -> int:
         return self._dims + 1
 
-    def _check_input_dim(self, input: torch.Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         low = self._get_no_batch_dim()
         if input.dim() not in (low, low + 1):
             raise ValueError(f"expected {low}D or {low + 1}D input (got {input.dim()}D input)")
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         feature_dim = input.dim() - self._get_no_batch_dim()
         channels = input.size(feature_dim)
@@ -56,7 +55,7 @@ class _InstanceNorm(_NormBase):
             return self._normalize(input.unsqueeze(0)).squeeze(0)
         return self._normalize(input)
 
-    def _normalize(self, input: torch.Tensor) -> torch.Tensor:
+    def _normalize(self, input: Tensor) -> Tensor:
         return F.instance_norm(
             input,
             self.running_mean,
@@ -69,22 +68,16 @@ class _InstanceNorm(_NormBase):
         )
 
 
-class InstanceNorm1d(_InstanceNorm):
+class InstanceNorm1d(_InstanceNorm, dims=1):
     """Normalizes each channel of each sample of `(N, C, L)` or `(C, L)`; see `InstanceNorm2d`."""
 
-    _dims = 1
 
-
-class InstanceNorm2d(_InstanceNorm):
+class InstanceNorm2d(_InstanceNorm, dims=2):
     """Normalizes each channel of each sample of `(N, C, H, W)` or `(C, H, W)` (Ulyanov et al., 2016).
 
     For the arguments, see `BatchNorm2d`. By default there are no parameters and no running statistics.
     """
 
-    _dims = 2
 
-
-class InstanceNorm3d(_InstanceNorm):
+class InstanceNorm3d(_InstanceNorm, dims=3):
     """Normalizes each channel of each sample of `(N, C, D, H, W)` or `(C, D, H, W)`; see `InstanceNorm2d`."""
-
-    _dims = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..parameter import is_lazy
 from ..uninitialized import UninitializedBuffer, UninitializedParameter
@@ -15,21 +16,10 @@ from .linear import Linear
 from .module import Module
 
 __all__ = [
-    "LazyBatchNorm1d",
-    "LazyBatchNorm2d",
-    "LazyBatchNorm3d",
-    "LazyConv1d",
-    "LazyConv2d",
-    "LazyConv3d",
-    "LazyConvTranspose1d",
-    "LazyConvTranspose2d",
-    "LazyConvTranspose3d",
-    "LazyInstanceNorm1d",
-    "LazyInstanceNorm2d",
-    "LazyInstanceNorm3d",
-    "LazyLinear",
-    "LazyModuleMixin",
-]
+    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d", "LazyLinear", "LazyModuleMixin",
+]  # fmt: skip
 
 
 class LazyModuleMixin:
@@ -142,7 +132,7 @@ class LazyLinear(_Lazy, Linear):
         self.out_features = out_features
         self._create_lazily(bias, device, dtype)
 
-    def initialize_parameters(self, input: torch.Tensor) -> None:
+    def initialize_parameters(self, input: Tensor) -> None:
         if self.has_uninitialized_params():
             with torch.no_grad():
                 self.in_features = input.shape[-1]
@@ -169,7 +159,7 @@ class _LazyConvXdMixin(_Lazy):
     groups: int
     transposed: bool
 
-    def initialize_parameters(self, input: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Materialize the weight and the bias for the channels of `input`."""
         if not self.has_uninitialized_params():
             return
@@ -184,7 +174,7 @@ class _LazyConvXdMixin(_Lazy):
             self.bias.materialize((self.out_channels,))
         self.reset_parameters()
 
-    def _get_in_channels(self, input: torch.Tensor) -> int:
+    def _get_in_channels(self, input: Tensor) -> int:
         spatial = self._get_num_spatial_dims()
         unbatched = spatial + 1
         if input.dim() not in (unbatched, unbatched + 1):
@@ -294,7 +284,7 @@ class _LazyNormBase(_Lazy):
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
             own.num_batches_tracked = torch.tensor(0, dtype=torch.long, device=device)
 
-    def initialize_parameters(self, input: torch.Tensor) -> None:
+    def initialize_parameters(self, input: Tensor) -> None:
         """Materialize parameters and statistics for the channels of `input`."""
         if not self.has_uninitialized_params():
             return

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
 from .. import init
@@ -21,7 +22,7 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return input
 
 
@@ -36,7 +37,7 @@ class Linear(Module):
     torch.Size([5, 2])
     """
 
-    weight: torch.Tensor
+    weight: Tensor
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -58,7 +59,7 @@ class Linear(Module):
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         held: dict[str, Any] = self._parameters
         try:
             weight, bias = held["weight"], held["bias"]
@@ -80,7 +81,7 @@ class Bilinear(Module):
     Shapes: inputs `(..., in1_features)` and `(..., in2_features)`, output `(..., out_features)`.
     """
 
-    weight: torch.Tensor
+    weight: Tensor
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1: torch.Tensor, input2: torch.Tensor) -> torch.Tensor:
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:

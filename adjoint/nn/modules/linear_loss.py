@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
 from ..functional.linear_loss import LinearCrossEntropyOptions, check_options
@@ -30,7 +31,7 @@ class LinearCrossEntropyLoss(Module):
     tensor(1.3863, grad_fn=<RoundBackward1>)
     """
 
-    weight: torch.Tensor | None
+    weight: Tensor | None
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class LinearCrossEntropyLoss(Module):
         device: Any = None,
         dtype: torch.dtype | None = None,
         reduction: str = "mean",
-        weight: torch.Tensor | None = None,
+        weight: Tensor | None = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
         options: LinearCrossEntropyOptions | None = None,
@@ -58,7 +59,7 @@ class LinearCrossEntropyLoss(Module):
         self.reduction, self.ignore_index = reduction, ignore_index
         self.label_smoothing, self.options = label_smoothing, options
 
-    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of samples and their classes."""
         shape = (self.num_classes, *self.out_features)
         bias: Any = self.linear.bias

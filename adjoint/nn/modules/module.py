@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.sequence import watchers
 from ..._runtime.tracebacks import end_constructor_at_caller, end_methods_at_caller, shorten, warn
@@ -81,7 +82,7 @@ class Module:
 
     training: bool
     _parameters: dict[str, Parameter | None]
-    _buffers: dict[str, torch.Tensor | None]
+    _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
     _compiled_call_impl: Callable[..., Any] | None = None
 
@@ -147,12 +148,7 @@ class Module:
         return call.register(self, "_forward_pre_hooks", hook, prepend, extra)
 
     def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """Call `hook(module, args, output)` after each `forward`. A result other than None replaces the output.
 
@@ -193,7 +189,7 @@ class Module:
         """
         registration.register_parameter(self, name, param)
 
-    def register_buffer(self, name: str, tensor: torch.Tensor | None, persistent: bool = True) -> None:
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add the buffer `tensor` under `name`. A persistent buffer is part of `state_dict`.
 
         Raises:
@@ -269,7 +265,7 @@ class Module:
         """Return the parameter with the dotted name `target`. Raise AttributeError if no such parameter exists."""
         return lookup.parameter(self, target)
 
-    def get_buffer(self, target: str) -> torch.Tensor:
+    def get_buffer(self, target: str) -> Tensor:
         """Return the buffer with the dotted name `target`. Raise AttributeError if no such buffer exists."""
         return lookup.buffer(self, target)
 
@@ -338,11 +334,11 @@ class Module:
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, torch.Tensor]]:
+    ) -> Iterator[tuple[str, Tensor]]:
         """Yield `(dotted name, buffer)`. With `recurse`, include the buffers of submodules."""
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse: bool = True) -> Iterator[torch.Tensor]:
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yield the buffers, each once. With `recurse`, include the buffers of submodules."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
@@ -393,7 +389,7 @@ class Module:
 
     # Converting
 
-    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the data of every parameter, gradient and buffer by the result of `fn`."""
         if recurse:
             for module in self.children():

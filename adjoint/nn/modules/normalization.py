@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
 from .. import init
@@ -67,7 +68,7 @@ class LayerNorm(Affine):
         self._create_affine(self.normalized_shape, elementwise_affine, bias, device, dtype)
         self.reset_parameters()
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         held = self._parameters
         try:
             weight, bias = held["weight"], held["bias"]
@@ -113,7 +114,7 @@ class RMSNorm(Module):
         if self.elementwise_affine:
             init.ones_(self.weight)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
@@ -152,7 +153,7 @@ class GroupNorm(Affine):
         self._create_affine(num_channels, affine, bias, device, dtype)
         self.reset_parameters()
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -177,7 +178,7 @@ class _ResponseNorm(Module):
 class LocalResponseNorm(_ResponseNorm):
     """Divides by a power of the mean square over neighbouring channels (Krizhevsky et al., 2012)."""
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
 
@@ -196,7 +197,7 @@ class CrossMapLRN2d(_ResponseNorm):
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         channels, reach = input.size(1), int((self.size - 1) / 2 + 1)

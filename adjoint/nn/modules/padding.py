@@ -5,46 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
+from .dimensions import OfDimensions
 from .module import Module
 
 __all__ = [
-    "ChannelShuffle",
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-]
+    "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",
+    "ConstantPad3d", "PixelShuffle", "PixelUnshuffle", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
+    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+]  # fmt: skip
 
 Size = int | Sequence[int]
 
 
-class _Pad(Module):
+class _Pad(OfDimensions):
     """`padding` is one number for all sides, or `(before, after)` for the last dimension, then for the dimension before it."""
 
-    _dims: ClassVar[int]
     _mode: ClassVar[str]
 
     def __init__(self, padding: Size) -> None:
         super().__init__()
         self.padding = (padding,) * (2 * self._dims) if isinstance(padding, int) else tuple(padding)
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self) -> str:
@@ -58,29 +43,23 @@ class _ConstantPadNd(_Pad):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPadNd):
+class ConstantPad1d(_ConstantPadNd, dims=1):
     """Pads the last dimension with `value`."""
 
-    _dims = 1
 
-
-class ConstantPad2d(_ConstantPadNd):
+class ConstantPad2d(_ConstantPadNd, dims=2):
     """Pads the last two dimensions with `value`."""
 
-    _dims = 2
 
-
-class ConstantPad3d(_ConstantPadNd):
+class ConstantPad3d(_ConstantPadNd, dims=3):
     """Pads the last three dimensions with `value`."""
-
-    _dims = 3
 
 
 class _ZeroPad(_ConstantPadNd):
@@ -103,68 +82,58 @@ class ZeroPad3d(_ZeroPad, ConstantPad3d):
     """Pads the last three dimensions with zeros."""
 
 
-class ReflectionPad1d(_Pad):
+class _ReflectionPad(_Pad):
+    _mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPad, dims=1):
     """Pads the last dimension with its mirror image."""
 
-    _dims, _mode = 1, "reflect"
 
-
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(_ReflectionPad, dims=2):
     """Pads the last two dimensions with their mirror image."""
 
-    _dims, _mode = 2, "reflect"
 
-
-class ReflectionPad3d(_Pad):
+class ReflectionPad3d(_ReflectionPad, dims=3):
     """Pads the last three dimensions with their mirror image."""
 
-    _dims, _mode = 3, "reflect"
+
+class _ReplicationPad(_Pad):
+    _mode = "replicate"
 
 
-class ReplicationPad1d(_Pad):
+class ReplicationPad1d(_ReplicationPad, dims=1):
     """Pads the last dimension with its outermost values."""
 
-    _dims, _mode = 1, "replicate"
 
-
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_ReplicationPad, dims=2):
     """Pads the last two dimensions with their outermost values."""
 
-    _dims, _mode = 2, "replicate"
 
-
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_ReplicationPad, dims=3):
     """Pads the last three dimensions with their outermost values."""
-
-    _dims, _mode = 3, "replicate"
 
 
 class _CircularPad(_Pad):
     _mode = "circular"
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         low, high = self._dims + 1, self._dims + 2
         if input.dim() not in (low, high):
             raise ValueError(f"expected {low}D or {high}D input (got {input.dim()}D input)")
         return super().forward(input)
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPad, dims=1):
     """Pads the last dimension with values from the opposite end."""
 
-    _dims = 1
 
-
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPad, dims=2):
     """Pads the last two dimensions with values from the opposite ends."""
 
-    _dims = 2
 
-
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPad, dims=3):
     """Pads the last three dimensions with values from the opposite ends."""
-
-    _dims = 3
 
 
 class PixelShuffle(Module):
@@ -176,7 +145,7 @@ class PixelShuffle(Module):
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
 
@@ -189,7 +158,7 @@ class PixelUnshuffle(Module):
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
 
@@ -202,5 +171,5 @@ class ChannelShuffle(Module):
         super().__init__()
         self.groups = groups
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_methods_at_caller
 from ..parameter import Parameter
@@ -19,7 +20,7 @@ __all__ = ["ParameterDict", "ParameterList"]
 
 def _as_parameter(value: Any) -> Any:
     """Convert plain tensors to parameters. Return other values unchanged."""
-    return Parameter(value) if isinstance(value, torch.Tensor) and not isinstance(value, Parameter) else value
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
 class ParameterList(Module):
@@ -59,7 +60,7 @@ class ParameterList(Module):
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Add values at the end. Raise TypeError if `values` is a tensor or is not iterable."""
-        if isinstance(values, torch.Tensor) or not isinstance(values, Iterable):
+        if isinstance(values, Tensor) or not isinstance(values, Iterable):
             raise TypeError("ParameterList.extend should be called with an iterable, but got " + type(values).__name__)
         for value in values:
             self.append(value)
@@ -216,7 +217,7 @@ def _has_no_order(source: Any) -> bool:
 
 
 def _describe(value: Any, kind: str) -> str:
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     name = "Parameter" if isinstance(value, Parameter) else "Tensor"
     return f"{name} containing: [{kind} of size {'x'.join(map(str, value.size()))}]"

@@ -1,47 +1,28 @@
-"""Pooling: one value for each window.
-
-Each class names its function. Each call looks up this function, because a program may have replaced it.
-"""
+"""Pooling: one value for each window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
-from .module import Module
+from .dimensions import OfDimensions
 
 __all__ = [
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "FractionalMaxPool2d",
-    "FractionalMaxPool3d",
-    "LPPool1d",
-    "LPPool2d",
-    "LPPool3d",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "MaxUnpool1d",
-    "MaxUnpool2d",
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d",
+    "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
     "MaxUnpool3d",
-]
+]  # fmt: skip
 
 Size = int | Sequence[int]
 
 
-class _MaxPoolNd(Module):
+class _MaxPoolNd(OfDimensions):
     _repr_names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
-    _pool: ClassVar[str]
+    _stem = "max_pool"
 
     def __init__(
         self,
@@ -60,19 +41,17 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: torch.Tensor) -> Any:
-        return getattr(F, self._pool)(
+    def forward(self, input: Tensor) -> Any:
+        return getattr(F, self._function)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
 
-class MaxPool1d(_MaxPoolNd):
+class MaxPool1d(_MaxPoolNd, dims=1):
     """The maximum of each window of the last dimension; see `MaxPool2d`."""
 
-    _pool = "max_pool1d"
 
-
-class MaxPool2d(_MaxPoolNd):
+class MaxPool2d(_MaxPoolNd, dims=2):
     """The maximum of each window of the last two dimensions.
 
     Args:
@@ -84,16 +63,12 @@ class MaxPool2d(_MaxPoolNd):
         ceil_mode: whether to use windows that extend beyond the end.
     """
 
-    _pool = "max_pool2d"
 
-
-class MaxPool3d(_MaxPoolNd):
+class MaxPool3d(_MaxPoolNd, dims=3):
     """The maximum of each window of the last three dimensions; see `MaxPool2d`."""
 
-    _pool = "max_pool3d"
 
-
-class _AvgPoolNd(Module):
+class _AvgPoolNd(OfDimensions):
     _repr_names = ("kernel_size", "stride", "padding")
 
 
@@ -119,12 +94,12 @@ class AvgPool1d(_AvgPoolNd):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
-    _pool: ClassVar[str]
+    _stem = "avg_pool"
 
     def __init__(
         self,
@@ -143,8 +118,8 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return getattr(F, self._pool)(
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -155,7 +130,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         )
 
 
-class AvgPool2d(_AvgPoolWithDivisor):
+class AvgPool2d(_AvgPoolWithDivisor, dims=2):
     """The mean of each window of the last two dimensions.
 
     Args:
@@ -167,80 +142,63 @@ class AvgPool2d(_AvgPoolWithDivisor):
         divisor_override: a divisor to use instead of the size of the window.
     """
 
-    _pool = "avg_pool2d"
 
-
-class AvgPool3d(_AvgPoolWithDivisor):
+class AvgPool3d(_AvgPoolWithDivisor, dims=3):
     """The mean of each window of the last three dimensions; see `AvgPool2d`."""
 
-    _pool = "avg_pool3d"
 
-
-class _AdaptiveAvgPoolNd(Module):
+class _AdaptiveAvgPoolNd(OfDimensions):
     _repr_names = ("output_size",)
-    _pool: ClassVar[str]
+    _stem = "adaptive_avg_pool"
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return getattr(F, self._pool)(input, self.output_size)
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(input, self.output_size)
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd, dims=1):
     """Averages over windows. The size of the last dimension becomes `output_size`."""
 
-    _pool = "adaptive_avg_pool1d"
 
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd, dims=2):
     """Averages over windows. The sizes of the last two dimensions become `output_size` (None keeps a size)."""
 
-    _pool = "adaptive_avg_pool2d"
 
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd, dims=3):
     """Averages over windows. The sizes of the last three dimensions become `output_size`."""
 
-    _pool = "adaptive_avg_pool3d"
 
-
-class _AdaptiveMaxPoolNd(Module):
+class _AdaptiveMaxPoolNd(OfDimensions):
     _repr_names = ("output_size",)
-    _pool: ClassVar[str]
+    _stem = "adaptive_max_pool"
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def forward(self, input: torch.Tensor) -> Any:
-        return getattr(F, self._pool)(input, self.output_size, self.return_indices)
+    def forward(self, input: Tensor) -> Any:
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd, dims=1):
     """The maxima of windows. The size of the last dimension becomes `output_size`."""
 
-    _pool = "adaptive_max_pool1d"
 
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd, dims=2):
     """The maxima of windows. The sizes of the last two dimensions become `output_size`."""
 
-    _pool = "adaptive_max_pool2d"
 
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd, dims=3):
     """The maxima of windows. The sizes of the last three dimensions become `output_size`."""
 
-    _pool = "adaptive_max_pool3d"
 
-
-class _MaxUnpoolNd(Module):
+class _MaxUnpoolNd(OfDimensions):
     _repr_names = ("kernel_size", "stride", "padding")
-    _unpool: ClassVar[str]
-    _dims: ClassVar[int]
+    _stem = "max_unpool"
 
     def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0) -> None:
         super().__init__()
@@ -251,19 +209,15 @@ class _MaxUnpoolNd(Module):
     def _sizes(self, value: Size) -> tuple[int, ...]:
         return (value,) * self._dims if isinstance(value, int) else tuple(value)
 
-    def forward(
-        self, input: torch.Tensor, indices: torch.Tensor, output_size: Sequence[int] | None = None
-    ) -> torch.Tensor:
-        return getattr(F, self._unpool)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxUnpool1d(_MaxUnpoolNd):
+class MaxUnpool1d(_MaxUnpoolNd, dims=1):
     """The partial inverse of `MaxPool1d`; see `MaxUnpool2d`."""
 
-    _unpool, _dims = "max_unpool1d", 1
 
-
-class MaxUnpool2d(_MaxUnpoolNd):
+class MaxUnpool2d(_MaxUnpoolNd, dims=2):
     """The partial inverse of `MaxPool2d`. The output contains the maxima at their indices, and zeros elsewhere.
 
     >>> import adjoint as torch
@@ -273,18 +227,14 @@ class MaxUnpool2d(_MaxUnpoolNd):
               [4., 0.]]]])
     """
 
-    _unpool, _dims = "max_unpool2d", 2
 
-
-class MaxUnpool3d(_MaxUnpoolNd):
+class MaxUnpool3d(_MaxUnpoolNd, dims=3):
     """The partial inverse of `MaxPool3d`; see `MaxUnpool2d`."""
 
-    _unpool, _dims = "max_unpool3d", 3
 
-
-class _LPPoolNd(Module):
+class _LPPoolNd(OfDimensions):
     _repr_names = ("norm_type", "kernel_size", "stride", "ceil_mode")
-    _pool: ClassVar[str]
+    _stem = "lp_pool"
 
     def __init__(
         self, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
@@ -295,17 +245,15 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return getattr(F, self._pool)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class LPPool1d(_LPPoolNd):
+class LPPool1d(_LPPoolNd, dims=1):
     """The p-norm of each window of the last dimension; see `LPPool2d`."""
 
-    _pool = "lp_pool1d"
 
-
-class LPPool2d(_LPPoolNd):
+class LPPool2d(_LPPoolNd, dims=2):
     """The p-norm of each window of the last two dimensions, where p is `norm_type`.
 
     >>> import adjoint as torch
@@ -313,18 +261,13 @@ class LPPool2d(_LPPoolNd):
     tensor([[[[2.]]]])
     """
 
-    _pool = "lp_pool2d"
 
-
-class LPPool3d(_LPPoolNd):
+class LPPool3d(_LPPoolNd, dims=3):
     """The p-norm of each window of the last three dimensions; see `LPPool2d`."""
 
-    _pool = "lp_pool3d"
 
-
-class _FractionalMaxPoolNd(Module):
-    _pool: ClassVar[str]
-    _dims: ClassVar[int]
+class _FractionalMaxPoolNd(OfDimensions):
+    _stem = "fractional_max_pool"
 
     def __init__(
         self,
@@ -332,7 +275,7 @@ class _FractionalMaxPoolNd(Module):
         output_size: Size | None = None,
         output_ratio: Any = None,
         return_indices: bool = False,
-        _random_samples: torch.Tensor | None = None,
+        _random_samples: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.kernel_size = self._repeated(kernel_size)
@@ -351,8 +294,8 @@ class _FractionalMaxPoolNd(Module):
     def _repeated(self, value: Any) -> tuple[Any, ...]:
         return tuple(value) if isinstance(value, Sequence) else (value,) * self._dims
 
-    def forward(self, input: torch.Tensor) -> Any:
-        return getattr(F, self._pool)(
+    def forward(self, input: Tensor) -> Any:
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.output_size,
@@ -362,7 +305,7 @@ class _FractionalMaxPoolNd(Module):
         )
 
 
-class FractionalMaxPool2d(_FractionalMaxPoolNd):
+class FractionalMaxPool2d(_FractionalMaxPoolNd, dims=2):
     """The maximum of windows at random positions. Each call draws new positions (Graham, 2014).
 
     Args:
@@ -375,10 +318,6 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     torch.Size([1, 1, 4, 4])
     """
 
-    _pool, _dims = "fractional_max_pool2d", 2
 
-
-class FractionalMaxPool3d(_FractionalMaxPoolNd):
+class FractionalMaxPool3d(_FractionalMaxPoolNd, dims=3):
     """The maximum of windows at random positions in three dimensions; see `FractionalMaxPool2d`."""
-
-    _pool, _dims = "fractional_max_pool3d", 3

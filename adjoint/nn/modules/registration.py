@@ -11,6 +11,7 @@ from inspect import signature
 from typing import Any, Protocol
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ...utils.hooks import RemovableHandle
 from ..parameter import Buffer, Parameter
@@ -50,12 +51,12 @@ def register_parameter(module: Registered, name: str, param: Parameter | None) -
     module._parameters[name] = None if param is None else _consult(hooks, module, name, param)
 
 
-def register_buffer(module: Registered, name: str, tensor: torch.Tensor | None, persistent: bool) -> None:
+def register_buffer(module: Registered, name: str, tensor: Tensor | None, persistent: bool) -> None:
     """Add a buffer to `module`; see `Module.register_buffer`."""
     if "_buffers" not in module.__dict__:
         raise AttributeError("cannot assign buffer before Module.__init__() call")
     _require_free_name(module, name, "buffer", module._buffers)
-    if tensor is not None and not isinstance(tensor, torch.Tensor):
+    if tensor is not None and not isinstance(tensor, Tensor):
         raise TypeError(
             f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
         )
@@ -123,7 +124,7 @@ def _set_buffer(module: Registered, name: str, value: Any) -> None:
         if "_buffers" not in module.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         persistent = value.persistent
-    elif value is None or isinstance(value, torch.Tensor):
+    elif value is None or isinstance(value, Tensor):
         persistent = name not in module._non_persistent_buffers_set
     else:
         raise TypeError(
@@ -182,7 +183,7 @@ def _consult(hooks: OrderedDict[int, Callable[..., Any]], module: Registered, na
 
 def type_name(value: Any) -> str:
     """Return the name of a value's type in PyTorch's errors, such as `torch.FloatTensor` for a tensor."""
-    return value.type() if isinstance(value, torch.Tensor) else type(value).__name__
+    return value.type() if isinstance(value, Tensor) else type(value).__name__
 
 
 class Registered(Protocol):
@@ -190,7 +191,7 @@ class Registered(Protocol):
 
     _version: int
     _parameters: dict[str, Parameter | None]
-    _buffers: dict[str, torch.Tensor | None]
+    _buffers: dict[str, Tensor | None]
     _modules: dict[str, Any]
     _is_full_backward_hook: bool | None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
 from .. import init
@@ -137,8 +138,8 @@ class RNNBase(Module):
         return ", ".join(part for part in parts if part)
 
     def _walk(
-        self, input: torch.Tensor, hx: Sequence[torch.Tensor], batch_sizes: list[int] | None = None
-    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        self, input: Tensor, hx: Sequence[Tensor], batch_sizes: list[int] | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
         """Run all layers over `input`, `(L, N, features)` or packed.
 
         The parts of the initial state are `(layers, N, features)`.
@@ -152,7 +153,7 @@ class RNNBase(Module):
         projection = getattr(self, "weight_hr" + suffix) if self.proj_size > 0 else None
         return getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix), *biases, projection
 
-    def _prepare(self, input: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    def _prepare(self, input: Tensor) -> tuple[Tensor, bool]:
         """Return the input as `(L, N, features)`, and whether it has a batch dimension."""
         if input.dim() not in (2, 3):
             tensor = "" if self.mode in ("LSTM", "GRU") else " tensor"
@@ -173,12 +174,12 @@ class RNNBase(Module):
             return input.unsqueeze(1), False
         return (input.transpose(0, 1) if self.batch_first else input), True
 
-    def _check_state(self, state: torch.Tensor, batch: int, features: int, message: str) -> None:
+    def _check_state(self, state: Tensor, batch: int, features: int, message: str) -> None:
         expected = (self.num_layers * self._directions, batch, features)
         if tuple(state.shape) != expected:
             raise RuntimeError(message.format(expected, list(state.shape)))
 
-    def _unpack(self, packed: PackedSequence) -> tuple[torch.Tensor, list[int]]:
+    def _unpack(self, packed: PackedSequence) -> tuple[Tensor, list[int]]:
         """Return the data of packed sequences, and the number of sequences at each step."""
         data = packed.data
         if data.dim() != 2:
@@ -186,9 +187,7 @@ class RNNBase(Module):
         self._prepare(data)
         return data, packed.batch_sizes.tolist()
 
-    def _with_packed(
-        self, packed: PackedSequence, state: list[torch.Tensor] | None
-    ) -> tuple[PackedSequence, list[Any]]:
+    def _with_packed(self, packed: PackedSequence, state: list[Tensor] | None) -> tuple[PackedSequence, list[Any]]:
         """Run the forward pass over packed sequences.
 
         The parts of the initial state (hidden, cell) are `(layers, N, features)`.
@@ -209,12 +208,12 @@ class RNNBase(Module):
             final = [part.index_select(1, packed.unsorted_indices) for part in final]
         return PackedSequence(output, *packed[1:]), final
 
-    def _finish(self, output: torch.Tensor, batched: bool) -> torch.Tensor:
+    def _finish(self, output: Tensor, batched: bool) -> Tensor:
         if not batched:
             return output.squeeze(1)
         return output.transpose(0, 1) if self.batch_first else output
 
-    def _with_hidden(self, input: Any, hx: torch.Tensor | None) -> tuple[Any, torch.Tensor]:
+    def _with_hidden(self, input: Any, hx: Tensor | None) -> tuple[Any, Tensor]:
         """Run the forward pass of a network with one tensor as its state."""
         if isinstance(input, PackedSequence):
             packed, (final,) = self._with_packed(input, None if hx is None else [hx])
@@ -314,7 +313,7 @@ class RNN(RNNBase):
         super().__init__("RNN_" + nonlinearity.upper(), *args, **kwargs)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: torch.Tensor | None = None) -> tuple[Any, torch.Tensor]:
+    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         return self._with_hidden(input, hx)
 
 
@@ -329,7 +328,7 @@ class GRU(RNNBase):
         _refuse_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
-    def forward(self, input: Any, hx: torch.Tensor | None = None) -> tuple[Any, torch.Tensor]:
+    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         return self._with_hidden(input, hx)
 
 
@@ -348,9 +347,7 @@ class LSTM(RNNBase):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def forward(
-        self, input: Any, hx: tuple[torch.Tensor, torch.Tensor] | None = None
-    ) -> tuple[Any, tuple[torch.Tensor, torch.Tensor]]:
+    def forward(self, input: Any, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
         if isinstance(input, PackedSequence):
             packed, (h_n, c_n) = self._with_packed(input, None if hx is None else list(hx))
             return packed, (h_n, c_n)
@@ -367,9 +364,7 @@ class LSTM(RNNBase):
         h_n, c_n = final if batched else [tensor.squeeze(1) for tensor in final]
         return self._finish(output, batched), (h_n, c_n)
 
-    def _states(
-        self, hx: tuple[torch.Tensor, torch.Tensor], batched: bool, batch: int, output_size: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _states(self, hx: tuple[Tensor, Tensor], batched: bool, batch: int, output_size: int) -> tuple[Tensor, Tensor]:
         expected = 3 if batched else 2
         if hx[0].dim() != expected or hx[1].dim() != expected:
             raise RuntimeError(
@@ -413,11 +408,11 @@ class RNNCellBase(Module):
             text += f", nonlinearity={self.nonlinearity}"
         return text
 
-    def _check(self, tensor: torch.Tensor, what: str) -> None:
+    def _check(self, tensor: Tensor, what: str) -> None:
         if tensor.dim() not in (1, 2):
             raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
 
-    def _check_sizes(self, input: torch.Tensor, hiddens: tuple[torch.Tensor, ...]) -> None:
+    def _check_sizes(self, input: Tensor, hiddens: tuple[Tensor, ...]) -> None:
         if input.size(1) != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}")
         for i, hidden in enumerate(hiddens):
@@ -430,7 +425,7 @@ class RNNCellBase(Module):
                     f"hidden{i} has inconsistent hidden_size: got {hidden.size(1)}, expected {self.hidden_size}"
                 )
 
-    def _step(self, step: Callable[..., Any], input: torch.Tensor, hx: torch.Tensor | None) -> torch.Tensor:
+    def _step(self, step: Callable[..., Any], input: Tensor, hx: Tensor | None) -> Tensor:
         """Run one step of a cell with one tensor as its state."""
         self._check(input, "input")
         if hx is not None:
@@ -461,7 +456,7 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         step = {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell}.get(self.nonlinearity)
         if step is None:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
@@ -476,7 +471,7 @@ class GRUCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input: torch.Tensor, hx: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._step(recurrent.gru_cell, input, hx)
 
 
@@ -488,9 +483,7 @@ class LSTMCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(
-        self, input: torch.Tensor, hx: tuple[torch.Tensor, torch.Tensor] | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         self._check(input, "input")
         if hx is not None:
             for i, state in enumerate(hx):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
 from .. import init
@@ -19,13 +20,13 @@ class _Table(Module):
 
     num_embeddings: int
     embedding_dim: int
-    weight: torch.Tensor
+    weight: Tensor
     _spelling = "padding_idx"  # in PyTorch's error
 
     def _setup(
         self,
         padding_idx: int | None,
-        weight: torch.Tensor | None,
+        weight: Tensor | None,
         freeze: bool = False,
         device: Any = None,
         dtype: Any = None,
@@ -76,7 +77,7 @@ class Embedding(_Table):
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
-        _weight: torch.Tensor | None = None,
+        _weight: Tensor | None = None,
         _freeze: bool = False,
         device: Any = None,
         dtype: Any = None,
@@ -90,7 +91,7 @@ class Embedding(_Table):
         self.sparse = sparse
         self._setup(padding_idx, _weight, _freeze, device, dtype)
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
             input,
             self.weight,
@@ -115,7 +116,7 @@ class Embedding(_Table):
     @classmethod
     def from_pretrained(
         cls,
-        embeddings: torch.Tensor,
+        embeddings: Tensor,
         freeze: bool = True,
         padding_idx: int | None = None,
         max_norm: float | None = None,
@@ -149,7 +150,7 @@ class EmbeddingBag(_Table):
         scale_grad_by_freq: bool = False,
         mode: str = "mean",
         sparse: bool = False,
-        _weight: torch.Tensor | None = None,
+        _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
         device: Any = None,
@@ -166,12 +167,7 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
         self._setup(padding_idx, _weight, device=device, dtype=dtype)
 
-    def forward(
-        self,
-        input: torch.Tensor,
-        offsets: torch.Tensor | None = None,
-        per_sample_weights: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
             per_sample_weights, self.include_last_offset, self.padding_idx,
@@ -191,7 +187,7 @@ class EmbeddingBag(_Table):
     @classmethod
     def from_pretrained(
         cls,
-        embeddings: torch.Tensor,
+        embeddings: Tensor,
         freeze: bool = True,
         max_norm: float | None = None,
         norm_type: float = 2.0,
@@ -209,7 +205,7 @@ class EmbeddingBag(_Table):
         return made
 
 
-def _sizes_of_table(embeddings: torch.Tensor) -> torch.Size:
+def _sizes_of_table(embeddings: Tensor) -> torch.Size:
     """Return the number of vectors and the number of elements of a vector.
 
     Raise AssertionError unless the table has two dimensions.

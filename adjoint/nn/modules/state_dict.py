@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
 from ..parameter import Parameter, is_lazy
@@ -181,9 +182,9 @@ def load_own(
 
 
 def _load_tensor(
-    module: Registered, name: str, param: torch.Tensor, value: Any, key: str, assign: bool, error_msgs: list[str]
+    module: Registered, name: str, param: Tensor, value: Any, key: str, assign: bool, error_msgs: list[str]
 ) -> None:
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, Tensor):
         error_msgs.append(
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
             f"but received {type(value)}"
@@ -228,7 +229,7 @@ def _load_tensor(
         )
 
 
-def _exchange(param: torch.Tensor, value: torch.Tensor, assign: bool) -> None:
+def _exchange(param: Tensor, value: Tensor, assign: bool) -> None:
     """Replace `param` by the result of `module_load`."""
     new = param.module_load(value, assign=assign)
     if new is value or new is param:
@@ -244,9 +245,9 @@ def _exchange(param: torch.Tensor, value: torch.Tensor, assign: bool) -> None:
     torch.utils.swap_tensors(param, new)
 
 
-def _own_state(module: Registered) -> dict[str, torch.Tensor]:
+def _own_state(module: Registered) -> dict[str, Tensor]:
     """Return the parameters and persistent buffers of `module` itself, by name."""
-    own: dict[str, torch.Tensor] = {name: p for name, p in module._parameters.items() if p is not None}
+    own: dict[str, Tensor] = {name: p for name, p in module._parameters.items() if p is not None}
     dropped = module._non_persistent_buffers_set
     own.update({name: b for name, b in module._buffers.items() if b is not None and name not in dropped})
     return own

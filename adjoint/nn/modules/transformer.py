@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from .. import functional as F
 from .. import init
@@ -20,23 +21,19 @@ from .multihead import MultiheadAttention
 from .normalization import LayerNorm
 
 __all__ = [
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-]
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+]  # fmt: skip
 
-Activation = str | Callable[[torch.Tensor], torch.Tensor]
-Mask = torch.Tensor | None
+Activation = str | Callable[[Tensor], Tensor]
+Mask = Tensor | None
 
 
-def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> torch.Tensor:
+def _generate_square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
     """Return the causal mask, with zeros on and below the diagonal and -inf above the diagonal."""
     return torch.triu(torch.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
-def _get_seq_len(src: torch.Tensor, batch_first: bool) -> int | None:
+def _get_seq_len(src: Tensor, batch_first: bool) -> int | None:
     """Return the length of the sequences in `src`."""
     sizes = src.size()
     if len(sizes) == 2:
@@ -49,11 +46,11 @@ def _get_clones(module: Module, N: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
-def _get_activation_fn(activation: str) -> Callable[[torch.Tensor], torch.Tensor]:
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
     if activation == "relu":
         return F.relu
     if activation == "gelu":
-        found: Callable[[torch.Tensor], torch.Tensor] = F.gelu
+        found: Callable[[Tensor], Tensor] = F.gelu
         return found
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
 
@@ -67,7 +64,7 @@ def _detect_is_causal_mask(mask: Mask, is_causal: bool | None = None, size: int 
     return mask.size() == causal.size() and bool((mask == causal).all())
 
 
-def _canonical_masks(src: torch.Tensor, mask: Mask, name: str, key_padding_mask: Mask) -> tuple[Mask, Mask]:
+def _canonical_masks(src: Tensor, mask: Mask, name: str, key_padding_mask: Mask) -> tuple[Mask, Mask]:
     """Return a mask and the padding mask as numbers that are added to scores. Errors print `name`."""
     other = F._none_or_dtype(mask)
     padding = F._canonical_mask(key_padding_mask, "src_key_padding_mask", other, name, src.dtype)
@@ -125,23 +122,19 @@ class _Layer(Module):
         if not hasattr(self, "activation"):
             self.activation = F.relu
 
-    def _added(
-        self, x: torch.Tensor, norm: LayerNorm, block: Callable[..., torch.Tensor], *others: Any
-    ) -> torch.Tensor:
+    def _added(self, x: Tensor, norm: LayerNorm, block: Callable[..., Tensor], *others: Any) -> Tensor:
         """Return `x` plus the output of a block. The norm is applied before the block or after the sum."""
         if self.norm_first:
             return x + block(norm(x), *others)
         return norm(x + block(x, *others))
 
-    def _sa_block(
-        self, x: torch.Tensor, attn_mask: Mask, key_padding_mask: Mask, is_causal: bool = False
-    ) -> torch.Tensor:
+    def _sa_block(self, x: Tensor, attn_mask: Mask, key_padding_mask: Mask, is_causal: bool = False) -> Tensor:
         x, _ = self.self_attn(
             x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal
         )
         return self.dropout1(x)
 
-    def _transformed(self, x: torch.Tensor) -> torch.Tensor:
+    def _transformed(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
@@ -166,8 +159,8 @@ class TransformerEncoderLayer(_Layer):
     """
 
     def forward(
-        self, src: torch.Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
-    ) -> torch.Tensor:
+        self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
+    ) -> Tensor:
         """Return the transformed sequences, with the shape of `src`.
 
         Args:
@@ -180,7 +173,7 @@ class TransformerEncoderLayer(_Layer):
         x = self._added(src, self.norm1, self._sa_block, src_mask, src_key_padding_mask, is_causal)
         return self._added(x, self.norm2, self._ff_block)
 
-    def _ff_block(self, x: torch.Tensor) -> torch.Tensor:
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self._transformed(x))
 
 
@@ -200,15 +193,15 @@ class TransformerDecoderLayer(_Layer):
 
     def forward(
         self,
-        tgt: torch.Tensor,
-        memory: torch.Tensor,
+        tgt: Tensor,
+        memory: Tensor,
         tgt_mask: Mask = None,
         memory_mask: Mask = None,
         tgt_key_padding_mask: Mask = None,
         memory_key_padding_mask: Mask = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Return the transformed targets, with the shape of `tgt`.
 
         Args:
@@ -225,14 +218,14 @@ class TransformerDecoderLayer(_Layer):
         return self._added(x, self.norm3, self._ff_block)
 
     def _mha_block(
-        self, x: torch.Tensor, mem: torch.Tensor, attn_mask: Mask, key_padding_mask: Mask, is_causal: bool = False
-    ) -> torch.Tensor:
+        self, x: Tensor, mem: Tensor, attn_mask: Mask, key_padding_mask: Mask, is_causal: bool = False
+    ) -> Tensor:
         x, _ = self.multihead_attn(
             x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False
         )
         return self.dropout2(x)
 
-    def _ff_block(self, x: torch.Tensor) -> torch.Tensor:
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout3(self._transformed(x))
 
 
@@ -294,7 +287,7 @@ class TransformerEncoder(Module):
                 f"enable_nested_tensor is True, but self.use_nested_tensor is False because {reason}", stacklevel=2
             )
 
-    def _leaves_padding_out(self, src: torch.Tensor, mask: Mask, key_padding_mask: torch.Tensor) -> bool:
+    def _leaves_padding_out(self, src: Tensor, mask: Mask, key_padding_mask: Tensor) -> bool:
         """Return whether PyTorch's encoder would compute on sequences without their padding."""
         if not self.use_nested_tensor or self.training or src.dim() != 3 or mask is not None:
             return False
@@ -306,8 +299,8 @@ class TransformerEncoder(Module):
         return not bool((padding[:, :-1] & ~padding[:, 1:]).any())
 
     def forward(
-        self, src: torch.Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
-    ) -> torch.Tensor:
+        self, src: Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
+    ) -> Tensor:
         """Return the encoded sequences.
 
         See `TransformerEncoderLayer` for the arguments.
@@ -342,15 +335,15 @@ class TransformerDecoder(Module):
 
     def forward(
         self,
-        tgt: torch.Tensor,
-        memory: torch.Tensor,
+        tgt: Tensor,
+        memory: Tensor,
         tgt_mask: Mask = None,
         memory_mask: Mask = None,
         tgt_key_padding_mask: Mask = None,
         memory_key_padding_mask: Mask = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Return the decoded sequences.
 
         See `TransformerDecoderLayer` for the arguments.
@@ -431,8 +424,8 @@ class Transformer(Module):
 
     def forward(
         self,
-        src: torch.Tensor,
-        tgt: torch.Tensor,
+        src: Tensor,
+        tgt: Tensor,
         src_mask: Mask = None,
         tgt_mask: Mask = None,
         memory_mask: Mask = None,
@@ -442,7 +435,7 @@ class Transformer(Module):
         src_is_causal: bool | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Return the decoded targets, with the shape of `tgt`. See the encoder and decoder layers for the masks."""
         batched = src.dim() == 3
         batch = 0 if self.batch_first else 1
@@ -463,7 +456,7 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> torch.Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """Return the causal mask `(sz, sz)`, with zeros on and below the diagonal and -inf above the diagonal.
 
         >>> import adjoint as torch

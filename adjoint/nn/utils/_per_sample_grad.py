@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..modules.module import Module
 
@@ -66,12 +67,10 @@ def call_for_per_sample_grads(
         }
         in_dims = _mapped(lambda value: _checked_dim(value, size, dim), (args, kwargs))
 
-        def one_sample(params: dict[str, torch.Tensor], given: Any) -> Any:
-            args, kwargs = _mapped(
-                lambda value: value.unsqueeze(dim) if isinstance(value, torch.Tensor) else value, given
-            )
+        def one_sample(params: dict[str, Tensor], given: Any) -> Any:
+            args, kwargs = _mapped(lambda value: value.unsqueeze(dim) if isinstance(value, Tensor) else value, given)
             result = torch.func.functional_call(module, params, args, kwargs)
-            return _mapped(lambda value: value.squeeze(dim) if isinstance(value, torch.Tensor) else value, result)
+            return _mapped(lambda value: value.squeeze(dim) if isinstance(value, Tensor) else value, result)
 
         return torch.vmap(one_sample, in_dims=(0, in_dims), out_dims=dim, randomness="different")(
             params, (args, kwargs)
@@ -84,12 +83,12 @@ class _PerSample(torch.autograd.Function):
     """A parameter expanded to one copy per sample. Its gradients are stored in `grad_sample`."""
 
     @staticmethod
-    def forward(ctx: Any, param: torch.Tensor, size: int, scale: int) -> torch.Tensor:
+    def forward(ctx: Any, param: Tensor, size: int, scale: int) -> Tensor:
         ctx.param, ctx.scale = param, scale
         return param.expand(size, *param.shape)
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, None]:
         grad = grad * ctx.scale
         held = getattr(ctx.param, "grad_sample", None)
         ctx.param.grad_sample = grad if held is None else held + grad
@@ -109,7 +108,7 @@ def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
 def _batch_size(given: Any, dim: int) -> int:
     """Return the common batch size of all tensors."""
     sizes: list[int] = []
-    _mapped(lambda value: sizes.append(value.size(dim)) if isinstance(value, torch.Tensor) else None, given)
+    _mapped(lambda value: sizes.append(value.size(dim)) if isinstance(value, Tensor) else None, given)
     for size in sizes:
         if size != sizes[0]:
             raise RuntimeError(
@@ -126,7 +125,7 @@ def _batch_size(given: Any, dim: int) -> int:
 
 def _checked_dim(value: Any, size: int, dim: int) -> int | None:
     """Return the batch dimension `dim` of a tensor with `size` samples, or None for an object that is not a tensor."""
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, Tensor):
         return None
     if value.dim() < 2:
         raise RuntimeError(

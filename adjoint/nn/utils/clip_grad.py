@@ -6,17 +6,18 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller, warn
 
-Tensors = torch.Tensor | Iterable[torch.Tensor]
+Tensors = Tensor | Iterable[Tensor]
 
 
-def _as_list(tensors: Tensors) -> list[torch.Tensor]:
-    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+def _as_list(tensors: Tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
-def _gradients(parameters: Tensors) -> list[torch.Tensor]:
+def _gradients(parameters: Tensors) -> list[Tensor]:
     listed = _as_list(parameters)
     if isinstance(parameters, Generator) and not listed:
         warn(
@@ -27,11 +28,8 @@ def _gradients(parameters: Tensors) -> list[torch.Tensor]:
 
 @torch.no_grad()
 def get_total_norm(
-    tensors: Tensors,
-    norm_type: float = 2.0,
-    error_if_nonfinite: bool = False,
-    foreach: bool | None = None,
-) -> torch.Tensor:
+    tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
     """Return the norm of all tensors together, treated as one vector.
 
     Args:
@@ -58,13 +56,13 @@ def get_total_norm(
 
 @torch.no_grad()
 def clip_grads_with_norm_(
-    parameters: Tensors, max_norm: float, total_norm: torch.Tensor, foreach: bool | None = None
+    parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale all gradients by `max_norm / total_norm` if that is below 1."""
     _scale([parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None], max_norm, total_norm)
 
 
-def _scale(grads: list[torch.Tensor], max_norm: float, total_norm: torch.Tensor) -> None:
+def _scale(grads: list[Tensor], max_norm: float, total_norm: Tensor) -> None:
     if not grads:
         return
     # 1e-6 as in PyTorch, to prevent division by zero.
@@ -80,7 +78,7 @@ def clip_grad_norm_(
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """Scale the gradients in place so that their total norm is at most `max_norm`. Return the norm before scaling.
 
     Raises:
@@ -92,7 +90,7 @@ def clip_grad_norm_(
     return total_norm
 
 
-def clip_grad_norm(*args: Any, **kwargs: Any) -> torch.Tensor:
+def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
     """The deprecated name of `clip_grad_norm_`."""
     warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",

@@ -6,6 +6,7 @@ import copy
 from typing import Any, TypeVar
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller
 from ..parameter import Parameter
@@ -30,13 +31,13 @@ def fuse_conv_bn_eval(conv: _M, bn: Any, transpose: bool = False) -> _M:
 
 
 def fuse_conv_bn_weights(
-    conv_w: torch.Tensor,
-    conv_b: torch.Tensor | None,
-    bn_rm: torch.Tensor,
-    bn_rv: torch.Tensor,
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
     bn_eps: float,
-    bn_w: torch.Tensor | None,
-    bn_b: torch.Tensor | None,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
     """Return weight and bias of the convolution of `fuse_conv_bn_eval`."""
@@ -64,13 +65,7 @@ def fuse_linear_bn_eval(linear: _M, bn: Any) -> _M:
 
 
 def fuse_linear_bn_weights(
-    linear_w: torch.Tensor,
-    linear_b: torch.Tensor | None,
-    bn_rm: torch.Tensor,
-    bn_rv: torch.Tensor,
-    bn_eps: float,
-    bn_w: torch.Tensor,
-    bn_b: torch.Tensor,
+    linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor, bn_b: Tensor
 ) -> tuple[Parameter, Parameter]:
     """Return weight and bias of the linear map of `fuse_linear_bn_eval`."""
     factor, bias = _fused(linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, linear_w)
@@ -85,14 +80,14 @@ def _check(module: Any, bn: Any) -> None:
 
 
 def _fused(
-    bias: torch.Tensor | None,
-    mean: torch.Tensor,
-    var: torch.Tensor,
+    bias: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
     eps: float,
-    scale: torch.Tensor | None,
-    shift: torch.Tensor | None,
-    weight: torch.Tensor,
-) -> tuple[torch.Tensor, Parameter]:
+    scale: Tensor | None,
+    shift: Tensor | None,
+    weight: Tensor,
+) -> tuple[Tensor, Parameter]:
     """Return the factor of each channel, and the fused bias."""
     given = torch.zeros_like(mean) if bias is None else bias
     factor = torch.rsqrt(var + eps) * (torch.ones_like(mean) if scale is None else scale)

@@ -6,6 +6,7 @@ from enum import Enum, auto
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller
 from .. import functional as F
@@ -17,14 +18,14 @@ from .weight_norm import norm_except_dim, weight_of
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
-def _is_orthogonal(Q: torch.Tensor, eps: float | None = None) -> bool:
+def _is_orthogonal(Q: Tensor, eps: float | None = None) -> bool:
     n, k = Q.size(-2), Q.size(-1)
     identity = torch.eye(k, dtype=Q.dtype, device=Q.device)
     eps = 10.0 * n * torch.finfo(Q.dtype).eps if eps is None else eps
     return torch.allclose(Q.mH @ Q, identity, atol=eps)
 
 
-def _make_orthogonal(A: torch.Tensor) -> torch.Tensor:
+def _make_orthogonal(A: Tensor) -> Tensor:
     """Return the orthogonal factor of a tall matrix. The triangular factor of the decomposition has a positive diagonal."""
     X, tau = torch.geqrf(A)
     Q = torch.linalg.householder_product(X, tau)
@@ -44,9 +45,9 @@ class _Orthogonal(Module):
     A factor `base` allows any orthogonal matrix as the initial value.
     """
 
-    base: torch.Tensor
+    base: Tensor
 
-    def __init__(self, weight: torch.Tensor, orthogonal_map: _OrthMaps, *, use_trivialization: bool = True) -> None:
+    def __init__(self, weight: Tensor, orthogonal_map: _OrthMaps, *, use_trivialization: bool = True) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map == _OrthMaps.householder:
             raise ValueError("The householder parametrization does not support complex tensors.")
@@ -55,7 +56,7 @@ class _Orthogonal(Module):
         if use_trivialization:
             self.register_buffer("base", None)
 
-    def forward(self, X: torch.Tensor) -> torch.Tensor:
+    def forward(self, X: Tensor) -> Tensor:
         n, k = X.size(-2), X.size(-1)
         transposed = n < k
         if transposed:
@@ -83,7 +84,7 @@ class _Orthogonal(Module):
             Q = self.base @ Q
         return Q.mT if transposed else Q
 
-    def right_inverse(self, Q: torch.Tensor) -> torch.Tensor:
+    def right_inverse(self, Q: Tensor) -> Tensor:
         """Return the stored value for `Q`. A `Q` that is not orthogonal is converted first."""
         if Q.shape != self.shape:
             raise ValueError(
@@ -133,7 +134,7 @@ def orthogonal(
         ValueError: if the parameter has fewer than two dimensions, or if the map does not exist.
     """
     weight = getattr(module, name, None)
-    if not isinstance(weight, torch.Tensor):
+    if not isinstance(weight, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     if weight.ndim < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
@@ -156,10 +157,10 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g: torch.Tensor, weight_v: torch.Tensor) -> torch.Tensor:
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
         return weight_of(weight_v, weight_g, self.dim)
 
-    def right_inverse(self, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         return norm_except_dim(weight, 2, self.dim), weight
 
 
@@ -192,10 +193,10 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 class _SpectralNorm(Module):
     """A weight divided by its spectral norm. Power iteration estimates the norm."""
 
-    _u: torch.Tensor
-    _v: torch.Tensor
+    _u: Tensor
+    _v: Tensor
 
-    def __init__(self, weight: torch.Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         dims = weight.ndim
         if dim >= dims or dim < -dims:
@@ -216,18 +217,18 @@ class _SpectralNorm(Module):
             self.register_buffer("_v", F.normalize(v, dim=0, eps=eps))
             self._power_method(matrix, 15)
 
-    def _reshape_weight_to_matrix(self, weight: torch.Tensor) -> torch.Tensor:
+    def _reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
         if self.dim != 0:
             weight = weight.permute(self.dim, *(d for d in range(weight.dim()) if d != self.dim))
         return weight.flatten(1)
 
     @torch.no_grad()
-    def _power_method(self, weight_mat: torch.Tensor, n_power_iterations: int) -> None:
+    def _power_method(self, weight_mat: Tensor, n_power_iterations: int) -> None:
         for _ in range(n_power_iterations):
             self._u.copy_(F.normalize(torch.mv(weight_mat, self._v), dim=0, eps=self.eps))
             self._v.copy_(F.normalize(torch.mv(weight_mat.mH, self._u), dim=0, eps=self.eps))
 
-    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+    def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = self._reshape_weight_to_matrix(weight)
@@ -237,7 +238,7 @@ class _SpectralNorm(Module):
         u, v = self._u.clone(), self._v.clone()
         return weight / torch.vdot(u, torch.mv(matrix, v))
 
-    def right_inverse(self, value: torch.Tensor) -> torch.Tensor:
+    def right_inverse(self, value: Tensor) -> Tensor:
         return value
 
 
@@ -253,7 +254,7 @@ def spectral_norm(
             and 0 otherwise.
     """
     weight = getattr(module, name, None)
-    if not isinstance(weight, torch.Tensor):
+    if not isinstance(weight, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
     if dim is None:
         dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller
 from ..modules.container import ModuleDict, ModuleList
@@ -17,16 +18,11 @@ from ..modules.module import Module
 from ..parameter import Parameter
 
 __all__ = [
-    "ParametrizationList",
-    "cached",
-    "is_parametrized",
-    "register_parametrization",
-    "remove_parametrizations",
-    "transfer_parametrizations_and_params",
-    "type_before_parametrizations",
-]
+    "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
+    "transfer_parametrizations_and_params", "type_before_parametrizations",
+]  # fmt: skip
 
-_cache: ContextVar[dict[tuple[Any, ...], torch.Tensor] | None] = ContextVar("cache", default=None)
+_cache: ContextVar[dict[tuple[Any, ...], Tensor] | None] = ContextVar("cache", default=None)
 """The tensors that have been computed inside `cached`.
 
 Each new entry creates a new dictionary. Code that copies the context, such as a recomputation, then sees the entries
@@ -48,7 +44,7 @@ def cached() -> Iterator[None]:
 
 
 def _require_tensor(value: Any, words: str) -> None:
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, Tensor):
         raise ValueError(words.format(type(value).__name__))
 
 
@@ -58,7 +54,7 @@ def _require_same(words: str, first: Any, second: Any, first_name: str, second_n
         raise ValueError(f"{words}\n{first_name}: {first}\n{second_name}: {second}")
 
 
-def _store(target: torch.Tensor, value: torch.Tensor) -> None:
+def _store(target: Tensor, value: Tensor) -> None:
     """Give `target`, which remains the same object, another value."""
     if not swaps(target):
         target.set_(value)
@@ -68,7 +64,7 @@ def _store(target: torch.Tensor, value: torch.Tensor) -> None:
     torch.utils.swap_tensors(target, value)
 
 
-def _register_parameter_or_buffer(module: Module, name: str, tensor: torch.Tensor) -> None:
+def _register_parameter_or_buffer(module: Module, name: str, tensor: Tensor) -> None:
     if isinstance(tensor, Parameter):
         module.register_parameter(name, tensor)
     else:
@@ -85,10 +81,10 @@ class ParametrizationList(ModuleList):
         unsafe: whether the parametrizations may change shape and dtype without a check.
     """
 
-    original: torch.Tensor
+    original: Tensor
     unsafe: bool
 
-    def __init__(self, modules: Sequence[Module], original: torch.Tensor | Parameter, unsafe: bool = False) -> None:
+    def __init__(self, modules: Sequence[Module], original: Tensor | Parameter, unsafe: bool = False) -> None:
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -102,7 +98,7 @@ class ParametrizationList(ModuleList):
                         new = module.right_inverse(new)
                     except NotImplementedError:
                         pass
-        self.is_tensor = isinstance(new, torch.Tensor)
+        self.is_tensor = isinstance(new, Tensor)
         if not self.is_tensor and not isinstance(new, Sequence):
             raise ValueError(
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
@@ -128,7 +124,7 @@ class ParametrizationList(ModuleList):
             _require_same(words.format("dtype"), dtype, made.dtype, "unparametrized dtype", "parametrized dtype")
             _require_same(words.format("shape"), shape, made.shape, "unparametrized shape", "parametrized shape")
 
-    def _register_several(self, parts: Sequence[Any], original: torch.Tensor) -> None:
+    def _register_several(self, parts: Sequence[Any], original: Tensor) -> None:
         for i, part in enumerate(parts):
             _require_tensor(
                 part,
@@ -140,7 +136,7 @@ class ParametrizationList(ModuleList):
             part.requires_grad_(original.requires_grad)
             _register_parameter_or_buffer(self, f"original{i}", part)
 
-    def right_inverse(self, value: torch.Tensor) -> None:
+    def right_inverse(self, value: Tensor) -> None:
         """Store the tensors that give `value`, by calling `right_inverse` of the parametrizations in reversed order.
 
         Raises:
@@ -180,7 +176,7 @@ class ParametrizationList(ModuleList):
             for i, part in enumerate(new):
                 _store(getattr(self, f"original{i}"), part)
 
-    def forward(self) -> torch.Tensor:
+    def forward(self) -> Tensor:
         """Return the parametrized tensor."""
         if self.is_tensor:
             value = self[0](self.original)
@@ -219,7 +215,7 @@ def _inject_new_class(module: Module) -> None:
 def _inject_property(module: Module, tensor_name: str) -> None:
     """Turn the attribute into a property that computes the parametrized tensor. Assignments call `right_inverse`."""
 
-    def compute(self: Any) -> torch.Tensor:
+    def compute(self: Any) -> Tensor:
         known = _cache.get()
         if known is None:
             return self.parametrizations[tensor_name]()
@@ -229,7 +225,7 @@ def _inject_property(module: Module, tensor_name: str) -> None:
             _cache.set(known)
         return known[key]
 
-    def assign(self: Any, value: torch.Tensor) -> None:
+    def assign(self: Any, value: Tensor) -> None:
         self.parametrizations[tensor_name].right_inverse(value)
 
     setattr(type(module), tensor_name, property(compute, assign))

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller
 from ..modules.module import Module
 
-Scores = torch.Tensor | None
+Scores = Tensor | None
 
 
 class BasePruningMethod(ABC):
@@ -26,7 +27,7 @@ class BasePruningMethod(ABC):
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
-    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return a mask for `t`, which `default_mask` has already pruned. Zeros in the mask mark the elements to prune."""
 
     def apply_mask(self, module: Module) -> Any:
@@ -90,7 +91,7 @@ class BasePruningMethod(ABC):
             raise
         return method
 
-    def prune(self, t: torch.Tensor, default_mask: Scores = None, importance_scores: Scores = None) -> torch.Tensor:
+    def prune(self, t: Tensor, default_mask: Scores = None, importance_scores: Scores = None) -> Tensor:
         """Return `t` with the chosen elements set to zero. Nothing is registered."""
         if importance_scores is None:
             importance_scores = t
@@ -150,7 +151,7 @@ class PruningContainer(BasePruningMethod):
     def __getitem__(self, idx: Any) -> Any:
         return self._pruning_methods[idx]
 
-    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Apply the last pruning method to the elements that `default_mask` keeps, and return the combined mask."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype)
@@ -176,7 +177,7 @@ class Identity(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the given mask."""
         return default_mask
 
@@ -190,11 +191,11 @@ class _Unstructured(BasePruningMethod):
         _validate_pruning_amount_init(amount)
         self.amount = amount
 
-    def _chosen(self, t: torch.Tensor, count: int) -> Any:
+    def _chosen(self, t: Tensor, count: int) -> Any:
         """Return the elements to prune, in the form of the result of `topk`."""
         raise NotImplementedError
 
-    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return a mask without the chosen elements."""
         size = t.nelement()
         count = _compute_nparams_toprune(self.amount, size)
@@ -208,7 +209,7 @@ class _Unstructured(BasePruningMethod):
 class RandomUnstructured(_Unstructured):
     """Prunes random elements. `amount` is the number of pruned elements, or a fraction if it is a float."""
 
-    def _chosen(self, t: torch.Tensor, count: int) -> Any:
+    def _chosen(self, t: Tensor, count: int) -> Any:
         return torch.topk(torch.rand_like(t).view(-1), k=count)
 
 
@@ -218,7 +219,7 @@ class L1Unstructured(_Unstructured):
     `amount` is the number of pruned elements, or a fraction if it is a float.
     """
 
-    def _chosen(self, t: torch.Tensor, count: int) -> Any:
+    def _chosen(self, t: Tensor, count: int) -> Any:
         return torch.topk(torch.abs(t).view(-1), k=count, largest=False)
 
 
@@ -229,7 +230,7 @@ class _Structured(BasePruningMethod):
     amount: float
     dim: int
 
-    def _checked(self, t: torch.Tensor) -> tuple[int, int]:
+    def _checked(self, t: Tensor) -> tuple[int, int]:
         """Return the number of slices to prune, and the number of all slices."""
         _validate_structured_pruning(t)
         _validate_pruning_dim(t, self.dim)
@@ -238,7 +239,7 @@ class _Structured(BasePruningMethod):
         _validate_pruning_amount(count, size)
         return count, size
 
-    def _kept(self, t: torch.Tensor, indices: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
+    def _kept(self, t: Tensor, indices: Tensor, default_mask: Tensor) -> Tensor:
         mask = torch.zeros_like(t)
         chosen: list[Any] = [slice(None)] * t.dim()
         chosen[self.dim] = indices
@@ -254,7 +255,7 @@ class RandomStructured(_Structured):
         self.amount = amount
         self.dim = dim
 
-    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return a mask without random slices."""
         count, size = self._checked(t)
         if count == 0:
@@ -276,7 +277,7 @@ class LnStructured(_Structured):
         self.n = n
         self.dim = dim
 
-    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return a mask without the slices with the smallest norms."""
         count, size = self._checked(t)
         if count == 0:
@@ -298,10 +299,10 @@ class CustomFromMask(BasePruningMethod):
 
     PRUNING_TYPE = "global"
 
-    def __init__(self, mask: torch.Tensor) -> None:
+    def __init__(self, mask: Tensor) -> None:
         self.mask = mask
 
-    def compute_mask(self, t: torch.Tensor, default_mask: torch.Tensor) -> torch.Tensor:
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the given mask without the elements that `default_mask` has pruned."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
@@ -348,14 +349,14 @@ def ln_structured(
     return module
 
 
-def custom_from_mask(module: Module, name: str, mask: torch.Tensor) -> Module:
+def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
     """Prune according to the given mask. Zeros in the mask mark the elements to prune."""
     CustomFromMask.apply(module, name, mask=mask)
     return module
 
 
 def global_unstructured(
-    parameters: Any, pruning_method: Any, importance_scores: dict[Any, torch.Tensor] | None = None, **kwargs: Any
+    parameters: Any, pruning_method: Any, importance_scores: dict[Any, Tensor] | None = None, **kwargs: Any
 ) -> None:
     """Prune elements of several parameters, selected from all parameters together.
 
@@ -420,7 +421,7 @@ def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
         raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
 
 
-def _validate_structured_pruning(t: torch.Tensor) -> None:
+def _validate_structured_pruning(t: Tensor) -> None:
     if t.dim() <= 1:
         raise ValueError(
             "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
@@ -428,7 +429,7 @@ def _validate_structured_pruning(t: torch.Tensor) -> None:
         )
 
 
-def _validate_pruning_dim(t: torch.Tensor, dim: int) -> None:
+def _validate_pruning_dim(t: Tensor, dim: int) -> None:
     if dim >= t.dim():
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
 
@@ -438,24 +439,10 @@ def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
 
 
 __all__ = [
-    "BasePruningMethod",
-    "CustomFromMask",
-    "Identity",
-    "L1Unstructured",
-    "LnStructured",
-    "PruningContainer",
-    "RandomStructured",
-    "RandomUnstructured",
-    "custom_from_mask",
-    "global_unstructured",
-    "identity",
-    "is_pruned",
-    "l1_unstructured",
-    "ln_structured",
-    "random_structured",
-    "random_unstructured",
-    "remove",
-]
+    "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
+    "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
+    "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove",
+]  # fmt: skip
 
 
 end_functions_at_caller(globals())

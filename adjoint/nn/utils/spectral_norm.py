@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller
 from .. import functional as F
@@ -32,13 +33,13 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
         self.eps = eps
 
-    def reshape_weight_to_matrix(self, weight: torch.Tensor) -> torch.Tensor:
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
         """Return the weight as a matrix with the dimension `dim` as rows."""
         if self.dim != 0:
             weight = weight.permute(self.dim, *(d for d in range(weight.dim()) if d != self.dim))
         return weight.reshape(weight.size(0), -1)
 
-    def compute_weight(self, module: Module, do_power_iteration: bool) -> torch.Tensor:
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         """Return the weight divided by the estimate of its norm, after steps of power iteration if requested."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")

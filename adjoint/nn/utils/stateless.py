@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller, warn
 from ..modules.module import Module
@@ -15,7 +16,7 @@ __all__ = ["functional_call"]
 
 def functional_call(
     module: Module,
-    parameters_and_buffers: dict[str, torch.Tensor],
+    parameters_and_buffers: dict[str, Tensor],
     args: Any = None,
     kwargs: dict[str, Any] | None = None,
     *,
@@ -31,16 +32,14 @@ def functional_call(
     return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
-def _functional_call(
-    module: Module, parameters_and_buffers: dict[str, torch.Tensor], *args: Any, **options: Any
-) -> Any:
+def _functional_call(module: Module, parameters_and_buffers: dict[str, Tensor], *args: Any, **options: Any) -> Any:
     """The same without a warning."""
     return torch.func.functional_call(module, parameters_and_buffers, *args, **options)
 
 
 def _reparametrize_module(
     module: Module,
-    parameters_and_buffers: dict[str, torch.Tensor],
+    parameters_and_buffers: dict[str, Tensor],
     tie_weights: bool = False,
     strict: bool = False,
     stack_weights: bool = False,

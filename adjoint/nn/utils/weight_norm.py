@@ -9,6 +9,7 @@ import warnings
 from typing import Any, TypeVar
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller
 from ..modules.module import Module
@@ -19,7 +20,7 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 _M = TypeVar("_M", bound=Module)
 
 
-def norm_except_dim(v: torch.Tensor, pow: int = 2, dim: int = 0) -> torch.Tensor:
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """Return the norms over all dimensions except `dim`, with size 1 in these dimensions.
 
     If `dim` is -1, return one norm.
@@ -27,7 +28,7 @@ def norm_except_dim(v: torch.Tensor, pow: int = 2, dim: int = 0) -> torch.Tensor
     return torch.norm_except_dim(v, pow, dim)
 
 
-def weight_of(v: torch.Tensor, g: torch.Tensor, dim: int) -> torch.Tensor:
+def weight_of(v: Tensor, g: Tensor, dim: int) -> Tensor:
     """Return the weight with direction `v` and length `g`."""
     return torch._weight_norm(v, g, dim)
 

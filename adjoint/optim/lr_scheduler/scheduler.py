@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_methods_at_caller, warn
 from ..optimizer import Optimizer
@@ -157,13 +157,13 @@ def require_optimizer(optimizer: Any) -> None:
 
 def copied(value: Any) -> Any:
     """Return an option of a group. A tensor is copied, because tensors are changed in place."""
-    return value.clone() if isinstance(value, torch.Tensor) else value
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def set_option(group: dict[str, Any], key: str, value: Any) -> None:
     """Set an option of a group. A tensor is changed in place."""
-    if isinstance(group[key], torch.Tensor):
-        group[key].fill_(value.squeeze() if isinstance(value, torch.Tensor) else value)
+    if isinstance(group[key], Tensor):
+        group[key].fill_(value.squeeze() if isinstance(value, Tensor) else value)
     else:
         group[key] = copied(value)
 

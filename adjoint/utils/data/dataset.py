@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import adjoint as torch
+from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_methods_at_caller, ending_at_caller, warn
 from .worker_info import memory_for_sending
@@ -50,7 +51,7 @@ class IterableDataset(Dataset[T_co], ABC):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """A dataset whose samples are the rows of tensors with equal numbers of rows.
 
     Raises:
@@ -62,21 +63,21 @@ class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
     (tensor([2, 3]), tensor(1))
     """
 
-    tensors: tuple[torch.Tensor, ...]
+    tensors: tuple[Tensor, ...]
 
-    def __init__(self, *tensors: torch.Tensor) -> None:
+    def __init__(self, *tensors: Tensor) -> None:
         if any(tensor.size(0) != tensors[0].size(0) for tensor in tensors):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index: Any) -> tuple[torch.Tensor, ...]:
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self) -> int:
         return int(self.tensors[0].size(0))
 
 
-def gather(dataset: Any, indices: list[Any]) -> list[torch.Tensor] | None:
+def gather(dataset: Any, indices: list[Any]) -> list[Tensor] | None:
     """Return the result of `default_collate` for rows of a `TensorDataset` or of its subset, computed for all rows together.
 
     For other datasets and indices, and if gradients are recorded, return None. The rows are then collated one by one.
@@ -85,7 +86,7 @@ def gather(dataset: Any, indices: list[Any]) -> list[torch.Tensor] | None:
         dataset, indices = dataset.dataset, [dataset.indices[index] for index in indices]
     if type(dataset) is not TensorDataset or set(map(type, indices)) != {int}:
         return None
-    if any(type(tensor) is not torch.Tensor or tensor.requires_grad for tensor in dataset.tensors):
+    if any(type(tensor) is not Tensor or tensor.requires_grad for tensor in dataset.tensors):
         return None
     if not all(tensor.is_contiguous() for tensor in dataset.tensors):
         return None
