@@ -8,51 +8,47 @@ from .element_types import PointerType
 from .functions import Builtin
 from .host import HOST
 from .lowering import Lowering
-from .values import llvm_type, size_of
+from .values import size_of
 
 
-def _builtin(function: Any) -> Any:
-    return Builtin(function)
-
-
-@_builtin
+@Builtin
 def atomic_load(lowering: Lowering, pointer: Any) -> Any:
     """Read the number at an address. All earlier writes of the thread that wrote the number are then visible."""
     type_ = pointer.type.target
-    return lowering.value(f"load atomic {llvm_type(type_)}, {pointer} acquire, align {size_of(type_)}", type_)
+    return lowering.value(f"load atomic {type_.text}, {pointer} acquire, align {size_of(type_)}", type_)
 
 
-@_builtin
+@Builtin
 def atomic_store(lowering: Lowering, pointer: Any, value: Any) -> None:
     """Write a number. A reader that uses `atomic_load` also sees all earlier writes of this thread."""
     type_ = pointer.type.target
     lowering.emit(f"store atomic {lowering.as_type(value, type_)}, {pointer} release, align {size_of(type_)}")
 
 
-@_builtin
+@Builtin
 def atomic_add(lowering: Lowering, pointer: Any, value: Any) -> Any:
     """Add to the number at an address atomically, and return the previous number."""
     type_ = pointer.type.target
     return lowering.value(f"atomicrmw add {pointer}, {lowering.as_type(value, type_)} seq_cst", type_)
 
 
-@_builtin
+@Builtin
 def atomic_exchange(lowering: Lowering, pointer: Any, value: Any) -> Any:
     """Write a number atomically, and return the previous number."""
     type_ = pointer.type.target
     return lowering.value(f"atomicrmw xchg {pointer}, {lowering.as_type(value, type_)} seq_cst", type_)
 
 
-@_builtin
+@Builtin
 def atomic_replace(lowering: Lowering, pointer: Any, expected: Any, value: Any) -> Any:
     """Write a number atomically if memory contains the expected number, and return the previous number."""
     type_ = pointer.type.target
     numbers = f"{lowering.as_type(expected, type_)}, {lowering.as_type(value, type_)}"
     pair = lowering.value(f"cmpxchg {pointer}, {numbers} seq_cst seq_cst", type_)
-    return lowering.value(f"extractvalue {{ {llvm_type(type_)}, i1 }} {pair.name}, 0", type_)
+    return lowering.value(f"extractvalue {{ {type_.text}, i1 }} {pair.name}, 0", type_)
 
 
-@_builtin
+@Builtin
 def pause(lowering: Lowering) -> None:
     """Reduce the load on the processor while a loop waits for a write of another thread."""
     name, arguments = {
@@ -64,7 +60,7 @@ def pause(lowering: Lowering) -> None:
     lowering.emit(f"call void @{name}({arguments})")
 
 
-@_builtin
+@Builtin
 def call_address(lowering: Lowering, function: Any, *arguments: Any) -> None:
     """Call the function at an address. The function returns nothing."""
     place = (

@@ -27,20 +27,16 @@ from .functions import Builtin, LoopRange
 from .host import HOST
 from .lowering import Lowering
 from .structs import Struct
-from .values import CompilationError, Value, alignment, constant, is_number, llvm_type
+from .values import CompilationError, Value, alignment, constant, is_number
 
 __all__ = [
     "as_integer", "as_pointer", "bits", "broadcast", "cast_pointer", "ceil", "copysign", "fabs", "fields", "floor",
-    "fma", "fmax", "fmin", "from_bits", "gather", "insert", "lanes", "leading_zeros", "load", "local", "mask_bits",
-    "maximum", "minimum", "popcount", "prefetch", "reduce_add", "reduce_and", "reduce_max", "reduce_min", "reduce_or",
+    "fma", "fmax", "fmin", "from_bits", "gather", "lanes", "load", "local", "mask_bits", "maximum", "minimum", "prefetch",
+    "reduce_add", "reduce_max", "reduce_min", "reduce_or",
     "rint", "rolled", "scale", "shuffle", "sqrt", "store", "table", "trailing_zeros", "trunc", "unrolled", "unsigned",
     "vector", "vectorized", "where",
 ]  # fmt: skip
 """The names that the kernel language provides."""
-
-
-def _builtin(function: Any) -> Any:
-    return Builtin(function)
 
 
 def _value(value: Any) -> Value:
@@ -65,7 +61,7 @@ def _pointer(value: Any) -> Value:
 # -- loops ----------------------------------------------------------------------------------------------------------------
 
 
-@_builtin
+@Builtin
 def unrolled(_lowering: Lowering, *bounds: Any) -> Any:
     """Iterate over numbers that are known when the kernel is compiled, like `range`."""
     if not all(isinstance(bound, int) for bound in bounds):
@@ -73,13 +69,13 @@ def unrolled(_lowering: Lowering, *bounds: Any) -> Any:
     return range(*bounds)
 
 
-@_builtin
-def vectorized(_lowering: Lowering, *bounds: Any, width: int = 0, interleave: int = 0) -> Any:
+@Builtin
+def vectorized(_lowering: Lowering, *bounds: Any) -> Any:
     """Iterate over the numbers of `range` with iterations that do not depend on one another."""
-    return LoopRange(bounds, True, width, interleave)
+    return LoopRange(bounds, vectorized=True)
 
 
-@_builtin
+@Builtin
 def rolled(_lowering: Lowering, *bounds: Any) -> Any:
     """Iterate over the numbers of `range` in a loop whose code should stay small. The loop is neither unrolled nor vectorized."""
     return LoopRange(bounds, rolled=True)
@@ -88,35 +84,35 @@ def rolled(_lowering: Lowering, *bounds: Any) -> Any:
 # -- memory and vectors ---------------------------------------------------------------------------------------------------
 
 
-@_builtin
+@Builtin
 def vector(_lowering: Lowering, element: Any, width: int) -> Any:
     """Return the type of `width` numbers in one register."""
     return element if width == 1 else VectorType(element, width)
 
 
-@_builtin
+@Builtin
 def local(lowering: Lowering, type_: Any, count: int = 1) -> Any:
     """Return the address of private memory for `count` values, with undefined content."""
     return Value(PointerType(type_), lowering.allocate(type_, count))
 
 
-@_builtin
+@Builtin
 def table(lowering: Lowering, type_: Any, numbers: Any) -> Any:
     """Return the address of constants in the machine code."""
     values = ", ".join(str(constant(number, type_)) for number in numbers)
-    text = f"private unnamed_addr constant [{len(numbers)} x {llvm_type(type_)}] [{values}], align 64"
+    text = f"private unnamed_addr constant [{len(numbers)} x {type_.text}] [{values}], align 64"
     name = f"@table{sum(line.startswith('@table') for line in lowering.declarations)}"
     lowering.declarations.add(f"{name} = {text}")
     return Value(PointerType(type_), name)
 
 
-@_builtin
+@Builtin
 def as_pointer(lowering: Lowering, number: Any, type_: Any) -> Any:
     """Return the address that an integer represents, as a pointer to values of this type."""
     return lowering.value(f"inttoptr {lowering.as_index(number)} to ptr", PointerType(type_))
 
 
-@_builtin
+@Builtin
 def fields(lowering: Lowering, place: Any, struct: Struct) -> Any:
     """Read all fields of the table at an address and return them."""
     table = place if isinstance(place.type, PointerType) else as_pointer.lower(lowering, place, i64)
@@ -126,26 +122,26 @@ def fields(lowering: Lowering, place: Any, struct: Struct) -> Any:
     )
 
 
-@_builtin
+@Builtin
 def as_integer(lowering: Lowering, pointer: Any) -> Any:
     """Return an address as an integer."""
     return lowering.value(f"ptrtoint ptr {_pointer(pointer).name} to i64", i64)
 
 
-@_builtin
+@Builtin
 def cast_pointer(_lowering: Lowering, pointer: Any, type_: Any) -> Any:
     """Return the same address as a pointer to another type."""
     return Value(PointerType(type_), _pointer(pointer).name)
 
 
-@_builtin
+@Builtin
 def load(lowering: Lowering, pointer: Any, width: int = 1, mask: Any = None) -> Any:
     """Load consecutive numbers."""
     pointer = _pointer(pointer)
     type_ = pointer.type.target if width == 1 else VectorType(pointer.type.target, width)
     if mask is None:
         return lowering.load(_at(pointer, type_))
-    text = llvm_type(type_)
+    text = type_.text
     name = f"llvm.masked.load.{_suffix(type_)}.p0"
     lowering.declarations.add(f"declare {text} @{name}(ptr, <{width} x i1>, {text})")
     zero = "zeroinitializer"
@@ -153,7 +149,7 @@ def load(lowering: Lowering, pointer: Any, width: int = 1, mask: Any = None) -> 
     return lowering.value(f"call {text} @{name}({at}, {mask}, {text} {zero})", type_)
 
 
-@_builtin
+@Builtin
 def store(lowering: Lowering, pointer: Any, value: Any, mask: Any = None) -> Any:
     """Store consecutive numbers.
 
@@ -176,7 +172,7 @@ def store(lowering: Lowering, pointer: Any, value: Any, mask: Any = None) -> Any
         lowering.store(_at(pointer, value.type), value)
         lowering.branch(end)
         lowering.label(part)
-    text = llvm_type(value.type)
+    text = value.type.text
     name = f"llvm.masked.store.{_suffix(value.type)}.p0"
     lowering.declarations.add(f"declare void @{name}({text}, ptr, <{value.type.width} x i1>)")
     lowering.emit(f"call void @{name}({value}, ptr align {alignment(value.type)} {pointer.name}, {mask})")
@@ -195,15 +191,15 @@ def _suffix(type_: Any) -> str:
     return f"f{type_.bits}" if type_.kind == "f" and not type_.storage_only else f"i{type_.bits}"
 
 
-@_builtin
+@Builtin
 def gather(lowering: Lowering, pointer: Any, indices: Any, mask: Any = None) -> Any:
     """Load the numbers at these indices."""
     pointer, indices = _pointer(pointer), _value(indices)
     width = indices.type.width
     type_ = VectorType(pointer.type.target, width)
-    text = llvm_type(type_)
+    text = type_.text
     places = lowering.fresh()
-    lowering.emit(f"{places} = getelementptr {llvm_type(pointer.type.target)}, ptr {pointer.name}, {indices}")
+    lowering.emit(f"{places} = getelementptr {pointer.type.target.text}, ptr {pointer.name}, {indices}")
     name = f"llvm.masked.gather.{_suffix(type_)}.v{width}p0"
     lowering.declarations.add(f"declare {text} @{name}(<{width} x ptr>, <{width} x i1>, {text})")
     chosen = mask if mask is not None else constant(1, VectorType(boolean, width))
@@ -212,21 +208,13 @@ def gather(lowering: Lowering, pointer: Any, indices: Any, mask: Any = None) -> 
     return lowering.value(f"call {text} @{name}({at}, {chosen}, {text} {zero})", type_)
 
 
-@_builtin
+@Builtin
 def broadcast(lowering: Lowering, value: Any, width: int) -> Any:
     """Return a vector that contains one number in every element."""
     return _value(value) if width == 1 else lowering.broadcast(_value(value), width)
 
 
-@_builtin
-def insert(lowering: Lowering, target: Any, index: Any, value: Any) -> Any:
-    """Return a vector with one number replaced."""
-    target = _value(target)
-    number = lowering.as_type(value, target.type.element)
-    return lowering.value(f"insertelement {target}, {number}, {lowering.as_index(index)}", target.type)
-
-
-@_builtin
+@Builtin
 def shuffle(lowering: Lowering, first: Any, second: Any, indices: Any) -> Any:
     """Return a vector of elements of two other vectors, selected by indices that are known when the kernel is compiled."""
     first, second = lowering.unify(first, second)
@@ -235,11 +223,11 @@ def shuffle(lowering: Lowering, first: Any, second: Any, indices: Any) -> Any:
     return lowering.value(f"shufflevector {first}, {second}, <{len(indices)} x i32> <{chosen}>", type_)
 
 
-@_builtin
+@Builtin
 def lanes(lowering: Lowering, type_: Any, width: int) -> Any:
     """Return the vector 0, 1, 2, ... of an integer type."""
     del lowering
-    numbers = ", ".join(f"{llvm_type(type_)} {index}" for index in range(width))
+    numbers = ", ".join(f"{type_.text} {index}" for index in range(width))
     return Value(VectorType(type_, width), f"<{numbers}>")
 
 
@@ -253,8 +241,8 @@ def _reduction(name: str, signed: str, unsigned: str, floating: str) -> Any:
         full = f"llvm.vector.reduce.{kind}.{_suffix(value.type)}"
         if kind != "fadd":
             return lowering.intrinsic(full, element, value)
-        text = llvm_type(element)
-        lowering.declarations.add(f"declare {text} @{full}({text}, {llvm_type(value.type)})")
+        text = element.text
+        lowering.declarations.add(f"declare {text} @{full}({text}, {value.type.text})")
         zero = constant(-0.0, element)
         return lowering.value(f"call reassoc {text} @{full}({zero}, {value})", element)
 
@@ -266,10 +254,9 @@ reduce_add = _reduction("reduce_add", "add", "add", "fadd")
 reduce_min = _reduction("reduce_min", "smin", "umin", "fminimum")
 reduce_max = _reduction("reduce_max", "smax", "umax", "fmaximum")
 reduce_or = _reduction("reduce_or", "or", "or", "or")
-reduce_and = _reduction("reduce_and", "and", "and", "and")
 
 
-@_builtin
+@Builtin
 def mask_bits(lowering: Lowering, mask: Any) -> Any:
     """Return the truth values of a vector as the bits of an integer. The first value is the lowest bit."""
     mask = _value(mask)
@@ -279,7 +266,7 @@ def mask_bits(lowering: Lowering, mask: Any) -> Any:
     return Value(i64, narrow) if width == 64 else lowering.value(f"zext i{width} {narrow} to i64", i64)
 
 
-@_builtin
+@Builtin
 def prefetch(lowering: Lowering, pointer: Any, written: bool = False) -> Any:
     """Prefetch the memory at an address that is soon to be read or, if `written`, written."""
     lowering.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
@@ -289,42 +276,37 @@ def prefetch(lowering: Lowering, pointer: Any, written: bool = False) -> Any:
 # -- numbers --------------------------------------------------------------------------------------------------------------
 
 
-def _unary(name: str, intrinsic: str) -> Any:
+def _unary(name: str) -> Any:
     def function(lowering: Lowering, value: Any) -> Any:
         value = _floating(value)
-        return lowering.intrinsic(f"llvm.{intrinsic}.{_suffix(value.type)}", value.type, value)
+        return lowering.intrinsic(f"llvm.{name}.{_suffix(value.type)}", value.type, value)
 
     function.__name__ = name
     return Builtin(function)
 
 
-sqrt = _unary("sqrt", "sqrt")
-floor = _unary("floor", "floor")
-ceil = _unary("ceil", "ceil")
-trunc = _unary("trunc", "trunc")
-rint = _unary("rint", "rint")
-fabs = _unary("fabs", "fabs")
+sqrt, floor, ceil, trunc, rint, fabs = map(_unary, ("sqrt", "floor", "ceil", "trunc", "rint", "fabs"))
 
 
-def _binary(name: str, intrinsic: str, signed: str = "", unsigned: str = "") -> Any:
+def _binary(name: str, signed: str = "", unsigned: str = "") -> Any:
     def function(lowering: Lowering, first: Any, second: Any) -> Any:
         if is_number(first) and is_number(second):
             return {"minimum": min, "maximum": max}[name](first, second)
         first, second = lowering.unify(first, second)
         kind = first.type.kind
-        chosen = intrinsic if kind == "f" else signed if kind == "i" else unsigned
+        chosen = name if kind == "f" else signed if kind == "i" else unsigned
         return lowering.intrinsic(f"llvm.{chosen}.{_suffix(first.type)}", first.type, first, second)
 
     function.__name__ = name
     return Builtin(function)
 
 
-minimum = _binary("minimum", "minimum", "smin", "umin")
-maximum = _binary("maximum", "maximum", "smax", "umax")
-copysign = _binary("copysign", "copysign")
+minimum = _binary("minimum", "smin", "umin")
+maximum = _binary("maximum", "smax", "umax")
+copysign = _binary("copysign")
 
 
-@_builtin
+@Builtin
 def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
     """Return `value` times 2 to the power `exponent`, an integral number of the same type.
 
@@ -340,7 +322,7 @@ def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
             for indices in (range(half), range(half, width))
         ]
         return shuffle.lower(lowering, *parts, range(width))
-    text = llvm_type(type_)
+    text = type_.text
     if registers == 1:
         name = f"llvm.x86.avx512.mask.scalef.{'ps' if element.bits == 32 else 'pd'}.512"
         lowering.declarations.add(f"declare {text} @{name}({text}, {text}, {text}, i{width}, i32)")
@@ -351,21 +333,21 @@ def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
     return lowering.intrinsic(f"llvm.ldexp.{_suffix(type_)}.{_suffix(whole.type)}", type_, value, whole)
 
 
-@_builtin
+@Builtin
 def fmin(lowering: Lowering, first: Any, second: Any) -> Any:
     """Return the smaller number, or the second if either number is NaN. This is one instruction."""
     first, second = lowering.unify(first, second)
     return lowering.select(lowering.compare(ast.Lt, first, second), first, second)
 
 
-@_builtin
+@Builtin
 def fmax(lowering: Lowering, first: Any, second: Any) -> Any:
     """Return the larger number, or the second if either number is NaN. This is one instruction."""
     first, second = lowering.unify(first, second)
     return lowering.select(lowering.compare(ast.Gt, first, second), first, second)
 
 
-@_builtin
+@Builtin
 def fma(lowering: Lowering, first: Any, second: Any, third: Any) -> Any:
     """Return `first * second + third`, rounded once."""
     operands = [first, second, third]
@@ -374,7 +356,7 @@ def fma(lowering: Lowering, first: Any, second: Any, third: Any) -> Any:
     return lowering.intrinsic(f"llvm.fma.{_suffix(typed.type)}", typed.type, *values)
 
 
-@_builtin
+@Builtin
 def where(lowering: Lowering, condition: Any, first: Any, second: Any) -> Any:
     """Return `first` where the condition holds, and `second` elsewhere."""
     if not isinstance(condition, Value):
@@ -382,38 +364,30 @@ def where(lowering: Lowering, condition: Any, first: Any, second: Any) -> Any:
     return lowering.select(condition, first, second)
 
 
-@_builtin
+@Builtin
 def bits(lowering: Lowering, value: Any) -> Any:
     """Return the bits of a floating-point number as a signed integer."""
     value = _floating(value)
     type_ = lowering.with_element(value.type, i32 if value.type.element.bits == 32 else i64)
-    return lowering.value(f"bitcast {value} to {llvm_type(type_)}", type_)
+    return lowering.value(f"bitcast {value} to {type_.text}", type_)
 
 
-@_builtin
+@Builtin
 def from_bits(lowering: Lowering, value: Any, element: Any) -> Any:
     """Return the floating-point number with these bits."""
     value = _value(value)
     type_ = lowering.with_element(value.type, element.element)
-    return lowering.value(f"bitcast {value} to {llvm_type(type_)}", type_)
+    return lowering.value(f"bitcast {value} to {type_.text}", type_)
 
 
-def _counting(name: str, intrinsic: str, poison: bool) -> Any:
-    def function(lowering: Lowering, value: Any) -> Any:
-        value = _value(value)
-        extra = ("i1 false",) if poison else ()
-        return lowering.intrinsic(f"llvm.{intrinsic}.{_suffix(value.type)}", value.type, value, *extra)
-
-    function.__name__ = name
-    return Builtin(function)
+@Builtin
+def trailing_zeros(lowering: Lowering, value: Any) -> Any:
+    """Return the number of zeros below the lowest one among the bits of an integer."""
+    value = _value(value)
+    return lowering.intrinsic(f"llvm.cttz.{_suffix(value.type)}", value.type, value, "i1 false")
 
 
-popcount = _counting("popcount", "ctpop", False)
-leading_zeros = _counting("leading_zeros", "ctlz", True)
-trailing_zeros = _counting("trailing_zeros", "cttz", True)
-
-
-@_builtin
+@Builtin
 def unsigned(lowering: Lowering, value: Any) -> Any:
     """Return the bits of a signed integer as an unsigned integer."""
     value = _value(value)

@@ -17,7 +17,7 @@ from .functions import Frame, LoopKernel
 from .host import HOST, MachineCode
 from .lowering import Lowering
 from .statements import STATEMENTS
-from .values import CompilationError, Value, llvm_type
+from .values import CompilationError, Value
 
 
 class CompiledFunction:
@@ -124,13 +124,13 @@ def unpacking_text(name: str, types: tuple[Any, ...], result: Any) -> str:
     """
     values = ""
     lines = [f"define void @{name}{UNPACKING}(ptr %table, i64 %start, i64 %stop) #0 {{"]
-    for i, text in enumerate(map(llvm_type, types)):
+    for i, text in enumerate([type_.text for type_ in types]):
         wide = "double" if text in ("float", "double") else "i64"
         narrow = {"ptr": "inttoptr", "float": "fptrunc", wide: "bitcast"}.get(text, "trunc")
         lines += [f"  %p{i} = getelementptr i64, ptr %table, i64 {i}", f"  %w{i} = load {wide}, ptr %p{i}"]
         lines.append(f"  %v{i} = {narrow} {wide} %w{i} to {text}")
         values += f"{text} %v{i}, "
-    returned = "void" if result is None else llvm_type(result)
+    returned = "void" if result is None else result.text
     call = f"call {returned} @{name}({values}i64 %start, i64 %stop) noinline"
     lines += [f"  {call}"] if result is None else [f"  %value = {call}", f"  store {returned} %value, ptr %table"]
     return "\n".join([*lines, "  ret void", "}", ""])
@@ -179,7 +179,7 @@ class Module:
                 continue
             pointer = isinstance(type_, PointerType)
             noalias = " noalias" if pointer and kernel.noalias else ""
-            parameters.append(f"{llvm_type(type_)}{noalias} %arg_{parameter.arg}")
+            parameters.append(f"{type_.text}{noalias} %arg_{parameter.arg}")
             types.append(type_)
             lowering.assign_name(parameter.arg, Value(type_, f"%arg_{parameter.arg}"))
         lowering.body(kernel.tree.body)
@@ -187,7 +187,7 @@ class Module:
         lowering.frames.pop()
         returned = result.type if isinstance(result, Value) else None
         lowering.emit("ret void" if returned is None else f"ret {result}")
-        head = f"define {'void' if returned is None else llvm_type(returned)} @{name}({', '.join(parameters)}) #0 {{"
+        head = f"define {'void' if returned is None else returned.text} @{name}({', '.join(parameters)}) #0 {{"
         self.functions[name] = "\n".join([head, "entry:", *lowering.allocations, *lowering.lines, "}"])
         self._declarations |= lowering.declarations
         return returned, tuple(types)

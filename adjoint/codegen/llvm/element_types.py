@@ -8,37 +8,15 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy
 
 from ..._runtime.platform import ctypes
 
 __all__ = [
-    "BITS",
-    "FLOATS",
-    "INDICES",
-    "NUMBERS",
-    "I",
-    "Int",
-    "Pointer",
-    "S",
-    "Static",
-    "T",
-    "bf16",
-    "boolean",
-    "f16",
-    "f32",
-    "f64",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "type_of",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
+    "BITS", "FLOATS", "INDICES", "NUMBERS", "I", "Int", "Pointer", "S", "Static", "T", "bf16", "boolean", "f16", "f32", "f64",
+    "i8", "i16", "i32", "i64", "type_of", "u8", "u16", "u32", "u64",
 ]  # fmt: skip
 """The names that the kernel language provides."""
 
@@ -132,24 +110,6 @@ if TYPE_CHECKING:
         def __setitem__(self, index: Any, value: Any) -> None: ...
         def __add__(self, elements: Any) -> Pointer[_Target]: ...
 
-    Static: TypeAlias = Any
-    Int: TypeAlias = Any
-    T: TypeAlias = Any
-    S: TypeAlias = Any
-    I: TypeAlias = Any
-    f16: Any
-    bf16: Any
-    f32: Any
-    f64: Any
-    i8: Any
-    i16: Any
-    i32: Any
-    i64: Any
-    u8: Any
-    u16: Any
-    u32: Any
-    u64: Any
-    boolean: Any
 else:
 
     class Pointer:
@@ -158,24 +118,27 @@ else:
         def __class_getitem__(cls, target: Any) -> Any:
             return cls
 
-    class Static:
-        """In an annotation: a parameter whose value is known at compile time."""
 
-    T, S, I = TypeVariable("T"), TypeVariable("S"), TypeVariable("I")
-    f16 = NumberType("f16", "f", 16, ctypes.c_uint16, storage_only=True)
-    bf16 = NumberType("bf16", "f", 16, ctypes.c_uint16, storage_only=True)
-    f32 = NumberType("f32", "f", 32, ctypes.c_float)
-    f64 = NumberType("f64", "f", 64, ctypes.c_double)
-    i8 = NumberType("i8", "i", 8, ctypes.c_int8)
-    i16 = NumberType("i16", "i", 16, ctypes.c_int16)
-    i32 = NumberType("i32", "i", 32, ctypes.c_int32)
-    i64 = NumberType("i64", "i", 64, ctypes.c_int64)
-    u8 = NumberType("u8", "u", 8, ctypes.c_uint8)
-    u16 = NumberType("u16", "u", 16, ctypes.c_uint16)
-    u32 = NumberType("u32", "u", 32, ctypes.c_uint32)
-    u64 = NumberType("u64", "u", 64, ctypes.c_uint64)
-    boolean = NumberType("boolean", "b", 1, ctypes.c_bool)
-    Int = i64
+Static: Any = type("Static", (), {})
+"""In an annotation: a parameter whose value is known at compile time."""
+
+T: Any = TypeVariable("T")
+S: Any = TypeVariable("S")
+I: Any = TypeVariable("I")
+f16: Any = NumberType("f16", "f", 16, ctypes.c_uint16, storage_only=True)
+bf16: Any = NumberType("bf16", "f", 16, ctypes.c_uint16, storage_only=True)
+f32: Any = NumberType("f32", "f", 32, ctypes.c_float)
+f64: Any = NumberType("f64", "f", 64, ctypes.c_double)
+i8: Any = NumberType("i8", "i", 8, ctypes.c_int8)
+i16: Any = NumberType("i16", "i", 16, ctypes.c_int16)
+i32: Any = NumberType("i32", "i", 32, ctypes.c_int32)
+i64: Any = NumberType("i64", "i", 64, ctypes.c_int64)
+u8: Any = NumberType("u8", "u", 8, ctypes.c_uint8)
+u16: Any = NumberType("u16", "u", 16, ctypes.c_uint16)
+u32: Any = NumberType("u32", "u", 32, ctypes.c_uint32)
+u64: Any = NumberType("u64", "u", 64, ctypes.c_uint64)
+boolean: Any = NumberType("boolean", "b", 1, ctypes.c_bool)
+Int: Any = i64
 
 BY_DTYPE: dict[str, Any] = {
     "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64, "int8": i8, "int16": i16, "int32": i32, "int64": i64,

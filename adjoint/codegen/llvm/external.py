@@ -11,7 +11,7 @@ from .element_types import NumberType, Pointer, Static, TypeVariable
 from .functions import Builtin
 from .host import HOST
 from .lowering import Lowering
-from .values import CompilationError, llvm_type
+from .values import CompilationError
 
 
 def external(name: str, find: Callable[[], int], result: Any, *types: Any) -> Any:
@@ -25,8 +25,8 @@ def external(name: str, find: Callable[[], int], result: Any, *types: Any) -> An
             raise CompilationError(f"{name} takes {len(types)} arguments")
         HOST.define(name, find())
         values = [lowering.as_type(argument, type_) for argument, type_ in zip(arguments, types, strict=True)]
-        returned = "void" if result is None else llvm_type(result)
-        lowering.declarations.add(f"declare {returned} @{name}({', '.join(map(llvm_type, types))})")
+        returned = "void" if result is None else result.text
+        lowering.declarations.add(f"declare {returned} @{name}({', '.join([type_.text for type_ in types])})")
         text = f"call {returned} @{name}({', '.join(map(str, values))})"
         if result is None:
             lowering.emit(text)

@@ -133,18 +133,11 @@ class Frame:
 class LoopRange:
     """The numbers that a loop iterates over."""
 
-    def __init__(
-        self,
-        bounds: tuple[Any, ...],
-        vectorized: bool = False,
-        width: int = 0,
-        interleave: int = 0,
-        rolled: bool = False,
-    ) -> None:
+    def __init__(self, bounds: tuple[Any, ...], vectorized: bool = False, rolled: bool = False) -> None:
         self.start = bounds[0] if len(bounds) > 1 else 0
         self.stop = bounds[min(len(bounds), 2) - 1]
         self.step = bounds[2] if len(bounds) > 2 else 1
-        self.vectorized, self.width, self.interleave, self.rolled = vectorized, width, interleave, rolled
+        self.vectorized, self.rolled = vectorized, rolled
 
 
 class Builtin:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .element_types import NumberType, VectorType, bf16, f32, i32
-from .values import Value, constant, llvm_type
+from .values import Value, constant
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -32,22 +32,22 @@ def _half_text(type_: Any) -> str:
 def _widen(lowering: Lowering, value: Value) -> Value:
     single, whole = _like(value.type, f32), _like(value.type, i32)
     if value.type.element is bf16:
-        extended = lowering.value(f"zext {value} to {llvm_type(whole)}", whole)
+        extended = lowering.value(f"zext {value} to {whole.text}", whole)
         shifted = lowering.value(f"shl {extended}, {constant(16, whole).name}", whole)
-        return lowering.value(f"bitcast {shifted} to {llvm_type(single)}", single)
+        return lowering.value(f"bitcast {shifted} to {single.text}", single)
     half = lowering.fresh()
     lowering.emit(f"{half} = bitcast {value} to {_half_text(value.type)}")
-    return lowering.value(f"fpext {_half_text(value.type)} {half} to {llvm_type(single)}", single)
+    return lowering.value(f"fpext {_half_text(value.type)} {half} to {single.text}", single)
 
 
 def _narrow(lowering: Lowering, single: Value, type_: Any) -> Value:
     if type_.element is not bf16:
         half = lowering.fresh()
         lowering.emit(f"{half} = fptrunc {single} to {_half_text(type_)}")
-        return lowering.value(f"bitcast {_half_text(type_)} {half} to {llvm_type(type_)}", type_)
+        return lowering.value(f"bitcast {_half_text(type_)} {half} to {type_.text}", type_)
     # Add half of the last kept bit, then drop the other bits. Ties are rounded to even, and NaN keeps its sign.
     whole = _like(type_, i32)
-    text = llvm_type(whole)
+    text = whole.text
     raw = lowering.value(f"bitcast {single} to {text}", whole)
     high = lowering.value(f"lshr {raw}, {constant(16, whole).name}", whole)
     odd = lowering.value(f"and {high}, {constant(1, whole).name}", whole)
@@ -59,4 +59,4 @@ def _narrow(lowering: Lowering, single: Value, type_: Any) -> Value:
     lowering.emit(f"{flag} = fcmp uno {single}, {single.name}")
     flags = f"<{type_.width} x i1>" if isinstance(type_, VectorType) else "i1"
     chosen = lowering.value(f"select {flags} {flag}, {nan}, {rounded}", whole)
-    return lowering.value(f"trunc {chosen} to {llvm_type(type_)}", type_)
+    return lowering.value(f"trunc {chosen} to {type_.text}", type_)

@@ -26,7 +26,7 @@ from typing import Any
 from .element_types import NumberType, Pointer, PointerType, Static, TypeVariable, VectorType, boolean, f32, f64, i64
 from .functions import Builtin, Frame, LoopKernel, LoopRange, Variable
 from .half_types import convert_half
-from .values import CompilationError, Value, alignment, constant, is_number, llvm_type, weak_type
+from .values import CompilationError, Value, alignment, constant, is_number, weak_type
 
 STATIC_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -105,9 +105,9 @@ class Lowering:
     def intrinsic(self, name: str, result: Any, *arguments: Value | str) -> Value:
         """Call one of LLVM's intrinsic functions. A string is an argument with its type, such as "i1 false"."""
         types = ", ".join(
-            argument.split()[0] if isinstance(argument, str) else llvm_type(argument.type) for argument in arguments
+            argument.split()[0] if isinstance(argument, str) else argument.type.text for argument in arguments
         )
-        returned = "void" if result is None else llvm_type(result)
+        returned = "void" if result is None else result.text
         self.declarations.add(f"declare {returned} @{name}({types})")
         flags = (
             self.frame.kernel.flags
@@ -123,16 +123,14 @@ class Lowering:
     def allocate(self, type_: Any, count: int = 1) -> str:
         """Allocate memory on the stack."""
         name = self.fresh("a")
-        shape = llvm_type(type_) if count == 1 else f"[{count} x {llvm_type(type_)}]"
+        shape = type_.text if count == 1 else f"[{count} x {type_.text}]"
         self.allocations.append(f"  {name} = alloca {shape}, align 64")
         return name
 
     def load(self, pointer: Value) -> Value:
         """Return the value at an address."""
         target = pointer.type.target
-        return self.value(
-            f"load {llvm_type(target)}, ptr {pointer.name}, align {alignment(target)}{self._access()}", target
-        )
+        return self.value(f"load {target.text}, ptr {pointer.name}, align {alignment(target)}{self._access()}", target)
 
     def store(self, pointer: Value, value: Any) -> None:
         """Write the value at an address."""
@@ -148,9 +146,7 @@ class Lowering:
         if is_number(index) and index == 0:
             return pointer
         at = self.as_index(index)
-        return self.value(
-            f"getelementptr inbounds {llvm_type(pointer.type.target)}, ptr {pointer.name}, {at}", pointer.type
-        )
+        return self.value(f"getelementptr inbounds {pointer.type.target.text}, ptr {pointer.name}, {at}", pointer.type)
 
     def as_index(self, index: Any) -> Value:
         """Return an integer of any type as i64."""
@@ -179,7 +175,7 @@ class Lowering:
     def broadcast(self, value: Value, width: int) -> Value:
         """Return a vector that contains the number in each element."""
         type_ = VectorType(value.type, width)
-        text = llvm_type(type_)
+        text = type_.text
         first = self.value(f"insertelement {text} poison, {value}, i64 0", type_)
         return self.value(f"shufflevector {first}, {text} poison, <{width} x i32> zeroinitializer", type_)
 
@@ -204,7 +200,7 @@ class Lowering:
         instruction = _conversion(source, target)
         if instruction is None:
             return Value(type_, value.name)
-        return self.value(f"{instruction} {value} to {llvm_type(type_)}", type_)
+        return self.value(f"{instruction} {value} to {type_.text}", type_)
 
     def unify(self, left: Any, right: Any) -> tuple[Value, Value]:
         """Convert two operands to one type."""
@@ -243,7 +239,7 @@ class Lowering:
         if tree.id in frame.names:
             found = frame.names[tree.id]
             if isinstance(found, Variable):
-                text = llvm_type(found.type)
+                text = found.type.text
                 return self.value(f"load {text}, ptr {found.address}", found.type)
             return found
         found = frame.kernel.lookup(tree.id)
@@ -304,9 +300,7 @@ class Lowering:
         if isinstance(tree.op, ast.USub):
             if kind == "f":
                 return self.value(f"fneg {self.frame.kernel.flags}{operand}", operand.type)
-            return self.value(
-                f"sub {llvm_type(operand.type)} {constant(0, operand.type).name}, {operand.name}", operand.type
-            )
+            return self.value(f"sub {operand.type.text} {constant(0, operand.type).name}, {operand.name}", operand.type)
         if isinstance(tree.op, ast.Not) and kind != "b":
             operand = self.convert(operand, boolean)
         if isinstance(tree.op, ast.UAdd):
@@ -348,7 +342,7 @@ class Lowering:
         type_ = left.type
         if type_.kind != "i":
             return self.value(f"{'udiv' if operation is ast.FloorDiv else 'urem'} {left}, {right.name}", type_)
-        zero, bits = constant(0, type_).name, llvm_type(type_)
+        zero, bits = constant(0, type_).name, type_.text
         remainder = self.value(f"srem {left}, {right.name}", type_)
         signs = self.value(f"xor {remainder}, {right.name}", type_)
         differ = self.value(f"icmp slt {signs}, {zero}", self.with_element(type_, boolean))
@@ -516,7 +510,7 @@ class Lowering:
         if isinstance(result, tuple):
             return tuple([self._read_result(item) for item in result])
         if isinstance(result, Variable):
-            return self.value(f"load {llvm_type(result.type)}, ptr {result.address}", result.type)
+            return self.value(f"load {result.type.text}, ptr {result.address}", result.type)
         return result
 
     # -- statements -------------------------------------------------------------------------------------------------------

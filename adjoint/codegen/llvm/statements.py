@@ -37,13 +37,6 @@ def _assign_to(lowering: Lowering, target: ast.expr, value: Any) -> None:
         raise CompilationError(f"{type(target).__name__} cannot be assigned to")
 
 
-def _assign_typed(lowering: Lowering, tree: ast.AnnAssign) -> None:
-    if tree.value is None or not isinstance(tree.target, ast.Name):
-        raise CompilationError("a variable with a type needs a value")
-    type_ = lowering.expression(tree.annotation)
-    lowering.assign_name(tree.target.id, lowering.as_type(lowering.expression(tree.value), type_))
-
-
 def _update(lowering: Lowering, tree: ast.AugAssign) -> None:
     operation = type(tree.op)
     if isinstance(tree.target, ast.Subscript):
@@ -117,9 +110,9 @@ def _for(lowering: Lowering, tree: ast.For) -> None:
     lowering.label(body)
     suffix = ""
     if source.vectorized:
-        suffix = _parallel(lowering, source)
+        suffix = _parallel(lowering)
     elif source.rolled:
-        suffix = _rolled(lowering)
+        suffix = _marked(lowering, '"llvm.loop.unroll.disable"', '"llvm.loop.vectorize.enable", i1 false')
     _loop_body(lowering, tree.body, end, following)
     lowering.label(following)
     moved = lowering.binary(ast.Add, lowering.expression(ast.Name(tree.target.id, ast.Load())), source.step)
@@ -130,33 +123,21 @@ def _for(lowering: Lowering, tree: ast.For) -> None:
     lowering.label(end)
 
 
-def _parallel(lowering: Lowering, source: LoopRange) -> str:
-    """Record that the iterations of a loop may run in parallel, and request vectorization.
-
-    Return the metadata of the last jump of the loop.
-    """
-    first = len(lowering.metadata)
-    group, loop = f"!{first}", f"!{first + 1}"
-    parts = [("llvm.loop.parallel_accesses", group), ("llvm.loop.vectorize.enable", "i1 true")]
-    if source.width:
-        parts.append(("llvm.loop.vectorize.width", f"i32 {source.width}"))
-    if source.interleave:
-        parts.append(("llvm.loop.interleave.count", f"i32 {source.interleave}"))
-    names = [f"!{first + 2 + position}" for position in range(len(parts))]
-    lowering.metadata += [f"{group} = distinct !{{}}", f"{loop} = distinct !{{{', '.join([loop, *names])}}}"]
-    lowering.metadata += [f'{name} = !{{!"{key}", {what}}}' for name, (key, what) in zip(names, parts, strict=True)]
+def _parallel(lowering: Lowering) -> str:
+    """Record that the iterations of a loop may run in parallel, and request vectorization."""
+    group = f"!{len(lowering.metadata)}"
+    lowering.metadata.append(f"{group} = distinct !{{}}")
     lowering.access_groups.append(group)
-    return f", !llvm.loop {loop}"
+    return _marked(lowering, f'"llvm.loop.parallel_accesses", {group}', '"llvm.loop.vectorize.enable", i1 true')
 
 
-def _rolled(lowering: Lowering) -> str:
-    """Request that a loop be compiled unchanged. Return the metadata of its last jump."""
+def _marked(lowering: Lowering, *properties: str) -> str:
+    """Return the metadata that the last jump of a loop with these properties has."""
     first = len(lowering.metadata)
-    loop = f"!{first}"
-    lowering.metadata += [f"{loop} = distinct !{{{loop}, !{first + 1}, !{first + 2}}}"]
-    lowering.metadata += [f'!{first + 1} = !{{!"llvm.loop.unroll.disable"}}']
-    lowering.metadata += [f'!{first + 2} = !{{!"llvm.loop.vectorize.enable", i1 false}}']
-    return f", !llvm.loop {loop}"
+    names = [f"!{first + position}" for position in range(len(properties) + 1)]
+    lowering.metadata.append(f"{names[0]} = distinct !{{{', '.join(names)}}}")
+    lowering.metadata += [f"{name} = !{{!{text}}}" for name, text in zip(names[1:], properties, strict=True)]
+    return f", !llvm.loop {names[0]}"
 
 
 def _assign_static(lowering: Lowering, target: ast.expr, item: Any) -> None:
@@ -237,11 +218,7 @@ def _call_statement(lowering: Lowering, tree: ast.Expr) -> None:
         lowering.expression(tree.value)
 
 
-def _pass(_lowering: Lowering, _tree: ast.Pass) -> None:
-    return
-
-
 STATEMENTS: dict[type[ast.stmt], Callable[..., None]] = {
-    ast.Assign: _assign, ast.AnnAssign: _assign_typed, ast.AugAssign: _update, ast.If: _if, ast.For: _for, ast.While: _while,
-    ast.Break: _break, ast.Continue: _continue, ast.Return: _return, ast.Expr: _call_statement, ast.Pass: _pass,
+    ast.Assign: _assign, ast.AugAssign: _update, ast.If: _if, ast.For: _for, ast.While: _while, ast.Break: _break,
+    ast.Continue: _continue, ast.Return: _return, ast.Expr: _call_statement,
 }  # fmt: skip

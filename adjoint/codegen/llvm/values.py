@@ -38,12 +38,6 @@ class Value:
         return f"{self.type.text} {self.name}"
 
 
-def llvm_type(type_: Any) -> str:
-    """Return the LLVM name of a type. Half-precision types are integers in memory. Conversions interpret them as numbers."""
-    text: str = type_.text
-    return text
-
-
 def alignment(type_: Any) -> int:
     """Return the alignment, in bytes, that memory of this type is certain to have. NumPy arrays may begin at any address."""
     return 8 if isinstance(type_, PointerType) else 1
@@ -67,7 +61,7 @@ def constant(number: Any, type_: Any) -> Value:
         value = int(number)
         text = str(value - (1 << element.bits) if value >> (element.bits - 1) == 1 else value)
     if isinstance(type_, VectorType):
-        text = f"splat ({llvm_type(element)} {text})"
+        text = f"splat ({element.text} {text})"
     return Value(type_, text)
 
 
