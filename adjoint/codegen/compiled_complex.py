@@ -25,10 +25,7 @@ def _input(trace: Trace, name: str, bits: int) -> list[Any]:
 
 
 def by_parts(tree: Tree, bits: dict[str, int], functions: dict[str, Any]) -> Tree:
-    """Return an expression of the real and imaginary parts of the inputs, given the lazy `bits` of each input.
-
-    Refuse the expression if it needs a function that is not supported.
-    """
+    """Return an expression of the parts of the inputs with these lazy `bits`, or refuse unsupported functions."""
     if isinstance(tree, Choice):
         return Choice(tree.condition, by_parts(tree.if_true, bits, functions), by_parts(tree.if_false, bits, functions))
     if not isinstance(tree, Expression):

@@ -171,10 +171,7 @@ class CompiledPointwise:
         return found
 
     def repays(self, size: int) -> bool:
-        """Return whether compiled loops should compute `size` elements.
-
-        A small number of elements repays the compilation only after many calls.
-        """
+        """Return whether compiled loops should compute `size` elements: few elements only after many calls."""
         if size >= self._at_once or LOOPS.every_size:
             return True
         self._spent += self._cost
@@ -194,10 +191,7 @@ class CompiledPointwise:
         return found
 
     def _made_of_parts(self, bits: tuple[int, ...]) -> CompiledPointwise:
-        """Return the compiled form for complex arrays, which computes with their parts.
-
-        `bits`: which arrays are lazily conjugated or negated.
-        """
+        """Return the form that computes with the parts of complex arrays, given their lazy `bits`."""
         tree = by_parts(self.tree, dict(zip(self.inputs, bits, strict=True)), self.of_complex)
         made = CompiledPointwise(f"complex_{self.name}", tree, self.inputs, self.parameters, self.contiguous, True)
         if self.of_complex is EXACT and not any(bits):
@@ -344,10 +338,7 @@ class CompiledPointwise:
 
 
 def _may_be_written(out: ndarray, operands: Sequence[ndarray]) -> bool:
-    """Return whether every element of `out` is read before it is written.
-
-    NumPy first copies memory that it would otherwise overwrite too early.
-    """
+    """Return whether elements of `out` are read before they are written. NumPy copies memory where they are not."""
     return not any(item is not out and overlap(item, out) for item in operands)
 
 

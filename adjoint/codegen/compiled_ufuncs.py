@@ -39,10 +39,7 @@ _KNOWN = _OF_SIGNED | _OF_INTEGERS | _OF_BITS | _OF_FLOATS | _OF_TRUTHS
 
 
 class LargeUfunc:
-    """The compiled form of a ufunc for large arrays of one dtype.
-
-    `with_number`: whether the operands are an array and a number.
-    """
+    """The compiled form of a ufunc for large arrays of one dtype, or for an array and a number (`with_number`)."""
 
     def __init__(self, ufunc: Any, with_number: bool) -> None:
         name = str(ufunc.__name__)
@@ -154,10 +151,7 @@ def of_any_size(form: Any) -> Any:
 
 
 def of_kinds(ufunc: Any, kinds: str, refusal: str | Callable[[ndarray], Exception], name: str | None = None) -> Any:
-    """Return the kernel of a ufunc for dtypes of these `kinds` (as NumPy names them).
-
-    Other dtypes are rejected with `refusal`, as in `pointwise`.
-    """
+    """Return the kernel of a ufunc for dtypes of these `kinds`. Others are rejected with `refusal`, as in `pointwise`."""
     compute = of_any_size(ufunc)
 
     def kernel(*operands: Any) -> Any:

@@ -132,10 +132,7 @@ class Graph:
     def node(
         self, operation: str, operands: tuple[Node, ...], kind: str, value: Any = None, extent: str | None = None
     ) -> Node:
-        """Return the node with this operation, these operands and this value.
-
-        Its extent is derived from the operands, except for inputs.
-        """
+        """Return the node. Unless it is an input, its extent follows from the operands."""
         # repr tells 0.0 from -0.0 and 1 from True, which are equal.
         key = (operation, *map(id, operands), kind, type(value), repr(value))
         found = self._nodes.get(key)

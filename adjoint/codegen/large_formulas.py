@@ -95,10 +95,7 @@ class LargeFormula:
         return self.direct(*values)
 
     def _operation(self, tree: Tree) -> Callable[..., Any] | None:
-        """Return the loops of a ufunc if the formula is only this ufunc applied to real numbers.
-
-        These loops may already be compiled.
-        """
+        """Return the loops of a ufunc if the formula is only this ufunc applied to real numbers."""
         if not isinstance(tree, Expression):
             return None
         (node, *more) = lowered(tree, "f", decomposed=False).outputs

@@ -37,10 +37,7 @@ def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> nd
 def run_tiles(
     function: Callable[..., Any], inputs: list[ndarray], scalars: Sequence[Any], outs: list[ndarray], compute: Dtype
 ) -> None:
-    """Write the results of `function(*inputs, *scalars)` for tiles that together cover the arrays.
-
-    Inputs of a half type are converted to the dtype of the computation, `compute`, tile by tile.
-    """
+    """Write `function(*inputs, *scalars)` tile by tile. Inputs of a half type are converted to `compute`."""
     shape, operands = walked(inputs, outs)
     count, dtype = len(inputs), inputs[0].dtype
     half = dtype is not compute

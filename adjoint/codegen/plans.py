@@ -30,10 +30,7 @@ Dtype = numpy.dtype[Any]
 
 
 class Memory(NamedTuple):
-    """The description of an array to be written.
-
-    Its dimensions are in memory in the given `order`, the outermost first. The default is row-major order.
-    """
+    """The description of an array to be written, whose dimensions lie in this `order`, the outermost first."""
 
     shape: tuple[int, ...]
     dtype: Dtype
@@ -63,10 +60,7 @@ def zeros(shape: Any, dtype: Any) -> ndarray:
 
 
 def new_flag(raises: bool = True) -> ndarray:
-    """Return an array into which loops write 1 if a condition on elements is not true.
-
-    `raises`: whether the kernel may then raise an error.
-    """
+    """Return an array into which loops write 1 if a condition is not true. Then the kernel may raise an error."""
     return numpy.zeros(1, numpy.int64) if SHAPES.recorder is None else SHAPES.recorder.new_flag(raises)
 
 

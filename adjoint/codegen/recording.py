@@ -273,10 +273,7 @@ class Recorder:
         )
 
     def run(self, plan: Plan, args: Sequence[Any], out: Any = None) -> Any:
-        """Record the `NativeCall` of a plan for these arguments. Return the results, which it writes to `out` if given.
-
-        A plan without such a call is computed in the recording if its function is `recordable`.
-        """
+        """Record the `NativeCall` of a plan, or the loops of its `recordable` function, and return the results."""
         from .llvm.calls import added
 
         call = plan.call

@@ -52,10 +52,7 @@ def _walked(expression: Expression) -> int:
 
 
 class RowTiles:
-    """The tiles of arrays of one geometry.
-
-    `function(*arrays, *scalars, row_length)` returns the outputs of the expression as a tuple, in one dtype.
-    """
+    """The tiles of arrays of one geometry. `function(*arrays, *scalars, row_length)` returns the outputs as a tuple."""
 
     def __init__(self, function: Callable[..., Any], expression: Expression, dtype: Dtype, geometry: Geometry) -> None:
         outer, self.length, inner = geometry

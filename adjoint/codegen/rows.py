@@ -87,11 +87,7 @@ class RowProgram:
 
     @computed_once
     def choose(self) -> Callable[..., tuple[Any, ...]]:
-        """Return the function that selects a variant for given arguments.
-
-        It returns the variant's number and the known properties of the arrays. For invalid arguments, it raises the
-        errors of the traced function.
-        """
+        """Return the function that gives the variant's number and the arrays' signatures, or raises an error."""
         namespace = dict(BASE_NAMES)
         names = [*self.parameters.arrays, *self.parameters.scalars]
         text = source.choice_source("choose", self.tree, names, [*self.parameters.arrays], namespace)

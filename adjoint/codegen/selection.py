@@ -78,10 +78,7 @@ def choose(mask: Array, self: Array, other: Array) -> Array:
 
 
 def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
-    """Return the integer dtype for masking the bits of large arrays, or None if masking is slower.
-
-    Numbers may be given instead of arrays.
-    """
+    """Return the integer dtype for masking the bits of large arrays (or numbers), or None if masking is slower."""
     if mask.size < LARGE:
         return None
     bits = _BITS.get(arrays[0].itemsize)

@@ -120,10 +120,7 @@ def interpolated(terms: int, function: Callable[..., Any], *arguments: Any) -> t
 def power_series(u: Any, order: int, square: float, harmonic: bool) -> Any:
     """Return the function of the first kind divided by `(x / 2) ** order`, where `x ** 2` is `u * square`.
 
-    The function is modified if `square` is positive.
-
-    `harmonic`: whether to multiply each term by its harmonic numbers, which gives the function of the second kind
-    without its logarithm.
+    It is modified if `square` is positive. With `harmonic` numbers it is of the second kind, without its logarithm.
     """
     total, number = 0.0, -2 * _EULER + order
     for k in range(26):
@@ -178,10 +175,7 @@ def growing_far(u: Any, order: int) -> Any:
 
 
 def _growing(x: Any, order: int) -> Any:
-    """Return `I_order(x) * exp(-x)` up to 30: the mean of exp(x * cos(t)) * cos(order * t) by the midpoint rule (DLMF 10.32.3).
-
-    The nodes at t and pi - t are combined, so that no terms cancel near 0.
-    """
+    """Return `I_order(x) * exp(-x)` up to 30 by the midpoint rule (DLMF 10.32.3), with nodes in pairs."""
     total = 0.0
     for node in range(16):
         cosine = math.cos((node + 0.5) * math.pi / 32)

@@ -213,10 +213,7 @@ _ALIASES = {
 
 
 class Names:
-    """The namespace `xp` of traced functions.
-
-    It contains the operations, functions composed of them, and declared expressions, by name.
-    """
+    """The namespace `xp` of traced functions: the operations, functions of them, and declared expressions, by name."""
 
     def __init__(self) -> None:
         self._expressions: dict[str, Callable[..., Any]] = {}
@@ -253,10 +250,7 @@ class Names:
         return _node_symbol(0, x)
 
     def element(self, parameter: Any) -> Any:
-        """Return a parameter as an element.
-
-        Arithmetic on an element is rounded to the dtype, unlike Python arithmetic on parameters.
-        """
+        """Return a parameter as an element, so that arithmetic on it is rounded to the dtype."""
         trace = parameter.trace
         return Symbol(trace.graph.node("element", (parameter.node,), NUMBER), trace)
 

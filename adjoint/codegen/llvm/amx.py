@@ -27,10 +27,7 @@ class Tiles:
 
     @computed_once
     def usable(self) -> bool:
-        """Return whether the processor has AMX for bfloat16 and Linux permits it.
-
-        The permission is requested here once for all threads.
-        """
+        """Return whether the processor has AMX for bfloat16 and Linux permits it to all threads when asked."""
         if (
             sys.platform != "linux"
             or sys.maxsize >> 32 == 0

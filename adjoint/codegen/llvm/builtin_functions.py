@@ -308,10 +308,7 @@ copysign = _binary("copysign")
 
 @Builtin
 def scale(lowering: Lowering, value: Any, exponent: Any) -> Any:
-    """Return `value` times 2 to the power `exponent`, an integral number of the same type.
-
-    This is a single instruction only on processors with AVX-512.
-    """
+    """Return `value` times 2 to the power `exponent`, an integral number of the same type."""
     value, exponent = _floating(value), _floating(exponent)
     type_, element, width = value.type, value.type.element, value.type.width
     registers = width * element.bits // 512

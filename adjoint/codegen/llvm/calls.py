@@ -279,10 +279,7 @@ class NativeCall:
     blocks: int = 1
 
     def plan(self, parameters: Sequence[str]) -> Plan:
-        """Return the plan of a kernel with these parameters.
-
-        The plan's functions return NotImplemented if scalars are not numbers.
-        """
+        """Return the plan of a kernel with these parameters, which refuses scalars that are not numbers."""
         memory = {f"r{n}": item for n, item in enumerate(self.results) if item is not None and n not in self.sums}
         if self.sums:
             memory["total"] = self.total

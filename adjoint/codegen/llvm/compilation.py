@@ -147,10 +147,7 @@ def c_type(type_: Any) -> Any:
 
 
 class Module:
-    """Functions that are compiled together.
-
-    This saves time because most of LLVM's compile time for a small function does not depend on the number of functions.
-    """
+    """Functions that are compiled together, because LLVM's time depends little on their number."""
 
     def __init__(self) -> None:
         self.functions: dict[str, str] = {}

@@ -179,10 +179,7 @@ def i1e(x: T) -> T:
 
 @loops(in_float64=True)
 def i0(x: T) -> T:
-    """The modified Bessel function of the first kind and order 0.
-
-    The exponential function alone would overflow for smaller arguments.
-    """
+    """The modified Bessel function of the first kind and order 0, in two factors that do not overflow alone."""
     half = exp(fabs(x) * 0.5)
     return _growing(fabs(x), 0) * half * half
 

@@ -108,10 +108,7 @@ def reduced(x: T) -> Any:
 
 @loops
 def exp_times_power(x: T, low: Any, EXTRA: Static) -> T:
-    """Return `exp(x + low)` times 2 ** EXTRA for `x` within the limits.
-
-    `low` is the rounding error of `x`, if it is known.
-    """
+    """Return `exp(x + low)` times 2 ** EXTRA for `x` within the limits, where `low` is the rounding error of `x`."""
     r, shifted = reduced(x)
     if low is not None:
         r = r + low

@@ -78,10 +78,7 @@ def erf(x: T) -> T:
 
 @loops
 def normal_cdf(x: T) -> T:
-    """Return the normal distribution function, with an absolute error that is small compared with 1.
-
-    For float32, the tail is computed as exp of a polynomial.
-    """
+    """Return the normal distribution function, with an absolute error that is small compared with 1."""
     if T.element is f64:
         return erf(x * _SQRT_HALF) * 0.5 + 0.5
     a = fabs(x)

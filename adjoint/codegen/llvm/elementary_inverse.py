@@ -118,11 +118,7 @@ def atan2(y: T, x: T) -> T:
 
 @loops(in_float64=True)
 def cbrt(x: T) -> T:
-    """Return the cube root. float32 is computed in float64.
-
-    The computation starts with a guess from the exponent and applies steps of Halley's method, each of which cubes the
-    error.
-    """
+    """Return the cube root by Halley's method, each step of which cubes the error. float32 is computed in float64."""
     a = fabs(x)
     m, e = parted(a)
     thirds = rint(e * (1 / 3))

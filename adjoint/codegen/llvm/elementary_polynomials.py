@@ -72,10 +72,7 @@ def is_float32(x: T) -> Static:
 
 @loops
 def _values(x: T, n: T, FAMILY: Static) -> T:
-    """Return the polynomials of degree `n`, where `n` is rounded towards 0.
-
-    Negative and infinite degrees give 0, and NaN gives NaN.
-    """
+    """Return the polynomials of degree `n`, rounded towards 0. Negative and infinite degrees give 0."""
     degree = where(fabs(n) < 2.0**63, trunc(n), T(-1))
     steps, special = degree, x  # `steps`: the number of steps of the recurrence for each element
     if FAMILY.degrees is not None:

@@ -110,10 +110,7 @@ def _one_by_one(x: T, y: T, WIDTH: Static) -> T:
 
 @loops
 def fmod(x: T, y: T) -> T:
-    """Return the remainder of `x` divided by `y`, with the sign of `x`. The result is exact.
-
-    The rounded quotient may be too large by one. Up to `_WHOLE`, the remainder is exact nevertheless.
-    """
+    """Return the exact remainder of `x` divided by `y`, with the sign of `x`."""
     a, b = fabs(x), fabs(y)
     quotient = trunc(a / b)
     rest = fma(-quotient, b, a)
@@ -136,12 +133,10 @@ def logaddexp(x: T, y: T) -> T:
 
 @loops
 def gcd(x: T, y: T) -> T:
-    """Return the greatest common divisor of integers: J.
+    """Return the greatest common divisor of integers without division, for which vectors have no instruction.
 
-    Stein, "Computational problems associated with Racah algebra" (1967).
-
-    The algorithm needs no integer division, for which vectors have no instruction. The smallest integer, which has no
-    positive counterpart, counts as a power of two.
+    J. Stein, "Computational problems associated with Racah algebra" (1967). The smallest integer counts as a power of
+    two.
     """
     a, b = _magnitude(x), _magnitude(y)
     a = where(a == 0, b, a)

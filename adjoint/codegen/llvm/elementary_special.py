@@ -27,10 +27,7 @@ _SQRT_HALF = math.sqrt(0.5)
 
 @loops(in_float64=True)
 def lgamma(x: T) -> T:
-    """Return the logarithm of the absolute value of the gamma function.
-
-    The result is infinite at 0 and at negative integers.
-    """
+    """Return the logarithm of the magnitude of the gamma function, infinite at 0 and at negative integers."""
     negative = x < 0
     value = _lgamma_positive(where(negative, T(1) - x, x))
     if reduce_or(negative):
@@ -138,10 +135,7 @@ def erfinv(x: T) -> T:
 
 @loops(flags="contract")
 def _quantile(distance: T, tail: T) -> T:
-    """Return the normal quantile at 0.5 + distance.
-
-    `tail`, which equals 0.5 - abs(distance), is passed separately to keep its precision.
-    """
+    """Return the normal quantile at 0.5 + distance. `tail` is 0.5 - abs(distance), which has lost no precision."""
     center = fabs(distance) <= 0.425
     square = T(0.180625) - distance * distance
     value = distance * (
@@ -187,10 +181,7 @@ _WEIGHTS = [_STEP * (1.0 + math.exp(-w)) for w in _PLACES]
 
 @loops(flags="contract")
 def _relative_density(a: T, x: T) -> T:
-    """Return x**a * exp(-x) / Gamma(a + 1).
-
-    For large `a` it is expanded about its peak, so that large logarithms do not cancel.
-    """
+    """Return x**a * exp(-x) / Gamma(a + 1), expanded about its peak for large `a`, so that logarithms do not cancel."""
     large = a > 20.0
     distance = (x - a) / a
     inverse = T(1) / (a * a)

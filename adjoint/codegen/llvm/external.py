@@ -15,10 +15,7 @@ from .values import CompilationError
 
 
 def external(name: str, find: Callable[[], int], result: Any, *types: Any) -> Any:
-    """Declare a function at the address that `find` returns.
-
-    The address is looked up when a kernel that calls the function is compiled.
-    """
+    """Declare a function at the address that `find` returns when a kernel that calls it is compiled."""
 
     def call(lowering: Lowering, *arguments: Any) -> Any:
         if len(arguments) != len(types):
@@ -54,10 +51,7 @@ def c_function(name: str, result: Any, *types: Any) -> Any:
 
 @cache
 def apart(kernel: Any, **given: Any) -> Any:
-    """Compile a kernel separately for these types and static values, so that other kernels can call it.
-
-    All callers share the compiled kernel.
-    """
+    """Compile a kernel once for these types and static values, so that other kernels can call it."""
 
     def call(lowering: Lowering, *arguments: Any) -> Any:
         code = kernel.compiled(**given).code

@@ -67,10 +67,7 @@ class LoopKernel:
 
     @property
     def text(self) -> str:
-        """Return the source of the function, which ends at the next line that is not indented more than the first line.
-
-        `inspect.getsource` also finds the lines but takes ten times as long, because it reads tokens.
-        """
+        """Return the source of the function in a tenth of the time of `inspect.getsource`, by its indentation."""
         code = self.function.__code__
         lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
         begun = next((number for number, line in enumerate(lines, 1) if line.lstrip().startswith("def ")), None)

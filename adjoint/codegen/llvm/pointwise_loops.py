@@ -54,10 +54,7 @@ the distance of tiles and of these dimensions; then the tables."""
 def layout_of(
     shape: Sequence[int], inputs: Sequence[ndarray], outputs: Sequence[ndarray], fresh: bool, streamed: bool
 ) -> tuple[tuple[str, ...], list[int]]:
-    """Return the layout of each operand along a row, and the layout of a call. All operands have this shape.
-
-    `fresh`: whether the outputs share no memory with the inputs.
-    """
+    """Return the layouts of the operands along a row, and of a call. `fresh` outputs share no memory with inputs."""
     inner = 1
     while inner < len(shape) and math.prod(shape[-inner:]) < TILE // 2:
         inner += 1

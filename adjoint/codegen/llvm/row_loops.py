@@ -19,10 +19,7 @@ from .row_plan import LAYOUT, RowPlan
 
 @loops
 def row_place(layout: list[Int], row: Int) -> Int:
-    """Return the offset of a row.
-
-    Rows have three dimensions; `layout` is (inner size, inner step, middle size, middle step, outer step).
-    """
+    """Return the offset of a row in three dimensions: (inner size, inner step, middle size, middle step, outer step)."""
     inner, step, middle, middle_step, outer_step = layout
     line = row // inner
     return (row - line * inner) * step + (line % middle) * middle_step + (line // middle) * outer_step

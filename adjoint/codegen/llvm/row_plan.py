@@ -479,10 +479,7 @@ def _levels(expression: Expression) -> dict[Node, int]:
 
 
 def turned_length(expression: Expression, types: Sequence[Any]) -> int:
-    """Return the maximum length of rows that are transposed for a program on arrays of these types.
-
-    This length was measured on two processors of an EPYC.
-    """
+    """Return the maximum length of rows that are transposed for a program on these types, as measured on an EPYC."""
     if max(_levels(expression).values()) < 2:
         return SHORTEST
     if min(type_.bits for type_ in types) < 32:

@@ -26,10 +26,7 @@ class UnsupportedInstruction(CompilationError):
 
 @dataclass(slots=True)
 class Value:
-    """A value that exists when the kernel runs: its type, and its name (or constant) in LLVM's text.
-
-    A value that is known at compile time is not a `Value`, but the Python object itself.
-    """
+    """A value that exists only when the kernel runs: its type, and its name (or constant) in LLVM's text."""
 
     type: Any
     name: str

@@ -45,10 +45,7 @@ def transposed(rows: list[Any], W: Static) -> Any:
 
 @loops(noalias=False)
 def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Static, W: Static, BACK: Static) -> None:
-    """Transpose at most `left` rows, starting with the row `first`, so that `W` rows are adjacent; or transpose them back.
-
-    The memory has space for whole squares. Elements of squares outside all rows are undefined.
-    """
+    """Transpose up to `left` rows in whole squares, so that `W` rows are adjacent, or transpose them back."""
     columns = as_pointer(side, ELEMENT)
     line = as_pointer(rows, ELEMENT) + first * length
     count = minimum(left, i64(W))
@@ -80,9 +77,6 @@ def turn(side: Int, rows: Int, first: Int, left: Int, length: Int, ELEMENT: Stat
 
 
 def side_of_squares(type_: Any) -> int:
-    """Return the side of a square that is transposed in registers, or 1 if rows are transposed element by element.
-
-    A square of 16 saves a tenth of the time for short rows and takes 7 ms longer to compile for each array.
-    """
+    """Return the side of a square that is transposed in registers (larger ones compile slowly), or 1."""
     width = HOST.vector_bytes * 8 // type_.bits
     return min(width, 8) if type_.bits >= 32 and masks_are_cheap(type_) else 1

@@ -108,10 +108,7 @@ def wait(looks: Int) -> None:
 
 @loops(noalias=False, plain=True, brief=True)
 def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: Int) -> Int:
-    """Return a piece, from `first` to `last`, that no other thread processes, or `last` if no piece is left.
-
-    The owner of a part that has been started gets its last piece, which is likely to be in the owner's cache.
-    """
+    """Return a piece that no other thread processes, or `last`. The owner gets the last piece, for its cache."""
     piece = last
     looking = True
     while looking:

@@ -83,10 +83,7 @@ This is a subscript and not a call, because an interrupt may arrive after a call
 
 
 class unwarned:
-    """A context in which the warnings are off.
-
-    `numpy.errstate` does the same, but an interrupt may arrive in the middle of it.
-    """
+    """A context in which the warnings are off, which an interrupt cannot break as it can `numpy.errstate`."""
 
     __slots__ = ("token",)
 
@@ -117,10 +114,7 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def refuse(name: str, of: Any) -> NotImplementedError:
-    """Return the error for a dtype that PyTorch's kernel `name` does not support.
-
-    `of` is adjoint's or NumPy's dtype, or an array.
-    """
+    """Return the error for a dtype, or the dtype of an array, that PyTorch's kernel `name` does not support."""
     kind = of.scalar_type if isinstance(of, dtypes.dtype) else type_name(getattr(of, "dtype", of))
     return NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
 

@@ -78,10 +78,7 @@ def are_turned(first: Array, second: Array) -> bool:
 
 
 def laid_out(result: Array, operands: Sequence[Any]) -> Array:
-    """Return `result`, a new array computed from `operands`, in PyTorch's memory order.
-
-    Operands that are not arrays are ignored.
-    """
+    """Return `result`, a new array computed from `operands` (some of them arrays), in PyTorch's memory order."""
     rank = result.ndim
     if rank < 2:
         return result
@@ -133,10 +130,7 @@ def _copied(target: Array, source: Array) -> Array:
 def _wanted_order(
     shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, windows: tuple[Window, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the sizes in memory, slowest dimension first, and the dimension in memory for each dimension of the result.
-
-    Return None if the result already has this order.
-    """
+    """Return the sizes in memory, slowest first, and the place of each dimension there, or None if it has this order."""
     if 0 in shape:
         return None
     dims = _fastest_first([_broadcast_strides(shape, *window) for window in windows if window[0]], shape)

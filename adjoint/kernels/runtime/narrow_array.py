@@ -92,10 +92,7 @@ def widened(value: Any) -> Any:
 
 
 def narrowed(array: Any, dtype: Any = HALVES) -> Any:
-    """Round a result that was computed from `widened` numbers to `dtype`.
-
-    Real results of complex halves are rounded to float16.
-    """
+    """Round a result that was computed from `widened` numbers to `dtype`, or from complex halves to float16."""
     array = numpy.asarray(array)
     if array.dtype == FLOAT32:
         dtype = numpy.dtype(numpy.float16) if dtype == HALVES else dtype

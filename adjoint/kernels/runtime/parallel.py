@@ -221,10 +221,7 @@ def parallel_rows(
 
 
 def rows_of_tile(n_rows: int, row_bytes: int, tile_bytes: int = TILE_BYTES) -> int:
-    """Return the number of rows of a tile. A tile has at most `tile_bytes`, and all threads get the same number of tiles.
-
-    Tiles of short rows begin at cache lines if the first tile does.
-    """
+    """Return the rows of a tile: at most `tile_bytes`, the same number of tiles for all threads, whole cache lines."""
     tiles = -(-n_rows * row_bytes // tile_bytes)
     rows = -(-n_rows // (-(-tiles // num_threads) * num_threads))
     return rows if rows < LINE**2 else -(-rows // LINE) * LINE

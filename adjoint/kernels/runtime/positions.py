@@ -14,10 +14,7 @@ INT64 = numpy.dtype(numpy.int64)
 
 
 def gives_positions(*results: int) -> Callable[[_Kernel], _Kernel]:
-    """Declare that the results with these indices are positions or counts.
-
-    Without indices, declare that the only result consists of positions or counts.
-    """
+    """Declare that the results with these indices, or else the only result, consist of positions or counts."""
 
     def declare(kernel: _Kernel) -> _Kernel:
         if numpy.dtype(numpy.intp) == INT64:

@@ -76,10 +76,7 @@ def normal_pairs(radius: Any, turns: Any) -> Any:
 
 @loops(explicit=True, plain=True)
 def normals32(values: Pointer[f32], mean: f32, std: f32, start: Int, stop: Int) -> None:
-    """Convert blocks of fractions to normal numbers.
-
-    A block consists of eight radii and eight angles, and is replaced by eight cosines and eight sines.
-    """
+    """Convert blocks of eight radii and eight angles, both fractions, to eight cosines and eight sines."""
     for block in range(start, stop):
         at = values + block * BLOCK
         cosines, sines = normal_pairs(load(at, HALF), load(at + HALF, HALF))
@@ -123,10 +120,7 @@ def draw_normals(out: Pointer[T], state: Pointer[u32], mean: T, std: T, start: I
 def draw_pairs(
     out: Pointer[T], state: Pointer[u32], mean: f64, std: f64, waiting: f64, start: Int, stop: Int
 ) -> f64:  # fmt: skip
-    """Draw normal numbers in pairs.
-
-    If `start` is 1, the first number is `waiting`. Return the second number of the last pair.
-    """
+    """Draw normal numbers in pairs, after `waiting` if `start` is 1, and return the second number of the last pair."""
     out[0] = T(fma(waiting, std, mean))
     spare = waiting
     for i in range(start, stop, 2):

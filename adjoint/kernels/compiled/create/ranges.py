@@ -29,10 +29,7 @@ def fill_blocks(
 
 @loops(explicit=True, plain=True, T=FLOATS)
 def fill_from_ends(out: Pointer[T], first: T, last: T, size: Int, W: Static, start: Int, stop: Int) -> None:
-    """Compute numbers at equal distances.
-
-    The first half is computed from the first number, and the second half from the last number.
-    """
+    """Compute numbers at equal distances: the first half from the first number, and the second from the last."""
     step = (last - first) / T(size - 1)
     half = size // 2
     i = start
@@ -65,10 +62,7 @@ c_pow = c_function("pow", f64, f64, f64)
 
 @loops(explicit=True, plain=True, T=FLOATS)
 def fill_powers(out: Pointer[T], base: f64, first: T, last: T, size: Int, start: Int, stop: Int) -> None:
-    """Compute powers of `base` with exponents at equal distances.
-
-    The first half is computed from the first exponent, and the second half from the last exponent.
-    """
+    """Compute powers of `base`: the first half from the first exponent, and the second half from the last."""
     step = f64((last - first) / T(size - 1)) if size > 1 else 0.0
     for i in range(start, stop):
         power = f64(first) + step * f64(i) if i < size // 2 else f64(last) - step * f64(size - 1 - i)

@@ -114,10 +114,7 @@ def next_words(out: Pointer[u32], state: Pointer[u32], n: Int, WIDE: Static) -> 
 
 @loops(explicit=True, plain=True)
 def next_fractions(out: Pointer[T], state: Pointer[u32], start: Int, stop: Int) -> None:
-    """Return the next numbers in [0, 1), as many as the range has.
-
-    Each number consists of the low 24 bits of a word or, in float64, the low 53 bits of two words.
-    """
+    """Return the next numbers in [0, 1): 24 bits of a word or, in float64, the low 53 bits of two words."""
     n = stop - start
     next_words(cast_pointer(out, u32), state, n, T is f64)
     integers = cast_pointer(out, i64 if T is f64 else i32)

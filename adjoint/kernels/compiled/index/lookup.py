@@ -15,10 +15,7 @@ def take_rows(
     out: Pointer[T], table: Pointer[T], index: Pointer[I], count: Int, length: Int, width: Int, SINGLE: Static, W: Static,
     start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Take rows at `count` indices from (outer, length, width) to (outer, count, width).
-
-    Negative indices count from the end.
-    """
+    """Take rows from (outer, length, width) to (outer, count, width). Negative indices count from the end."""
     outer = start // count
     i = start - outer * count
     row = start
@@ -96,12 +93,9 @@ def gather_elements(
     out: Pointer[T], x: Pointer[T], index: Pointer[I], wrong: Pointer[i64], run: Int, group: Int, length: Int, step: Int,
     ALONG: Static, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Read one element per index, in runs of `run`.
+    """Read one element per index, in runs of `run` along the indexed dimension (`ALONG`) or across it.
 
-    Each `group` of runs reads from the same `length * step` elements of `x`.
-
-    `step`: the distance from one index to the next. `ALONG`: whether a run extends along the indexed dimension instead
-    of across it. If an index is out of bounds, `wrong` is set to 1. Nothing is read at that index.
+    A `group` of runs reads from the same `length * step` elements. At an index out of bounds, only `wrong` is written.
     """
     i = checked = start
     line = start // run

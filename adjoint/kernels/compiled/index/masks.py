@@ -12,12 +12,9 @@ _CHUNK = 1 << 14
 def compress_chunks(
     out: Pointer[T], x: Pointer[T], mask: Pointer[u8], ends: Pointer[i64], start: Int, stop: Int
 ) -> None:
-    """Write the elements of chunks where the mask is true.
+    """Write the elements of chunk `c` where the mask is true before `ends[c + 1]`.
 
-    The elements of chunk `c` end before `ends[c + 1]`.
-
-    Each element is written, and the next element overwrites it if it is not selected, because a branch would be
-    mispredicted too often.
+    Each element is written, and the next one may overwrite it, because a branch would be mispredicted too often.
     """
     for chunk in range(start, stop):
         place = ends[chunk]
@@ -99,10 +96,7 @@ def select(x: ndarray, mask: ndarray) -> Any:
 
 
 def place(x: ndarray | None, mask: ndarray, source: ndarray) -> Any:
-    """Write the elements of `source` in order to `x` where the mask is true. If `x` is missing, write the elements to zeros.
-
-    `source` contains enough elements.
-    """
+    """Write elements of `source`, which has enough, to `x` (or zeros, if it is missing) where the mask is true."""
     arrays = (mask, source) if x is None else (x, mask, source)
     if BITS(source.dtype) is None or not source.size or not all(array.flags.c_contiguous for array in arrays):
         return NotImplemented

@@ -161,12 +161,9 @@ def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
 
 @recordable
 def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> Any:
-    """Write `source` (with the shape of `index`, or zero-dimensional) to `x` along `dim`, or combine it with `x`.
+    """Write `source` (with the shape of `index`, or a number) to `x` at indices in bounds, or combine it with `x`.
 
-    Indices are in bounds.
-
-    `how` is "put" or the name of a ufunc. A one-dimensional `index` selects slices, and `source` contains all their
-    elements. Return NotImplemented if there is no loop for the dtype. In this case nothing has been written.
+    `how` is "put" or the name of a ufunc. A one-dimensional `index` selects slices.
     """
     split = _split(x, dim, index, source, how)
     if split is None or numpy.may_share_memory(x, source):
@@ -177,10 +174,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> 
 
 
 def scattered(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> Any:
-    """Return the plan of a copy of `x` to which `scatter` writes, or None if an index is out of bounds.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
+    """Return the plan of a copy of `x` to which `scatter` writes, which gives None if an index is out of bounds."""
     split = _split(x, dim, index, index, how)
     if split is None or (split != "outer" and index.size >= MOVED) or index.ndim != x.ndim:
         return NotImplemented
@@ -239,10 +233,7 @@ def _launched(
 
 @recordable
 def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
-    """Compute `target[index[k]] += rows[k]` for matrices.
-
-    Indices are in bounds.
-    """
+    """Compute `target[index[k]] += rows[k]` for matrices and indices in bounds."""
     if NUMBERS(target.dtype) is None or rows.dtype != target.dtype or not rows.size:
         return NotImplemented
     if target.shape[1] == 1:
@@ -263,10 +254,7 @@ def add_columns(
     out: Pointer[T], x: Pointer[T], index: Pointer[i64], begin: Int, end: Int, width: Int, left: Int, MEAN: Static,
     INDEXED: Static, W: Static, VECTORS: Static,
 ) -> None:  # fmt: skip
-    """Sum some columns over the rows of a run.
-
-    There are `VECTORS` vectors of columns, or one incomplete vector with `left` columns.
-    """
+    """Sum `VECTORS` vectors of columns, or one incomplete vector with `left` columns, over the rows of a run."""
     total = local(vector(T, W), VECTORS)
     for V in unrolled(VECTORS):
         total[V] = vector(T, W)(0)

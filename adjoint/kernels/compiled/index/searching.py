@@ -19,12 +19,9 @@ def search(
     places: Pointer[i64], sequences: Pointer[T], values: Pointer[T], length: Int, count: Int, shared: Int, RIGHT: Static,
     W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Find the positions of values in sequences of `length`.
+    """Find the positions of values in sequences of `length`, one for each row of `count` values or one `shared` by all.
 
-    Each row of `count` values has a separate sequence, or all rows share one sequence (`shared`).
-
-    The steps that halve the remaining range are the same for all values. The last values are searched again together
-    with the values before them if they do not fill a vector.
+    The steps that halve the range are the same for all values. The last vector overlaps the one before.
     """
     low = local(vector(i64, W), _TOGETHER)
     value = local(vector(T, W), _TOGETHER)

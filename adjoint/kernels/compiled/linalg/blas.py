@@ -51,10 +51,7 @@ class Blas:
         raise CompilationError("NumPy's BLAS is not OpenBLAS")
 
     def require(self) -> None:
-        """Raise CompilationError unless NumPy uses OpenBLAS.
-
-        Other libraries, such as Accelerate, may be faster than any kernel.
-        """
+        """Raise CompilationError unless NumPy uses OpenBLAS. Other libraries may be faster than any kernel."""
         self._found  # noqa: B018
 
     @property

@@ -67,10 +67,7 @@ def factor_squares(
 
 
 def cholesky(a: Array, upper: bool) -> Any:
-    """Return the result of `kernels.linalg.decompositions.cholesky`.
-
-    Return NotImplemented if a matrix is not positive-definite.
-    """
+    """Compute `kernels.linalg.decompositions.cholesky` of positive-definite matrices."""
     kind, size = TYPES.get(a.dtype.char), a.shape[-1]
     if kind is None or not a.size:
         return NotImplemented

@@ -14,10 +14,7 @@ _WORK = {_ONE: 1, _TWO: 1, _MOST: 2, _ANY: 30}
 
 @loops
 def combined(total: T, difference: T, order: T, NORM: Static) -> T:
-    """Add one more difference to a norm whose root has not been taken yet.
-
-    `total` and `difference` are both numbers or both vectors.
-    """
+    """Add one more difference (a number or a vector) to a norm whose root has not been taken yet."""
     if NORM == _TWO:
         result = fma(difference, difference, total)
     elif NORM == _ONE:
@@ -65,10 +62,7 @@ def distances(
     out: Pointer[T], x: Pointer[T], y: Pointer[T], rows: Int, others: Int, width: Int, order: T, NORM: Static, PAIRS: Static,
     W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Compute the distances from rows of `x` to all rows of `y`. Each batch has `rows` rows.
-
-    With `PAIRS`, compute only the distances to later rows.
-    """
+    """Compute the distances from rows of `x` to all rows of `y` of the batch, or (`PAIRS`) only to later rows."""
     for i in range(start, stop):
         batch = i // rows
         for j in range(i + 1 if PAIRS else 0, others):

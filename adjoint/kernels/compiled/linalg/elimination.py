@@ -21,10 +21,7 @@ def exceeds(size: T, most: T) -> boolean:
 
 @loops
 def largest(column: Pointer[T], first: Int, rows: Int, stride: Int) -> Int:
-    """Return the row of the largest element of a column, from row `first` on.
-
-    The first of several equal elements is chosen.
-    """
+    """Return the row of the first of the largest elements of a column, from row `first` on."""
     chosen = first
     most = fabs(column[first * stride])
     for i in range(first + 1, rows):
@@ -39,12 +36,7 @@ def largest(column: Pointer[T], first: Int, rows: Int, stride: Int) -> Int:
 def factor(
     matrix: Pointer[T], pivots: Pointer[i32], rows: Int, count: Int, columns: Int, stride: Int, W: Static
 ) -> Int:
-    """Eliminate the first `count` columns in place.
-
-    Return whether all pivots are nonzero numbers.
-
-    `pivots` becomes the exchanged rows, which are numbered from 0.
-    """
+    """Eliminate the first `count` columns in place. Return whether all pivots are nonzero numbers."""
     regular = i64(1)
     whole = columns // W * W
     rest = first_lanes(columns - whole, W)
@@ -104,10 +96,7 @@ def substitute(
     divided: boolean,
     W: Static,
 ) -> None:
-    """Replace the right-hand side of a lower triangular system of whole vectors with the solution.
-
-    `divided`: whether to divide by the diagonal.
-    """
+    """Solve a lower triangular system of whole vectors in place, with or without dividing by the diagonal."""
     for k in range(size):
         known = x + k * x_row
         factors = a + k * a_column
@@ -225,10 +214,7 @@ def unpack(work: Array, pivots: Array) -> Any:
 
 
 def pivots_of(a: Array) -> Any:
-    """Return the pivots of each matrix in float64, and the sign (1 or -1) of its row exchanges.
-
-    Return NotImplemented if a matrix is singular or not finite.
-    """
+    """Return the pivots of regular, finite matrices in float64, and the signs of their row exchanges."""
     size = a.shape[-1]
     if a.dtype.char not in TYPES or not a.size:
         return NotImplemented

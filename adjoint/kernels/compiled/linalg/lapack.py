@@ -75,10 +75,7 @@ def _each(function: Callable[[int], int], stack: Array) -> Array:
 
 
 def _turned(a: Array, *batch: int) -> Array:
-    """Return a transposed copy of the matrices, because LAPACK's matrices are column-major.
-
-    If `batch` is given, the stack is broadcast to these batch dimensions.
-    """
+    """Return a transposed copy of the matrices, broadcast to `batch`, because LAPACK's are column-major."""
     turned = a.mT
     if batch:
         turned = numpy.broadcast_to(turned, (*batch, *turned.shape[-2:]))

@@ -54,11 +54,7 @@ def copy_panels(panels: Pointer[T], b: Pointer[T], b_row: Int, depth: Int, width
 
 @loops
 def turn(target: Pointer[T], line: Int, source: Pointer[T], row: Int, rows: Int, columns: Int, SIDE: Static) -> None:
-    """Transpose `rows` times `columns` elements in squares of `SIDE` elements, some of which may be incomplete.
-
-    Rows of the source are `row` apart, and rows of the target are `line` apart. Missing rows after the last row repeat
-    the last row.
-    """
+    """Transpose rows that are `row` apart to rows that are `line` apart, in squares. Missing rows repeat the last one."""
     for i in range(0, rows, SIDE):
         starts = [source + minimum(i + PLACE, rows - 1) * row for PLACE in unrolled(SIDE)]
         for j in range(0, columns, SIDE):

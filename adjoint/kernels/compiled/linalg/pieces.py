@@ -175,10 +175,7 @@ def multiply_strips(
 
 @loops
 def multiply_rows_of_pieces(sums: Pointer[f32], a: Pointer[i32], b: Pointer[i32], steps: Int) -> None:
-    """Add the products of a strip of 16 rows and two strips of columns, which have three pieces each, to 16 rows of 64 sums.
-
-    The pieces of the rows stay in their tiles. The more numerous pieces of the columns are loaded for each product.
-    """
+    """Add the products of a strip of 16 rows and two strips of columns to 16 rows of 64 sums."""
     for SUM in unrolled(4):
         load_tile(SUM, sums + SUM * TILE, 16 * TILE)
     for k in range(steps):

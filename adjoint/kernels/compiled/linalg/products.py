@@ -124,10 +124,7 @@ def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Sta
 
 @loops(noalias=False, explicit=True, plain=True)
 def multiply_pieces(table: Pointer[i64], start: Int, stop: Int, T: Static, P: Static, PACK: Static) -> None:
-    """Do the same as `multiply_parts`, with pieces of bfloat16 numbers.
-
-    Each thread has a separate part of the memory for pieces.
-    """
+    """Do the same as `multiply_parts` with pieces of bfloat16 numbers, in memory that each thread takes."""
     result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
     a_along, b_along = table[A_FORM] == PLAIN, table[B_FORM] == TURNED
     own = i64(0)
@@ -170,10 +167,7 @@ def pair_rows(
 
 
 def paired(factor: Array) -> Array:
-    """Return a bfloat16 factor as words, each of which holds two numbers that are adjacent in a row.
-
-    The result is a view if possible.
-    """
+    """Return a bfloat16 factor (as a view if possible) in words, each of which holds two adjacent numbers of a row."""
     *stack, lines, depth = factor.shape
     *steps, down, right = factor.strides
     words = -(-depth // 2)
@@ -275,9 +269,7 @@ class _Plan(NamedTuple):
 def _plan(
     a: _Layout, b: _Layout, char: str, threads: int, by_pieces: bool, always: bool, as_numpy: bool = False
 ) -> _Plan | None:
-    """Return the plan for factors of these shapes and strides.
-
-    Return None if there is no plan or if NumPy's BLAS is not OpenBLAS.
+    """Return the plan for factors of these shapes and strides, or None if there is none.
 
     `by_pieces`: whether to use pieces if that is faster, or `always`. `as_numpy`: whether to use BLAS.
     """
@@ -345,10 +337,7 @@ def _rounded(number: int, unit: int) -> int:
 
 
 def _matrix_layout(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int] | None:
-    """Return the distances between matrices and between rows, in elements, and whether the matrices are column-major.
-
-    Return None if BLAS cannot read them.
-    """
+    """Return the distances between matrices and between rows, and the form, or None if BLAS cannot read them."""
     rows, columns = shape[-2:]
     step, down, right = strides if len(strides) == 3 else (0, *strides)
     if step % item:
@@ -361,10 +350,7 @@ def _matrix_layout(shape: tuple[int, ...], strides: tuple[int, ...], item: int) 
 
 
 def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = True) -> Any:
-    """Return `a @ b` for matrices or for stacks of equal length, plus the vector `added` in each row.
-
-    Half-precision types give float32.
-    """
+    """Return `a @ b` for matrices or stacks, plus the vector `added` in each row. Half types give float32."""
     kind = a.dtype
     if b.dtype is not kind or kind.char == "i":
         return NotImplemented

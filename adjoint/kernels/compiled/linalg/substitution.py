@@ -23,10 +23,7 @@ def read_strip(
     strip: Pointer[T], r: Pointer[T], update: Pointer[T], stride: Int, step: Int, rows: Int, masks: list[Any], updated: Int,
     W: Static, V: Static,
 ) -> None:  # fmt: skip
-    """Read rows with as many elements as the masks, and subtract the rows of the update, which are `step` apart.
-
-    Zeros follow.
-    """
+    """Read rows, subtract the rows of the update (`step` apart), and fill the strip with zeros."""
     for row in range(rows):
         for COLUMN in unrolled(V):
             line = load(r + (row * stride + COLUMN * W), W, masks[COLUMN])
@@ -53,10 +50,7 @@ def solve_strips(
     r: Pointer[T], square: Pointer[T], inverse: Pointer[T], update: Pointer[T], stride: Int, step: Int, rows: Int, width: Int,
     updated: Int, W: Static, V: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Solve, in place, strips of `rows` rows that are `stride` apart and have `width` elements, with `square.T`.
-
-    `inverse`: the inverse of the diagonal of `square`. If `updated`, `update` is subtracted first.
-    """
+    """Solve strips of rows with `square.T`, whose inverse diagonal is given, in place, after subtracting an update."""
     strip = local(T, BLOCK * V * W)
     for number in range(start, stop):
         first = number * (V * W)

@@ -129,12 +129,9 @@ def stage_of(y: Pointer[T], x: Pointer[T], table: Pointer[T], n: Int, s: Int, st
 def read_lines(
     buffer: Pointer[T], x: Pointer[T], n: Int, step: Int, first: Int, ROWS: Static, REAL: Static, W: Static
 ) -> None:
-    """Read `W` lines of `n` complex numbers.
+    """Read `W` lines of `n` complex numbers, whose real parts go `first` elements after the start of a number.
 
-    Real parts are written `first` elements after the start of a number.
-
-    Lines in rows are `step` numbers apart. Lines in columns are side by side, and the next numbers of the lines follow
-    `step` numbers later.
+    Lines in rows are `step` numbers apart. In columns, lines are adjacent, and their next numbers `step` later.
     """
     if ROWS:
         j = 0
@@ -248,9 +245,7 @@ def transform_lines(
 ) -> None:  # fmt: skip
     """Transform blocks of lines. In rows, `lines` lines follow one another. In columns, `inner` lines are side by side.
 
-    Lines are read from rows if `FROM_ROWS`, else from columns, and are written to rows if `TO_ROWS`, else to columns.
-
-    There is one buffer per thread. A thread takes any free buffer, which `taken` records.
+    A thread takes any free buffer, which `taken` records.
     """
     place = i64(0)
     while atomic_exchange(taken + place, 1) != 0:
@@ -320,11 +315,9 @@ def _tables(n: int, size: int, dtype: Any) -> tuple[ndarray, ndarray]:
 def transform(
     x: ndarray, axis: int, forward: bool, scale: float, onesided: bool = False, innermost: bool = False
 ) -> Any:
-    """Return the transform of the real or complex array `x` along `axis`, times `scale`.
+    """Return the transform of an array along `axis`, times `scale`, or (`onesided`) half of it for real arrays.
 
-    For real `x` and `onesided`, return half of the transform.
-
-    `innermost`: whether the axis becomes the last axis. Return NotImplemented if there is no loop for the dtype.
+    `innermost`: whether the axis becomes the last axis.
     """
     if x.dtype.char not in "fdFD" or not x.flags.c_contiguous or not x.size:
         return NotImplemented

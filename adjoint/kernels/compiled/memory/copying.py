@@ -131,13 +131,7 @@ def transpose_blocks(
     target: Pointer[T], source: Pointer[T], columns: Int, source_step: Int, rows: Int, target_step: Int, n2: Int, t2: Int,
     s2: Int, n3: Int, t3: Int, s3: Int, t4: Int, s4: Int, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Transpose matrices with `rows` and `columns`.
-
-    Columns are contiguous in the source, and rows are contiguous in the target.
-
-    There are at least `W` rows and `W` columns. The last tiles overlap the previous tiles and write the same elements
-    again.
-    """
+    """Transpose matrices in tiles of `W`, the last of which overlap others and write the same elements again."""
     blocks = (rows + _BLOCK - 1) // _BLOCK
     for piece in range(start, stop):
         matrix = piece // blocks
@@ -180,10 +174,7 @@ def fill(array: ndarray, bits: int) -> Any:
 
 @recordable
 def copy_into(target: ndarray, source: ndarray) -> Any:
-    """Write the elements of `source`, broadcast, to `target`, which has the same dtype.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
+    """Write the elements of `source`, broadcast, to `target`, which has the same dtype."""
     if target.shape != source.shape:
         source = numpy.broadcast_to(source, target.shape)
     every_size = LOOPS.every_size or SHAPES.recorder is not None
@@ -247,10 +238,7 @@ def _plan(
 
 
 def collapsed(axes: list[Axis]) -> list[Axis]:
-    """Return the dimensions by their steps in the target, the largest first.
-
-    Adjacent dimensions that form one dimension in both arrays are merged.
-    """
+    """Return the dimensions by their steps in the target, the largest first, with adjacent ones merged."""
     result: list[Axis] = []
     for n, t, s in sorted(axes, key=lambda axis: (-abs(axis[1]), -abs(axis[2]))):
         if result and result[-1][1] == n * t and result[-1][2] == n * s:
@@ -270,10 +258,7 @@ _CONVERSIONS: Plans[Plan | None] = Plans()
 
 @recordable
 def convert(array: ndarray, dtype: Any, out: ndarray | None = None) -> Any:
-    """Return a copy of an array in another dtype, or write the array to `out`, which has the same shape.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
+    """Return a copy of an array in another dtype, or write the array to `out`, which has the same shape."""
     if out is None:
         out = empty(array.shape, dtype) if array.flags.c_contiguous else empty_like(array, dtype)
     key = array.dtype, array.shape, array.strides, dtype, out.strides

@@ -66,11 +66,7 @@ def averages(
     stop: Int,
     SPREAD: Static,
 ) -> None:
-    """Sum the windows of planes `start` to `stop`, and divide each sum by its divisor.
-
-    `SPREAD`: whether to compute the transpose, which adds each number of `x`, divided by its divisor, to the elements
-    of its window.
-    """
+    """Divide the sums of the windows of planes by their divisors, or (`SPREAD`) compute the transpose."""
     windows = fields(sizes, SIZES)
     length_d, length_h, length_w = windows.length
     count_d, count_h, count_w = windows.count
@@ -106,10 +102,7 @@ def fits(x: ndarray) -> bool:
 
 
 def adaptive_max_pool(input: ndarray, elements: ndarray, results: Sequence[Memory]) -> Any:
-    """Return the plan that finds the largest element of each window, and its index.
-
-    `elements` contains the flat positions in each plane.
-    """
+    """Return the plan that finds the largest element of each window, of the given flat positions, and its index."""
     if not fits(input):
         return NotImplemented
     planes = math.prod(results[0].shape) // elements.shape[1]

@@ -274,10 +274,7 @@ def _by_keys(mask: Array, keys: int, queries: int, kind: Any) -> Array:
 
 
 def _adjacent_rows(array: Array, queries: int) -> Array:
-    """Return keys or values whose long rows are adjacent if many queries read them.
-
-    Rows that are far apart displace each other in the cache, because their distance is often a multiple of a power of two.
-    """
+    """Return keys or values whose long rows are adjacent if many queries read them, so that the cache keeps them."""
     row = array.shape[3] * array.itemsize
     return array if row < _LONG_ROW or queries < _MANY_QUERIES or array.strides[2] == row else contiguous(array)
 

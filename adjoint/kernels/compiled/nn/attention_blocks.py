@@ -156,10 +156,7 @@ def last_keys(first: Int, rows: Int, sizes: Pointer[i64], W: Static) -> Any:
 
 @loops
 def masked(score: T, key: Int, last: I, mask: Pointer[S], W: Static, MASKED: Static) -> Any:
-    """Return the scores of a key with its mask, which begins at `mask`.
-
-    The scores are -inf for queries that must not attend to the key.
-    """
+    """Return the scores of a key plus its mask, or -inf for queries that must not attend to the key."""
     if MASKED != NO_MASK:
         added = load(mask, W) if MASKED == MASK_OF_QUERIES else broadcast(mask[0], W)
         score = where(added == -math.inf, -math.inf, score + added)
@@ -268,9 +265,7 @@ def attend_backward(
     q: Pointer[T], k: Pointer[T], v: Pointer[T], mask: Pointer[T], keep: Pointer[u16], sizes: Pointer[i64], space: Pointer[T],
     scale: T, keep_scale: T, start: Int, stop: Int, W: Static, R: Static, WHOLE: Static, MASKED: Static, DROPPED: Static,
 ) -> None:  # fmt: skip
-    """Compute the gradients of shares `start` to `stop` of the heads of keys.
-
-    Each head is divided into `SPLITS` parts, which share its queries.
+    """Compute the gradients of some shares of the heads of keys, each in `SPLITS` parts, which share its queries.
 
     For each share, `space` has space for the sums of the gradients of all keys and values of a head.
     """

@@ -141,10 +141,7 @@ def transposed(input: ndarray, weight: ndarray, bias: ndarray | None, output_sha
 
 
 def conv_weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: Any) -> Any:
-    """Return the plan of the gradient of a convolution's weight.
-
-    Sums over parts of the batch are added in the order of the parts.
-    """
+    """Return the plan of the gradient of the weight, in which sums over parts of the batch are added in order."""
     given, dtype, shape, output = grad.dtype, compute_dtype(input.dtype), input.shape, grad.shape[2:]
     if compute_dtype(given) != dtype or not _fit(shape, weight_shape, grad.shape, layout):
         return NotImplemented

@@ -87,10 +87,7 @@ class ChannelPlan(Arrays):
 
     @staticmethod
     def takes(work: Work) -> bool:
-        """Return whether the convolution has stride 1 along rows and packing the rows would take longer.
-
-        The last vector of each row may be mostly empty here, while vectors of packed rows continue into the next row.
-        """
+        """Return whether rows have stride 1 and are computed faster one by one than packed, without empty lanes."""
         planes, rows, columns = work.axes
         alone = work.ins == work.outs == 1 and planes.source == planes.target == sum(map(len, planes.taps)) == 1
         here = -(-columns.places // work.width) * (

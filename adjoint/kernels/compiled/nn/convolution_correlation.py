@@ -29,10 +29,9 @@ def accumulate(
     DEAL: Static,
     CORRELATE: Static,
 ) -> None:
-    """Sum over the positions of each of the ranges `start` to `stop` of blocks, in a separate part of `totals`.
+    """Sum over the positions of each range of blocks, in a separate part of `totals` and of `scratch`.
 
-    Each range has a separate part of `scratch`. `PACK`, `DEAL`, `CORRELATE`: the separately compiled kernels that pack
-    `x` and `grad` and multiply them. The first is None if `x` and `grad` are read in place.
+    `PACK`, `DEAL`, `CORRELATE`: the kernels for these steps. `PACK` is None if `x` and `grad` are read in place.
     """
     told, steps, grad_steps = fields(plan, SUMS), fields(strides, STRIDES), fields(grad_strides, STRIDES)
     count, ranges, size, ins, outs, depth = told.blocks, told.ranges, told.size, told.ins, told.outs, told.depth
@@ -80,9 +79,7 @@ def correlate(
 ) -> None:
     """Add the sum over positions of gradients times inputs to `total`, for each output channel and tap.
 
-    There are `vectors` vectors of positions and `tail` additional positions. A tile of `ROWS` channels and `COLUMNS`
-    taps is in registers, with a vector for each sum. It runs over `STRETCH` vectors of positions, whose gradients stay
-    in the first-level cache for all taps.
+    A tile of `ROWS` channels and `COLUMNS` taps stays in registers for `STRETCH` vectors of positions.
     """
     inside = lanes(i32, W) < i32(tail)
     for start in range(0, vectors + minimum(tail, 1), STRETCH):
@@ -146,10 +143,7 @@ def halves(width: int, segment: int, second: bool) -> list[int]:
 
 @loops(explicit=True, plain=True)
 def lane_sums(vectors: Any, W: Static, N: Static) -> S:
-    """Return a vector of `N` lanes (a power of two), each with the sum of one of `N` vectors.
-
-    Pairs of vectors are folded into one.
-    """
+    """Fold `N` vectors (a power of two) in pairs into one vector of their sums."""
     parts = vectors
     SEGMENT = W
     for _ in unrolled(N.bit_length() - 1):
@@ -169,10 +163,7 @@ def lane_sums(vectors: Any, W: Static, N: Static) -> S:
 
 @loops(explicit=True, plain=True)
 def folded(a: S, b: S, W: Static, SEGMENT: Static) -> S:
-    """Add the halves of the segments of two vectors.
-
-    Return one vector of segments of half the length, with the sums of `a` first.
-    """
+    """Add the halves of the segments of two vectors, and return the sums in one, those of `a` first."""
     first, second = halves(W, SEGMENT, False), halves(W, SEGMENT, True)
     return shuffle(a, b, first + [W + lane for lane in first]) + shuffle(a, b, second + [W + lane for lane in second])
 

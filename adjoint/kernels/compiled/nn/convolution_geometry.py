@@ -77,10 +77,7 @@ def input_axis(size: int, kernel: int, stride: int, padding: int, dilation: int,
 
 @functools.lru_cache(512)
 def disjoint(axis: Axis) -> Axis:
-    """Return the same axis with a phase for each distance of a tap.
-
-    Rows then need no padding between them, but are packed once for each phase.
-    """
+    """Return the same axis with a phase for each distance of a tap, for rows without padding between them."""
     met = sorted({axis.phases[phase] + shift * axis.step for taps in axis.taps for _, phase, shift in taps})
     taps = tuple(
         tuple((t, met.index(axis.phases[phase] + shift * axis.step), 0) for t, phase, shift in taps)
@@ -90,10 +87,7 @@ def disjoint(axis: Axis) -> Axis:
 
 
 class Geometry:
-    """The blocked layout of one convolution, for blocks of `samples` samples and `block` places.
-
-    Rows of the samples are adjacent: packed memory is (channels, phases, planes, rows, samples, columns).
-    """
+    """The blocked layout of a convolution: (channels, phases, planes, rows, samples, columns)."""
 
     def __init__(self, axes: Axes, channels: int, samples: int, block: Sizes, width: int) -> None:
         self.axes, self.block, self.samples, self.width = axes, block, samples, width
@@ -129,10 +123,7 @@ class Geometry:
         return phase // (height * width), phase // width % height, phase % width
 
     def offsets(self, phase: int, channels: int, channel_pitch: int, tile: int = 1) -> ndarray:
-        """Return the distance of each tap in each of `channels` channels from a position.
-
-        The last distance is repeated up to a multiple of `tile`.
-        """
+        """Return the distances of the taps of all channels from a position, padded to a multiple of `tile`."""
         _, offsets = self.taps(phase)
         table = (numpy.arange(channels)[:, None] * channel_pitch + offsets).reshape(-1)
         return numpy.pad(table, (0, -len(table) % tile), "edge") if len(table) else table
@@ -171,21 +162,14 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Vectors:
-    """The start of each vector, the index of its first piece, the index after its last piece, and the pieces.
-
-    A piece consists of its first lane, the lane after its last lane, and the position of lane 0 in the result.
-    """
+    """The starts of vectors, the indices of their first pieces, and the pieces: first lane, end, and place of lane 0."""
 
     starts: ndarray
     index: ndarray
     pieces: ndarray
 
     def tiles(self, rows: int, columns: int) -> tuple[int, int]:
-        """Return the number of tiles of `columns` vectors, and the number of remaining vectors.
-
-        If the remaining vectors would take longer one by one than as another tile, they form a tile, which `filled`
-        completes.
-        """
+        """Return the numbers of whole tiles and of remaining vectors, which form a tile if that is faster."""
         tiles, left = divmod(len(self.starts), columns)
         return (tiles, left) if left * single_time(rows) <= rows * columns else (tiles + 1, 0)
 
@@ -196,10 +180,7 @@ class Vectors:
 
 
 def single_time(rows: int) -> int:
-    """Return the time of a tap for a tile of `rows` channels and one vector, measured in products of vectors.
-
-    Each product waits for the previous product.
-    """
+    """Return the time of a tap for one vector and `rows` channels, in products of vectors, each waiting for the last."""
     return max(rows + 1, 4)
 
 
@@ -272,10 +253,7 @@ def cut(
 
 
 def divided(count: int, parts: int) -> list[tuple[int, int]]:
-    """Return ranges that together are `range(count)` and whose lengths differ by at most one.
-
-    No range is longer than the first.
-    """
+    """Return ranges that together are `range(count)`, of almost equal lengths. None is longer than the first."""
     edges = [-(-part * count // parts) for part in range(parts + 1)]
     return list(itertools.pairwise(edges))
 

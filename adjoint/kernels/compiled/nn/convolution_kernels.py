@@ -46,10 +46,9 @@ def convolve(
     MULTIPLY: Static,
     INTERLEAVE: Static,
 ) -> None:
-    """Compute the blocks of ranges `start` to `stop`, each of which has a separate part of `scratch`.
+    """Compute some ranges of blocks, each in a separate part of `scratch`.
 
-    `PACK`, `MULTIPLY`, `INTERLEAVE`: the kernels for these steps, compiled separately. The first is None if `x` is read
-    in place, and the last is None if no dimension of the result is spread.
+    `PACK`, `MULTIPLY`, `INTERLEAVE`: the kernels for these steps, or None for steps that are not needed.
     """
     told, steps = fields(plan, PRODUCTS), fields(strides, STRIDES)
     count, ranges, pitch, outs = told.blocks, told.ranges, told.pitch, told.outs
@@ -90,11 +89,9 @@ def pack(
     W: Static,
     STEP: Static,
 ) -> None:
-    """Pack rows of `x` from the position `spot` on, with the rows of the samples side by side and zeros outside of the image.
+    """Pack rows of `x` from `spot` on, those of the samples side by side, with zeros outside of the image.
 
-    There are `places` positions for samples. Rows are written in order as whole vectors. A row overwrites the elements
-    that the previous row has written beyond its end. `slack` zeros follow the last row. `STEP`: the step of the last
-    dimension if it is 1 or 2, otherwise 0.
+    A row overwrites the elements that the previous row has written beyond its end. `slack` zeros follow the last row.
     """
     block, packing, along = fields(spot, BLOCK), fields(sizes, PACKING), fields(strides, STRIDES)
     samples = block.samples
@@ -137,10 +134,7 @@ def pack(
 
 @loops(explicit=True, plain=True)
 def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: Static) -> S:
-    """Return every `step`th element of a row from `first` on, with zeros outside 0 to `stop`.
-
-    `STEP`: `step` if it is 1 or 2, else 0.
-    """
+    """Return every `step`th element of a row from `first` on, with zeros outside 0 to `stop`. `STEP`: 1, 2 or 0 (any)."""
     if STEP == 0:
         numbers = lanes(i32, W) * i32(step)
         places = numbers + i32(first)
@@ -174,10 +168,7 @@ def pack_weights(
     stop: Int,
     ROWS: Static,
 ) -> None:
-    """Pack blocks of `ROWS` output channels, which are the last dimension.
-
-    If there are fewer channels, the last channel is repeated.
-    """
+    """Pack blocks of `ROWS` output channels, which are the last dimension. Missing channels repeat the last one."""
     each = (outs + ROWS - 1) // ROWS
     for number in range(start, stop):
         b = (number % each) * ROWS
@@ -216,9 +207,7 @@ def multiply(
 ) -> None:
     """Compute the sum over taps of inputs times weights for each position and each output channel.
 
-    `part` specifies where each vector of positions begins in `x`, and the number of tiles of `COLUMNS` vectors.
-    Remaining vectors are separate tiles. `weights_first`: whether one block of weights is applied to all positions
-    before the next block. Otherwise, all weights are applied to the positions of one tile.
+    `weights_first`: whether a block of weights is applied to all positions before the next, or all to one tile.
     """
     told = fields(part, PART)
     tiles, begin = told.tiles, as_pointer(told.starts, i64)
@@ -259,11 +248,7 @@ def multiply_tile(
     ROWS: Static,
     COLUMNS: Static,
 ) -> None:
-    """Compute the sums for a tile in registers, with `ROWS` of the `outs` channels and `COLUMNS` vectors.
-
-    `part` lists the pieces of vectors that are written to `out`. A piece consists of its first lane, the lane after its
-    last lane, and its position in `out`.
-    """
+    """Compute the sums for a tile in registers, with `ROWS` of the `outs` channels and `COLUMNS` vectors."""
     told = fields(part, PART)
     index, found = as_pointer(told.index, i64), as_pointer(told.pieces, i64)
     places = [x + begin[first + J] for J in unrolled(COLUMNS)]

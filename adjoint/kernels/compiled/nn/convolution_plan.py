@@ -80,10 +80,7 @@ class Work(NamedTuple):
         return self.taps == 1 and one_row and same and last.places >= 1 << 8
 
     def layouts(self, more: int) -> Iterator[tuple[Work, list[Block], float]]:
-        """Return the layouts in which rows of the source are packed once, and once for each tap, with their blocks and costs.
-
-        Larger blocks waste fewer lanes of vectors, but the other threads wait longer for a late thread.
-        """
+        """Return the ways to pack rows and cut blocks. Large blocks waste few lanes, but threads wait longer."""
         for work in [self, self._replace(axes=(*self.axes[:2], disjoint(self.axes[2])))][
             : 1 + bool(self.axes[2].reach)
         ]:
@@ -95,10 +92,7 @@ class Work(NamedTuple):
                     yield work, blocks, cost
 
     def blocks(self, more: int, single: bool, each: int = 4) -> list[Block]:
-        """Return parts of the work, at least `each` for a thread.
-
-        A position needs `more` numbers of memory in addition to the packed source.
-        """
+        """Return at least `each` parts of the work for a thread. A position needs `more` numbers of memory."""
         whole = Geometry(self.axes, self.ins, 1, self.places, self.width)
         group_bytes = (whole.packed_size + more * whole.vectors * self.width) * self.itemsize
         threads = 1 if self.products < 4 * ON_ONE_THREAD else self.threads
@@ -125,10 +119,7 @@ class Work(NamedTuple):
         return best[1:]
 
     def time(self, blocks: list[Block], times: Callable[[Sizes], float]) -> float:
-        """Return the time that the thread with the most work takes for each position of the work.
-
-        `times`: the times of blocks of some sizes.
-        """
+        """Return the time per position of the thread with the most work, given the `times` of blocks of some sizes."""
         taken = {sizes: times(sizes) for sizes in {block.sizes for block in blocks}}
         threads = min(self.threads, len(blocks))
         shares = divided(len(blocks), threads)
@@ -141,12 +132,7 @@ class Work(NamedTuple):
 
 
 def _tile(rows: int, choices: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the fastest register tile (channels times vectors or taps) for `rows` channels.
-
-    If several are equally fast, return the first.
-
-    A tile of one channel waits for memory half of the time.
-    """
+    """Return the first of the fastest register tiles for `rows` channels. Tiles of one channel wait for memory."""
     return min(choices, key=lambda tile: -(-rows // tile[0]) * max(tile[0], 2))
 
 
@@ -164,11 +150,7 @@ class Arrays:
         self.target_steps = Table(_row_major(work.groups * work.outs, self.target_sizes))
 
     def _spatial(self, array: ndarray, sizes: Sizes, steps: Table) -> tuple[ndarray, Table]:
-        """Return an array with contiguous rows (and planes that are read in place), and its strides for kernels.
-
-        They are the strides of samples, channels, planes and rows, in elements. If the array is row-major, the strides
-        are `steps`.
-        """
+        """Return an array with contiguous rows (and planes, if read in place), and its strides."""
         if array.flags.c_contiguous:
             return array, steps
         array = array.reshape(*array.shape[:2], *sizes)
@@ -220,10 +202,7 @@ class _Layout(Arrays):
 
 
 class ProductPlan(_Layout):
-    """The plan of the convolution itself and its transpose, which are sums over taps of inputs times weights.
-
-    `weight_strides`: the strides of groups, output channels and input channels.
-    """
+    """The plan of a convolution or its transpose. `weight_strides`: of groups, output channels and input channels."""
 
     weight_strides: Sizes
 
@@ -408,10 +387,7 @@ class CorrelationPlan(_Layout):
         )
 
     def _time(self, layout: _Layout, _whole: bool, sizes: Sizes) -> float:
-        """Return the time that a block takes, in products of vectors.
-
-        It is the time of the largest block with this number of groups.
-        """
+        """Return the time of the largest block with this number of groups, in products of vectors."""
         work, vectors = layout.work, layout.geometry.vectors
         packing = _PACKING * (work.ins * layout.packed_vectors + work.outs * vectors)
         return sizes[1] * (packing + vectors * work.taps * work.ins * work.outs)

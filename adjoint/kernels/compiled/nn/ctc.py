@@ -23,10 +23,7 @@ def forward_states(
     forward: Pointer[T], rows: Pointer[T], log_probs: Pointer[T], states: Pointer[i64], skips: Pointer[u8],
     lengths: Pointer[i64], times: Int, count: Int, width: Int, classes: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Compute the probabilities of the states of samples, starting from `start`.
-
-    `rows`: memory for two rows of width + 2 numbers for each sample.
-    """
+    """Compute the probabilities of the states of samples, with memory for two rows of width + 2 numbers each."""
     for sample in range(start, stop):
         label = states + sample * width
         skip = skips + sample * width

@@ -23,10 +23,7 @@ _PLANES = 4
 
 @loops
 def padded(position: Any, edge: T, stray: T, W: Static, PADDING: Static, ALIGN: Static) -> Any:
-    """Return positions moved back into the image, whose last pixel is `edge`, and their derivative.
-
-    NaN goes to `stray`.
-    """
+    """Return positions moved back into the image (NaN to `stray`), and their derivative. `edge` is the last pixel."""
     slope = vector(T, W)(1)
     if PADDING != ZEROS:
         if PADDING == REFLECTION:

@@ -36,10 +36,7 @@ def clear(out: Pointer[T], count: Int, W: Static) -> None:
 def spread(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, STEP: Static, WEIGHTED: Static
 ) -> None:
-    """Compute the gradient of the log-probabilities, `_TILE` positions at a time.
-
-    `STEP`: whether positions have separate gradients (1) or share one gradient (0).
-    """
+    """Compute the gradient of the log-probabilities. `STEP`: 1 if positions have separate gradients, or 0."""
     layout = fields(table[0], CLASSES)
     classes, inner, ignored = layout.classes, layout.inner, layout.ignored
     grad, target = array_at(table, 0, S), array_at(table, 1, i64)

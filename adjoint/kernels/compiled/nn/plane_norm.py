@@ -83,10 +83,7 @@ def normalized(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups:
 def gradients(
     grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, groups: int | None, of_input: bool
 ) -> Any:
-    """Return the call that computes the sums for each channel and, if `of_input`, the gradient of `x`.
-
-    With `groups`, each sample has its own sums.
-    """
+    """Return the call that computes the sums for each channel (of each sample, with `groups`), and `x`'s gradient."""
     return _call(channel_norm_backward_rows.in_parts, x, (grad, x, mean, rstd, weight), (of_input, True), groups)
 
 

@@ -18,10 +18,7 @@ WINDOWS = Struct("length:3 count:3 kernel:3 stride:3 padding:3 dilation:3 diviso
 
 
 class Pool(NamedTuple):
-    """A pooling: the initial value, the function that adds an element to a value, and the result for a divisor.
-
-    `meet` also takes and returns the index of the chosen element.
-    """
+    """A pooling: the first value, the function that meets an element (with its index), and the result for a divisor."""
 
     first: float
     meet: Loops
@@ -61,11 +58,7 @@ def pooled(
     table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, STEP: Static, POOL: Static, DIVIDED: Static,
     INDEXED: Static,
 ) -> None:  # fmt: skip
-    """Pool the elements of each window of planes `start` to `stop`.
-
-    `DIVIDED`: whether there is an array with a divisor for each window. `INDEXED`: whether to return the index of the
-    chosen element.
-    """
+    """Pool the windows of some planes, with a divisor for each if `DIVIDED`, and the index of an element if `INDEXED`."""
     windows = fields(table[0], WINDOWS)
     length_d, length_h, length_w = windows.length
     count_d, count_h, count_w = windows.count
@@ -122,10 +115,7 @@ def _layout(windows: Windows, divisors: int) -> list[int]:
 
 
 def _call(pool: Pool, x: ndarray, windows: Windows, results: Sequence[Memory | None], divisors: ndarray | None) -> Any:
-    """Return the call that pools the elements of the windows of each plane, or NotImplemented.
-
-    The step of the last dimension is known at compile time if it is 1 or 2.
-    """
+    """Return the call that pools windows. A last step of 1 or 2 is known at compile time."""
     size, count = math.prod(windows.lengths), math.prod(windows.sizes)
     if not fits(x) or not count or size >= 1 << 31:
         return NotImplemented

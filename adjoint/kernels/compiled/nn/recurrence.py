@@ -137,12 +137,7 @@ def _tiles(kind: numpy.dtype[Any], batch: int, weight: Array) -> Iterator[_Tile]
 
 
 class _Tile:
-    """The tiles for a batch: their numbers of rows and vectors.
-
-    A tile is as large as the registers allow, and has no more rows than a thread.
-
-    `by_pieces`: whether tile registers hold the tiles.
-    """
+    """The largest tiles for the registers, or for tile registers (`by_pieces`), with no more rows than a thread has."""
 
     def __init__(self, weight: Array, batch: int, by_pieces: bool) -> None:
         self.kind, self.batch, self.by_pieces = weight.dtype, batch, by_pieces
@@ -182,10 +177,7 @@ class _Tile:
 
 
 def _packed(matrix: Array, tile: _Tile) -> Array:
-    """Return a matrix in panels as wide as a tile.
-
-    Each panel contains consecutive parts of the rows, with zeros after the last column.
-    """
+    """Return a matrix in panels as wide as a tile, each with parts of the rows and zeros after the last column."""
     depth, width = matrix.shape
     wide = tile.vectors * tile.lanes
     whole, rest = divmod(width, wide)

@@ -66,10 +66,7 @@ def pack_rows(
     pieces: Pointer[i32], a: Pointer[f32], a_row: Int, start: Int, last: Int, depth: Int, range_b: Pointer[u32],
     refused: Pointer[i64],
 ) -> None:  # fmt: skip
-    """Store the pieces of rows `16 * start` to `last`, tile by tile.
-
-    `refused` becomes 1 if pieces would not be accurate enough.
-    """
+    """Store the pieces of rows `16 * start` to `last` in tiles. `refused` becomes 1 if they would not be accurate."""
     range_a = local(u32, 2 * TILE)
     begin_range(range_a)
     steps = (depth + (STEP - 1)) // STEP
@@ -98,12 +95,9 @@ def forward(
     refused: Pointer[i64], steps: Int, batch: Int, features: Int, backwards: Int, keeps: Int, start: Int, stop: Int,
     W: Static, R: Static, V: Static, MODE: Static, PIECES: Static, WHOLE: Static,
 ) -> None:  # fmt: skip
-    """Compute all steps for the tiles of rows `start` to `stop`.
+    """Compute all steps for the tiles of rows `start` to `stop`. `keeps`: whether there is memory for all steps' gates.
 
-    `keeps`: 1 if there is memory for the gates of all steps, and 0 if there is memory for one step.
-
-    If `PIECES`, `packed` contains the pieces of the weights and `range_` their bounds, and `pieces` is memory for the
-    pieces of the state.
+    If `PIECES`, `packed` contains the pieces of the weights, `range_` their bounds, and `pieces` those of the state.
     """
     if PIECES:
         configure_tiles(table(u8, SIZES))
@@ -188,10 +182,9 @@ def backward(
     batch: Int, features: Int, backwards: Int, start: Int, stop: Int, W: Static, R: Static, V: Static, MODE: Static,
     PIECES: Static, WHOLE: Static,
 ) -> None:  # fmt: skip
-    """Compute all steps, starting with the last step, for the tiles of rows `start` to `stop`.
+    """Compute all steps for the tiles of rows `start` to `stop`, starting with the last step.
 
-    `to_hidden` is the gradient of the hidden state: initially of the last state, and finally of the first state. For an
-    LSTM, `carried` is the corresponding gradient of the cell. For a GRU, it is scratch memory.
+    `to_hidden` is the gradient of the last state, and finally of the first. `carried` is the same for an LSTM's cell.
     """
     if PIECES:
         configure_tiles(table(u8, SIZES))

@@ -139,10 +139,7 @@ class _Plan(NamedTuple):
 
 
 def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[Any] | None) -> Any:
-    """Return the plan that reduces `x` over `dim` by `name` (a reduction or "mean"), or NotImplemented without a loop.
-
-    `dtype`: the dtype of the sum or product.
-    """
+    """Return the plan that reduces `x` over `dim` by `name`, a reduction or "mean", to sums or products of `dtype`."""
     result = _result_dtype(name, x.dtype, dtype)
     dims = normalize_dims(dim, x.ndim)
     is_truth = x.dtype.kind == "b" and result is not None and result.kind == "b"
@@ -186,7 +183,7 @@ def _result_dtype(name: str, dtype: numpy.dtype[Any], asked: numpy.dtype[Any] | 
 
 @recordable
 def reduce(name: str, x: ndarray, dims: tuple[int, ...], keepdim: bool = False, center: ndarray | None = None) -> Any:
-    """Return the reduction `name` of `x` over `dims`, in the type of the computation, or NotImplemented without a loop.
+    """Return the reduction `name` of `x` over `dims`, in the type of the computation.
 
     `center`, for "sum_of_distances", is the mean over `dims`, which are kept with size 1.
     """
@@ -325,10 +322,7 @@ class _Planning:
                 fates.pop()
 
     def rows_apart(self, shape: tuple[int, ...], strides: list[float], dims: tuple[int, ...]) -> list[int] | None:
-        """Reduce an array with gaps or repeated elements over the axis with the smallest stride, and return the other axes.
-
-        Return None if there is no loop for it. Adjacent axes that form one axis in memory are reduced together.
-        """
+        """Reduce an array with gaps over its fastest axis. Return the other axes, or None without a loop."""
         if any(step % 1 for step in strides):
             return None
         steps = [int(step) for step in strides]
@@ -363,10 +357,7 @@ class _Planning:
             self.rows(rows, chunks * lanes, lanes)
 
     def columns(self, outer: int, rows: int, inner: int, steps: tuple[int, int] | None = None) -> None:
-        """Reduce (outer, rows, inner) to (outer, inner).
-
-        `steps`: the distances between rows and between matrices, if there are gaps.
-        """
+        """Reduce (outer, rows, inner) to (outer, inner). `steps`: the distances of rows and matrices with gaps."""
         rest = 0
         glue = 1
         if steps is None and outer == 1 and inner < _NARROW and rows >= 4 * self.width:

@@ -42,10 +42,7 @@ def scan_vector(
     out: Pointer[S], x: Pointer[T], carried: Pointer[I], there: Any, MASKED: Static, NUMBER: Static, COMBINE: Static,
     FIRST: Static, REVERSED: Static, W: Static,
 ) -> None:  # fmt: skip
-    """Compute the running results of a vector of adjacent elements.
-
-    `carried` contains the result before the vector, and then the result after it.
-    """
+    """Compute the running results of a vector of adjacent elements. `carried`: the result before, and then after it."""
     ask_ahead(as_integer(x), W, T)
     first = vector(I, W)(FIRST)
     total = vector(I, W)(vector(NUMBER, W)(load(x, W, there)))
@@ -264,8 +261,7 @@ _COMBINATIONS: dict[str, tuple[Loops, float]] = {
 def scan(x: ndarray, dim: int, name: str, reverse: bool) -> Any:
     """Return the call that computes the running results of `name` along `dim`, or from its end if `reverse`.
 
-    `name` is a sum, a product, "logsumexp", or "max" or "min" with the last positions. Results are accumulated in float64,
-    complex128 or int64. Return NotImplemented if there is no loop.
+    "max" and "min" give the last positions too. Results are accumulated in float64, complex128 or int64.
     """
     outer, n, inner = math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])
     kind, dtype = u8 if x.dtype.kind == "b" else type_of(x.real.dtype), x.dtype

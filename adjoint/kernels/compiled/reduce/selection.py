@@ -24,10 +24,7 @@ _SHORT = 32
 
 @loops
 def key_at(keys: Any, n: Int, place: Int, W: Static) -> Any:
-    """Return the key at this position, counted from 0, in the sorted order of `n` keys.
-
-    The greatest key fills the last vector.
-    """
+    """Return the key at this position in the sorted order of `n` keys, after which the greatest key fills a vector."""
     KEY = keys.type.target
     lows = load(keys, W)
     highs = vector(KEY, W)(0)
@@ -60,10 +57,7 @@ def key_at(keys: Any, n: Int, place: Int, W: Static) -> Any:
 
 @loops
 def keep_first(keys: Any, places: Pointer[u32], n: Int, k: Int, W: Static) -> Any:
-    """Move the first `k` of `n` keys in sorted order, with their positions, to the front, and return the last of them.
-
-    The keys keep their order. Among equal keys, the first keys are kept.
-    """
+    """Move the first `k` of `n` keys in sorted order, with their positions, to the front, and return the last of them."""
     last = key_at(keys, n, k - 1, W)
     less = i64(0)
     for i in range(n):
@@ -93,11 +87,9 @@ def first_rows(
     values: Pointer[T], order: Pointer[i64], x: Pointer[T], n: Int, k: Int, room_for: Int, DESCENDING: Static, RANKED: Static,
     W: Static, memory: Pointer[u8], room: Int, rows: Int, pieces: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Find the first `k` elements of each row and their positions.
+    """Find the first `k` elements of each row and their positions, sorted if `RANKED`, else in the order of the row.
 
-    They are sorted if `RANKED`, and otherwise in the order of the row.
-
-    `room_for`: the maximum number of candidates in memory. When it is reached, only the first `k` candidates are kept.
+    When there are `room_for` candidates, only the first `k` are kept.
     """
     KEY = key_type(T)
     for piece in range(start, stop):
@@ -179,10 +171,7 @@ def places_in_order(
 
 
 def first(x: ndarray, k: int, descending: bool) -> Any:
-    """Return the plan for the first `k` elements of the sorted order along the last dimension, and their positions.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
+    """Return the plan for the first `k` elements of the sorted order along the last dimension, and their positions."""
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31 or not 0 < k <= n:
         return NotImplemented
@@ -206,10 +195,7 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
 
 
 def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
-    """Return the plan for element `k` of the sorted order along the last dimension, which keeps length 1, and its index.
-
-    `numbers`: see `places_in_order`. Return NotImplemented if there is no loop for the dtype.
-    """
+    """Return the plan for element `k` of the sorted order along the last dimension, kept with length 1, and its index."""
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size:
         return NotImplemented

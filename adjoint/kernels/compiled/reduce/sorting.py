@@ -129,10 +129,7 @@ def radix_rows(
 
 
 def sort(x: ndarray, descending: bool) -> Any:
-    """Return the plan that sorts arrays like `x` along their last dimension, and returns the position of each element.
-
-    Return NotImplemented if there is no loop for the dtype.
-    """
+    """Return the plan that sorts arrays like `x` along their last dimension, with the position of each element."""
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31:
         return NotImplemented
