@@ -19,10 +19,10 @@ from .acceleration import LOOPS, SHAPES
 from .compiled_complex import EXACT, PARTS, by_parts
 from .costs import CALLS, ELEMENTARY, LARGE, PIECEWISE, STEPS
 from .elementary import COSTLY_OPERATIONS, FUNCTIONS, PIECEWISE_OPERATIONS
-from .expression import BOOL, CONSTANT, SCALAR, Expression, Node, Tree, choice_lines, leaves, scalar_source
+from .expression import BOOL, SCALAR, Expression, Node, Tree, choice_lines, leaves, scalar_source
 from .numpy_tiles import result_like, walked
 from .plans import Plan, Plans, memory_like
-from .schedule import lowered
+from .schedule import lowered, scalars_of
 
 _ONE_BY_ONE = frozenset(
     "expm1 log1p log10 tan arcsin arccos arctan arctan2 sinh cosh arcsinh arccosh arctanh cbrt".split()
@@ -78,7 +78,7 @@ class _Variant:
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
-        self.scalars = _scalars(expression)
+        self.scalars = scalars_of(expression)
         operations = [node.operation for node in expression.nodes() if node.operands and node.kind != SCALAR]
         self.weight = _WEIGHT * sum(name in COSTLY_OPERATIONS for name in operations) + len(operations) // 2
         self.truths = [node.kind == BOOL for node in expression.outputs]
@@ -340,16 +340,6 @@ class CompiledPointwise:
 def _may_be_written(out: ndarray, operands: Sequence[ndarray]) -> bool:
     """Return whether elements of `out` are read before they are written. NumPy copies memory where they are not."""
     return not any(item is not out and overlap(item, out) for item in operands)
-
-
-def _scalars(expression: Expression) -> list[Node]:
-    """Return the scalars that operations on elements need, except constants."""
-    found: dict[Node, None] = {}
-    for node in expression.nodes():
-        if node.kind != SCALAR:
-            found.update((item, None) for item in node.operands if item.kind == SCALAR and item.operation != CONSTANT)
-    found.update((node, None) for node in expression.outputs if node.kind == SCALAR and node.operation != CONSTANT)
-    return list(found)
 
 
 def _variant_lines(expression: Expression, char: str, variants: list[_Variant]) -> list[str]:

@@ -10,10 +10,10 @@ from numpy import ndarray
 
 from .acceleration import LOOPS
 from .costs import SECOND_CACHE
-from .expression import BOOL, COLUMN, CONSTANT, ROW_LENGTH, SCALAR, Expression, Node, scalar_source
+from .expression import BOOL, COLUMN, ROW_LENGTH, Expression, Node, scalar_source
 from .plans import Memory
 from .row_tiles import BLOCKS
-from .schedule import lowered
+from .schedule import lowered, scalars_of
 
 if TYPE_CHECKING:
     from .llvm.calls import NativeCall
@@ -36,12 +36,7 @@ class CompiledRows:
         self.expression = lowered(expression, char, decomposed=False)
         self.inputs = list(inputs)
         self.nodes = {node.value: node for node in self.expression.nodes() if node.operation == "input"}
-        found: dict[Node, None] = {}
-        for node in self.expression.nodes():
-            if node.kind != SCALAR:
-                scalars = [item for item in node.operands if item.kind == SCALAR and item.operation != CONSTANT]
-                found.update(dict.fromkeys(scalars))
-        self.scalars = list(found)
+        self.scalars = scalars_of(self.expression)
         self._functions: dict[Any, tuple[Any, int]] = {}
         self._turned: dict[Any, int] = {}
         """The maximum length of rows that are transposed so that they are adjacent, by the dtypes of the numbers."""

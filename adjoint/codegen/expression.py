@@ -61,26 +61,15 @@ def _table(arity: int, result: str, names: str) -> dict[str, Operation]:
     return {name: Operation(arity, result) for name in names.split()}
 
 
+def _binary(result: str, names_and_symbols: str) -> dict[str, Operation]:
+    words = names_and_symbols.split()
+    return {name: Operation(2, result, symbol) for name, symbol in zip(words[::2], words[1::2], strict=True)}
+
+
 OPERATIONS: dict[str, Operation] = {
-    **{
-        name: Operation(2, "same", symbol)
-        for name, symbol in {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}.items()
-    },
-    **{
-        name: Operation(2, BOOL, symbol)
-        for name, symbol in {
-            "less": "<",
-            "less_equal": "<=",
-            "greater": ">",
-            "greater_equal": ">=",
-            "equal": "==",
-            "not_equal": "!=",
-        }.items()
-    },
-    **{
-        name: Operation(2, BOOL, symbol)
-        for name, symbol in {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}.items()
-    },
+    **_binary("same", "add + subtract - multiply * divide /"),
+    **_binary(BOOL, "less < less_equal <= greater > greater_equal >= equal == not_equal !="),
+    **_binary(BOOL, "logical_and & logical_or | logical_xor ^"),
     "negative": Operation(1, "same", "-"),
     "logical_not": Operation(1, BOOL, "~"),
     **_table(1, "same", "exp exp2 expm1 log log2 log10 log1p sqrt cbrt reciprocal square conjugate positive"),

@@ -28,14 +28,6 @@ class Kernel:
     """
 
     __slots__ = ("_limit", "dtypes", "expression", "general", "inplace", "name", "quiet", "rows", "small")
-    general: Callable[..., Any]
-    small: Callable[..., Any] | None
-    dtypes: str | None
-    _limit: int | None
-    inplace: Callable[..., Any] | None
-    quiet: bool | str
-    expression: Any
-    rows: Any
 
     def __init__(
         self,
@@ -97,16 +89,9 @@ class Kernel:
             checking.__name__, checking.__doc__ = self.name, form.__doc__
             return checking
 
-        return Kernel(
-            before(self.general),
-            small=self.small,
-            dtypes=self.dtypes,
-            limit=self._limit,
-            inplace=before(self.inplace),
-            quiet=self.quiet,
-            expression=self.expression,
-            rows=self.rows,
-        )
+        kernel = Kernel(self, inplace=before(self.inplace))
+        kernel.general = before(self.general)
+        return kernel
 
     def small_takes(self, options: frozenset[str]) -> bool:
         """Return whether the small form has these keyword-only parameters of the operator."""

@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.parallel import PARALLEL_BYTES, TILE_BYTES, parallel_rows
-from .expression import BOOL, COLUMN, ELEMENT, INPUT, Expression, is_absent
+from .expression import COLUMN, ELEMENT, INPUT, Expression, is_absent
 
 Dtype = numpy.dtype[Any]
 Geometry = tuple[int, int, int]
@@ -36,11 +36,6 @@ BLOCKS = 16
 
 It is the same for any number of threads, so sums do not depend on the number of threads.
 """
-
-
-def dtype_of(kind: str, dtype: Dtype) -> Dtype:
-    """Return the dtype of a value of this kind if numbers have `dtype`."""
-    return numpy.dtype(bool) if kind == BOOL else dtype
 
 
 def _walked(expression: Expression) -> int:

@@ -42,9 +42,9 @@ from .compiled_rows import CompiledRows
 from .costs import THREADED
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .plans import Memory, Plan, Plans, returned
-from .pointwise import BASE_NAMES
+from .pointwise import BASE_NAMES, dtype_of
 from .row_functions import ROW_FUNCTIONS
-from .row_tiles import Geometry, RowTiles, dtype_of
+from .row_tiles import Geometry, RowTiles
 from .tracing import Parameters, trace
 
 if TYPE_CHECKING:

@@ -38,6 +38,13 @@ def lowered(expression: Expression, char: str, decomposed: bool = True) -> Expre
     return Expression(tuple(new[output] for output in expression.outputs))
 
 
+def scalars_of(expression: Expression) -> list[Node]:
+    """Return the scalars that operations on elements or outputs need, except constants."""
+    elements = [node for node in expression.nodes() if node.kind != SCALAR]
+    needed = [*[item for node in elements for item in node.operands], *expression.outputs]
+    return list(dict.fromkeys(item for item in needed if item.kind == SCALAR and item.operation != CONSTANT))
+
+
 def depends_on(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
     """Return the inputs on which each node depends. If inputs are broadcast, they determine the shape of the node."""
     found: dict[Node, frozenset[Node]] = {}

@@ -10,6 +10,7 @@ grows with its exponent or its angle, because these are rounded.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .. import special_coefficients as coefficients
 from ..special_coefficients import interpolated
@@ -58,24 +59,13 @@ def _far(x: T, ORDER: Static, SECOND: Static) -> T:
 
 @loops
 def _first_kind(x: T, ORDER: Static) -> T:
+    """The function of the first kind."""
     size = fabs(x)
     far = size > _NEAR
     value = _near(size, ORDER)
     if reduce_or(far):
         value = where(far, _far(size, ORDER, False), value)
-    return value
-
-
-@loops(in_float64=True)
-def bessel_j0(x: T) -> T:
-    """The Bessel function of the first kind and order 0."""
-    return _first_kind(x, 0)
-
-
-@loops(in_float64=True)
-def bessel_j1(x: T) -> T:
-    """The Bessel function of the first kind and order 1."""
-    return _first_kind(x, 1) * copysign(T(1), x)
+    return value * copysign(T(1), x) if ORDER else value
 
 
 @loops(flags="contract")
@@ -88,18 +78,6 @@ def _second_kind(x: T, ORDER: Static) -> T:
     if reduce_or(far):
         value = where(far, _far(x, ORDER, True), value)
     return where(x == 0, T(-math.inf), where(x < 0, T(math.nan), value))
-
-
-@loops(in_float64=True)
-def bessel_y0(x: T) -> T:
-    """The Bessel function of the second kind and order 0."""
-    return _second_kind(x, 0)
-
-
-@loops(in_float64=True)
-def bessel_y1(x: T) -> T:
-    """The Bessel function of the second kind and order 1."""
-    return _second_kind(x, 1)
 
 
 # --- modified Bessel functions ----------------------------------------------------------------------------------------
@@ -129,30 +107,6 @@ def _decaying(x: T, ORDER: Static, SCALED: Static) -> T:
     return where(x == 0, T(math.inf), where(x < 0, T(math.nan), value))
 
 
-@loops(in_float64=True)
-def modified_bessel_k0(x: T) -> T:
-    """The modified Bessel function of the second kind and order 0."""
-    return _decaying(x, 0, False)
-
-
-@loops(in_float64=True)
-def modified_bessel_k1(x: T) -> T:
-    """The modified Bessel function of the second kind and order 1."""
-    return _decaying(x, 1, False)
-
-
-@loops(in_float64=True)
-def scaled_modified_bessel_k0(x: T) -> T:
-    """The modified Bessel function of the second kind and order 0, times `exp(x)`."""
-    return _decaying(x, 0, True)
-
-
-@loops(in_float64=True)
-def scaled_modified_bessel_k1(x: T) -> T:
-    """The modified Bessel function of the second kind and order 1, times `exp(x)`."""
-    return _decaying(x, 1, True)
-
-
 @loops
 def _growing(size: T, ORDER: Static) -> T:
     """The modified function of the first kind times `exp(-size)`."""
@@ -165,30 +119,14 @@ def _growing(size: T, ORDER: Static) -> T:
     return value
 
 
-@loops(in_float64=True)
-def i0e(x: T) -> T:
-    """The modified Bessel function of the first kind and order 0, times `exp(-|x|)`."""
-    return _growing(fabs(x), 0)
-
-
-@loops(in_float64=True)
-def i1e(x: T) -> T:
-    """The modified Bessel function of the first kind and order 1, times `exp(-|x|)`."""
-    return copysign(_growing(fabs(x), 1), x)
-
-
-@loops(in_float64=True)
-def i0(x: T) -> T:
-    """The modified Bessel function of the first kind and order 0, in two factors that do not overflow alone."""
-    half = exp(fabs(x) * 0.5)
-    return _growing(fabs(x), 0) * half * half
-
-
-@loops(in_float64=True)
-def i1(x: T) -> T:
-    """The modified Bessel function of the first kind and order 1."""
-    half = exp(fabs(x) * 0.5)
-    return copysign(_growing(fabs(x), 1) * half * half, x)
+@loops
+def _modified(x: T, ORDER: Static, SCALED: Static) -> T:
+    """The modified function of the first kind, times `exp(-|x|)` if `SCALED`."""
+    value = _growing(fabs(x), ORDER)
+    if not SCALED:  # the exponential function alone would overflow for smaller arguments
+        half = exp(fabs(x) * 0.5)
+        value = value * half * half
+    return copysign(value, x) if ORDER else value
 
 
 # --- the Airy function ------------------------------------------------------------------------------------------------
@@ -218,11 +156,20 @@ def airy_ai(x: T) -> T:
     return where(fabs(x) < math.inf, value, T(math.nan))
 
 
+def _of(kernel: Any, *static: Any) -> Any:
+    @loops(in_float64=True)
+    def function(x: T) -> T:
+        return kernel(x, *static)
+
+    return function
+
+
 FUNCTIONS = {
-    item.name: item
-    for item in (
-        bessel_j0, bessel_j1, bessel_y0, bessel_y1, modified_bessel_k0, modified_bessel_k1, scaled_modified_bessel_k0,
-        scaled_modified_bessel_k1, i0, i0e, i1, i1e, airy_ai,
-    )
+    "bessel_j0": _of(_first_kind, 0), "bessel_j1": _of(_first_kind, 1),
+    "bessel_y0": _of(_second_kind, 0), "bessel_y1": _of(_second_kind, 1),
+    "modified_bessel_k0": _of(_decaying, 0, False), "modified_bessel_k1": _of(_decaying, 1, False),
+    "scaled_modified_bessel_k0": _of(_decaying, 0, True), "scaled_modified_bessel_k1": _of(_decaying, 1, True),
+    "i0": _of(_modified, 0, False), "i0e": _of(_modified, 0, True),
+    "i1": _of(_modified, 1, False), "i1e": _of(_modified, 1, True), "airy_ai": airy_ai,
 }  # fmt: skip
-"""The functions by operation."""
+"""The functions by operation. "scaled" functions and those that end with "e" lack the exponential factor."""

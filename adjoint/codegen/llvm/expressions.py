@@ -48,12 +48,11 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "arctan": elementary_inverse.atan, "arctan2": elementary_inverse.atan2, "sinh": elementary_exponential.sinh,
     "cosh": elementary_exponential.cosh, "tanh": elementary_exponential.tanh, "arcsinh": elementary_logarithm.asinh,
     "arccosh": elementary_logarithm.acosh, "arctanh": elementary_logarithm.atanh, "cbrt": elementary_inverse.cbrt,
-    "erf": elementary_gaussian.erf, "erfc": elementary_gaussian.erfc, "normal_cdf": elementary_gaussian.normal_cdf,
-    "ndtr": elementary_gaussian.ndtr, "erfcx": elementary_gaussian.erfcx, "log_ndtr": elementary_gaussian.log_ndtr,
     "power": elementary_power.pow, "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp,
     "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
-    **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS, **elementary_special.FUNCTIONS,
+    **elementary_gaussian.FUNCTIONS, **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS,
+    **elementary_special.FUNCTIONS,
 }  # fmt: skip
 """The functions that compute operations on floating-point numbers, by operation."""
 
@@ -152,15 +151,9 @@ class ExpressionWriter:
             raise CompilationError("a condition must be a truth value")
         return self.lowering.select(condition, *self._as_numbers(values))
 
-    def compare(self, operation: type[ast.cmpop], first: Any, second: Any) -> Value:
+    def compare(self, operation: type[ast.cmpop], first: Any, second: Any) -> Any:
         """Compare two numbers of this type."""
-        result: Value = self.lowering.compare(operation, self.number(first), self.number(second))
-        return result
-
-    def either(self, first: Value, second: Value) -> Value:
-        """Return whether at least one of two conditions holds."""
-        result: Value = self.lowering.binary(ast.BitOr, first, second)
-        return result
+        return self.lowering.compare(operation, self.number(first), self.number(second))
 
 
 def _extreme(operation: type[ast.cmpop], keeps_nan: bool) -> Callable[..., Value]:
@@ -174,59 +167,38 @@ def _extreme(operation: type[ast.cmpop], keeps_nan: bool) -> Callable[..., Value
         chosen = writer.compare(operation, first, second)
         if writer.type.kind == "f":
             unordered = first if keeps_nan else second
-            chosen = writer.either(chosen, writer.compare(ast.NotEq, unordered, unordered))
+            chosen = writer.lowering.binary(ast.BitOr, chosen, writer.compare(ast.NotEq, unordered, unordered))
         return writer.lowering.select(chosen, first, second)
 
     return choose
 
 
-def _negative(writer: ExpressionWriter, value: Value) -> Value:
+def _negative(writer: ExpressionWriter, value: Value) -> Any:
     if writer.type.kind == "f":
         return writer.lowering.value(f"fneg {value}", value.type)
-    negated: Value = writer.lowering.binary(ast.Sub, 0, value)
-    return negated
+    return writer.lowering.binary(ast.Sub, 0, value)
 
 
-def _absolute(writer: ExpressionWriter, value: Value) -> Value:
+def _absolute(writer: ExpressionWriter, value: Value) -> Any:
     if writer.type.kind == "f":
-        magnitude: Value = fabs.lower(writer.lowering, value)
-        return magnitude
+        return fabs.lower(writer.lowering, value)
     if writer.type.kind == "u":
         return value
     return writer.lowering.select(writer.compare(ast.Lt, value, 0), _negative(writer, value), value)
 
 
-def _invert(writer: ExpressionWriter, value: Value) -> Value:
-    inverted: Value = writer.lowering.binary(
-        ast.BitXor, value, constant(-1 if writer.type.kind == "i" else (1 << writer.type.element.bits) - 1, writer.type)
-    )
-    return inverted
-
-
-def _is_infinite(writer: ExpressionWriter, value: Value) -> Value:
-    return writer.compare(ast.Eq, _absolute(writer, value), math.inf)
-
-
-def _is_finite(writer: ExpressionWriter, value: Value) -> Value:
-    return writer.compare(ast.Lt, _absolute(writer, value), math.inf)
-
-
-def _load_exponent(writer: ExpressionWriter, value: Value, exponent: Value) -> Value:
+def _load_exponent(writer: ExpressionWriter, value: Value, exponent: Value) -> Any:
     if HOST.vector_bytes != 64:
         raise UnsupportedInstruction("only AVX-512 has an instruction that scales by any power of two, rounded once")
-    scaled: Value = scale.lower(writer.lowering, value, exponent)
-    return scaled
-
-
-def _sign_bit(writer: ExpressionWriter, value: Value) -> Value:
-    one: Value = copysign.lower(writer.lowering, writer.number(1), value)
-    return writer.compare(ast.Lt, one, 0)
+    return scale.lower(writer.lowering, value, exponent)
 
 
 _SIMPLE: dict[str, Callable[..., Any]] = {
     "negative": _negative,
     "absolute": _absolute,
-    "invert": _invert,
+    "invert": lambda writer, value: writer.lowering.value(
+        f"xor {value}, {constant((1 << writer.type.element.bits) - 1, writer.type).name}", value.type
+    ),
     "positive": lambda writer, value: value,
     "conjugate": lambda writer, value: value,
     "element": lambda writer, value: value,
@@ -237,9 +209,11 @@ _SIMPLE: dict[str, Callable[..., Any]] = {
     "fmax": _extreme(ast.Gt, False),
     "fmin": _extreme(ast.Lt, False),
     "isnan": lambda writer, value: writer.compare(ast.NotEq, value, value),
-    "isinf": _is_infinite,
-    "isfinite": _is_finite,
-    "signbit": _sign_bit,
+    "isinf": lambda writer, value: writer.compare(ast.Eq, _absolute(writer, value), math.inf),
+    "isfinite": lambda writer, value: writer.compare(ast.Lt, _absolute(writer, value), math.inf),
+    "signbit": lambda writer, value: writer.compare(
+        ast.Lt, copysign.lower(writer.lowering, writer.number(1), value), 0
+    ),
     "ldexp": _load_exponent,
     **{
         name: lambda writer, *operands, kernel=kernel: writer.lowering.call(kernel, list(operands), {})

@@ -17,18 +17,7 @@ if TYPE_CHECKING:
 
 
 class LoopKernel:
-    """A function in the kernel language.
-
-    `compile` of `host` compiles it to machine code.
-
-    `flags`: the flags that permit LLVM to change floating-point arithmetic, such as "contract" (use fused multiply-add
-    if possible) or "reassoc". `noalias`: whether pointers never refer to the same memory. `explicit`: whether LLVM does
-    not vectorize the loops. `plain`: whether LLVM also moves no code out of loops. The few remaining passes take a
-    tenth of the time. `strength_reduced`: whether LLVM searches for better loop indices nevertheless (loop strength
-    reduction). `brief`: whether machine code is generated in a quarter of the time, without optimization.
-    `in_float64`: whether a call with float32 numbers computes in float64 and rounds the result. `copied`, `T` and `I`: see
-    `LaunchedLoops.run`.
-    """
+    """A function in the kernel language, with the options of `language.loops`."""
 
     def __init__(
         self,

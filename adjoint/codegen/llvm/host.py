@@ -22,15 +22,18 @@ NEWEST_LLVM = 22
 
 
 class Request(NamedTuple):
-    """The arguments of `Host.compile`. A request has the same meaning in all processes of this program."""
+    """LLVM code to be compiled, with the options of `language.loops`. It has the same meaning in all processes.
+
+    `name`: its public function. `also`: the names of other public functions.
+    """
 
     name: str
     text: str
-    explicit: bool
-    plain: bool
-    strength_reduced: bool
-    brief: bool
-    also: tuple[str, ...]
+    explicit: bool = False
+    plain: bool = False
+    strength_reduced: bool = False
+    brief: bool = False
+    also: tuple[str, ...] = ()
 
 
 @dataclass
@@ -112,28 +115,14 @@ class Host:
         with self.lock:
             self.llvm.add_symbol(name, address)
 
-    def compile(
-        self,
-        name: str,
-        text: str,
-        *,
-        explicit: bool = False,
-        plain: bool = False,
-        strength_reduced: bool = False,
-        brief: bool = False,
-        also: tuple[str, ...] = (),
-    ) -> MachineCode:
-        """Compile LLVM code whose public function is `name` to machine code. If `explicit`, loops are not changed.
-
-        `plain`: whether to run only the most necessary passes, which take a tenth of the time. `strength_reduced`:
-        whether LLVM searches for better loop indices nevertheless. `brief`: whether machine code is generated in a
-        quarter of the time. The loops are then slower. `also`: the names of other public functions.
+    def compile(self, name: str, text: str, **options: Any) -> MachineCode:
+        """Compile a `Request` with these fields to machine code.
 
         Raises:
             CompilationError: if LLVM rejects the code.
         """
         with self.lock:
-            request = Request(name, text, explicit, plain, strength_reduced, brief, also)
+            request = Request(name, text, **options)
             known = self.compiled.get(request)
             if known is not None:
                 return known
@@ -143,7 +132,7 @@ class Host:
                 engine.finalize_object()
             self._engines.append(engine)
             address = engine.get_function_address(name)
-            others = tuple([engine.get_function_address(each) for each in also])
+            others = tuple([engine.get_function_address(each) for each in request.also])
             code = MachineCode(request, address, 1000 * (time.perf_counter() - before), others)
             self.compiled[request] = code
             return code

@@ -15,7 +15,7 @@ from ...kernels.runtime.addresses import place_of_words, words_of
 from ...kernels.runtime.layout import row_major_copy
 from ..acceleration import SHAPES
 from ..observed_kernels import KERNELS
-from .compilation import character, in_numbers
+from .compilation import CompiledFunction, character, in_numbers
 from .element_types import TypeVariable, type_of
 from .host import HOST
 from .language import Loops
@@ -128,14 +128,14 @@ class LaunchedLoops(Loops):
         self.run = runner(self)  # type: ignore[method-assign]
         return self.run(rows, row_bytes, *arguments, **static)
 
+    def of_dtype(self, dtype: Any) -> CompiledFunction:
+        """Return the machine code for arrays of a dtype."""
+        return self.compiled(T=type_of(dtype))
+
 
 def loops(function: Any = None, /, **options: Any) -> Any:
     """Turn a Python function into a kernel with the method `run`. The options: see `language.loops`."""
-    return (
-        LaunchedLoops(function, **options)
-        if function is not None
-        else lambda function: LaunchedLoops(function, **options)
-    )
+    return partial(LaunchedLoops, **options) if function is None else LaunchedLoops(function, **options)
 
 
 def runner(kernel: Loops) -> Callable[..., Any]:

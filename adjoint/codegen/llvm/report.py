@@ -7,11 +7,6 @@ from .compilation import CompiledFunction
 from .host import HOST
 
 
-def compiled_functions() -> list[CompiledFunction]:
-    """Return all compiled functions in order."""
-    return list(KERNELS.functions)
-
-
 def source(name: str) -> str:
     """Return the code of the kernels with this name: the source, the optimized LLVM code, and the processor's instructions.
 

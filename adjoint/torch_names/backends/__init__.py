@@ -45,9 +45,9 @@ class _Llvm:
         """Return the kernels that this process has compiled, by name, with the compile time of each in milliseconds."""
         if not self.is_available():
             return {}
-        from adjoint.codegen.llvm.report import compiled_functions
+        from adjoint.codegen.observed_kernels import KERNELS
 
-        return {function.code.name: function.code.milliseconds for function in compiled_functions()}
+        return {function.code.name: function.code.milliseconds for function in KERNELS.functions}
 
     @property
     def failures(self) -> dict[str, str]:

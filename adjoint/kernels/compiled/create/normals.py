@@ -133,16 +133,6 @@ def draw_pairs(
     return spare
 
 
-def many(dtype: numpy.dtype[Any]) -> Any:
-    """Return the loop that fills arrays of at least 16 numbers with normal numbers."""
-    return draw_normals.compiled(T=type_of(dtype))
-
-
-def pairs(dtype: numpy.dtype[Any]) -> Any:
-    """Return the loop that fills arrays of at least one number with normal numbers."""
-    return draw_pairs.compiled(T=type_of(dtype))
-
-
 @loops(explicit=True, plain=True)
 def draw_exponentials(out: Pointer[T], state: Pointer[u32], scale: f64, start: Int, stop: Int) -> None:
     """Draw numbers `scale * log(1 - u)`."""
@@ -150,6 +140,4 @@ def draw_exponentials(out: Pointer[T], state: Pointer[u32], scale: f64, start: I
         out[i] = T(c_log1p(fraction(state) * -1) * scale)
 
 
-def exponentials(dtype: numpy.dtype[Any]) -> Any:
-    """Return the loop that fills arrays of float32 or float64 with exponentially distributed numbers of a rate `-1 / scale`."""
-    return draw_exponentials.compiled(T=type_of(dtype))
+many, pairs, exponentials = draw_normals.of_dtype, draw_pairs.of_dtype, draw_exponentials.of_dtype

@@ -26,10 +26,10 @@ It is less than the shortest distance between a word and its inputs in the state
 
 
 @loops
-def mixed(word: u32, following: u32, far: u32) -> u32:
-    """Return a new word of the state from three old words."""
+def mixed(word: S, following: S, far: S) -> S:
+    """Return a new word of the state from three old words, or a vector of them."""
     joined = (word & 0x80000000) | (following & 0x7FFFFFFF)
-    return far ^ (joined >> 1) ^ ((u32(0) - (following & 1)) & 0x9908B0DF)
+    return far ^ (joined >> 1) ^ ((0 - (following & 1)) & 0x9908B0DF)
 
 
 @loops
@@ -37,13 +37,8 @@ def mixed_in(state: Pointer[u32], start: Int, stop: Int, distance: Int) -> None:
     """Replace the words of a range with new words, which are computed from words `distance` away."""
     whole = stop - (stop - start) % WIDTH
     for i in range(start, whole, WIDTH):
-        words, following, far = (
-            load(state + i, WIDTH),
-            load(state + (i + 1), WIDTH),
-            load(state + (i + distance), WIDTH),
-        )
-        joined = (words & 0x80000000) | (following & 0x7FFFFFFF)
-        store(state + i, far ^ (joined >> 1) ^ ((0 - (following & 1)) & 0x9908B0DF))
+        following, far = load(state + (i + 1), WIDTH), load(state + (i + distance), WIDTH)
+        store(state + i, mixed(load(state + i, WIDTH), following, far))
     for i in range(whole, stop):
         state[i] = mixed(state[i], state[i + 1], state[i + distance])
 
@@ -163,14 +158,7 @@ def words(stream: Stream, n: int, dtype: numpy.dtype[Any]) -> ndarray:
     return out
 
 
-def between(dtype: numpy.dtype[Any]) -> Any:
-    """Return the loop that fills arrays of float32 or float64 with numbers in an interval."""
-    return next_between.compiled(T=type_of(dtype))
-
-
-def fractions(dtype: numpy.dtype[Any]) -> Any:
-    """Return the loop that fills arrays of float32 or float64 with numbers in [0, 1)."""
-    return next_fractions.compiled(T=type_of(dtype))
+between, fractions = next_between.of_dtype, next_fractions.of_dtype
 
 
 @loops(explicit=True, plain=True)
@@ -201,6 +189,4 @@ def permutation(out: ndarray, stream: Stream) -> Any:
     return out
 
 
-def integers(dtype: numpy.dtype[Any]) -> Any:
-    """Return the loop that fills arrays of a dtype with integers."""
-    return draw.compiled(T=type_of(dtype))
+integers = draw.of_dtype
