@@ -102,7 +102,6 @@ class Writer:
         self.lines: list[str] = []
         self.places: dict[int, Place] = {}
         self.buffers: list[int] = []
-        self.integers: set[int] = {STATUS, SIZES}
         self.sizes: list[int] = []
         self.forms: dict[int, tuple[tuple[int, ...], str]] = {}
         self.checks = self.stored = False
@@ -133,7 +132,7 @@ class Writer:
             self.sizes += [size for _, size in self.named.values()]
         if len(self.pointers) > POINTERS:
             raise Foreign
-        kinds = ["i64" if number in self.integers else "E" for number, _ in self.pointers]
+        kinds = ["i64" if number == SIZES else "E" for number, _ in self.pointers]
         kinds += ["E"] * (POINTERS - len(kinds))
         head = ", ".join(f"p{k}: Pointer[{kind}]" for k, kind in enumerate(kinds))
         source = "\n".join([f"def block({head}) -> None:", *self.lines, ""])
@@ -247,14 +246,6 @@ class Writer:
             shape, item = self.form(number)[0], self.item_of(number)
             found = self.places[number] = Place(number, 0, shape, self.steps(number, item))
             self.buffers.append(number)
-        return found
-
-    def indices(self, operand: Any) -> Place:
-        """Return the place of an array of indices."""
-        if not isinstance(operand, Reference) or self.form(operand.number)[1] != "int64":
-            raise Foreign
-        found = self.place_of_any(operand.number)
-        self.integers.add(found.buffer)
         return found
 
     def made(self, number: int, dtype: str = "") -> Place:

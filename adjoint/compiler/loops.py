@@ -1,6 +1,6 @@
 """The loops of instructions.
 
-Pointwise operators and row programs come from expressions. Products, sums and losses are written by hand.
+Pointwise operators come from expressions. Small products and sums are written by hand, and other kernels are recorded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..codegen.expression import ELEMENT, INPUT, NUMBER, ROW, SCALAR, Expression, Graph
+from ..codegen.expression import INPUT, NUMBER, Expression, Graph
 from ..codegen.llvm.values import CompilationError, UnsupportedInstruction
 from .blocks import SMALL, Foreign, Place, Writer, may_be, widened
 from .computations import computation
@@ -59,7 +59,6 @@ def write_lines(writer: Writer, instruction: Instruction) -> None:
             writer.view(number, first.number)  # type: ignore[arg-type]
         return
     kernel = recordable_of(instruction)
-    written = written or (write_rows if op is not None and op.kernel.rows is not None else None)
     if kernel is not None and written is not None:
         try:
             written(writer, instruction)
@@ -94,147 +93,6 @@ def write_expression(writer: Writer, instruction: Instruction) -> None:
         raise Foreign
     name = writer.function(expression, [node for node, _ in inputs], scalars)
     writer.pointwise(name, [place for _, place in inputs], out)
-
-
-def write_rows(writer: Writer, instruction: Instruction) -> None:
-    """Write the loops of a row program with one row-major array, or with more arrays of the same shape."""
-    values = [writer.operand(each) for each in instruction.operands]
-    program = instruction.kernel.kernel.rows
-    names = program.parameters.names
-    if len(program.variants) != 1 or len(names) > len(values) or len(program.variants[0].outputs) != 1:
-        raise Foreign
-    dim = dict(zip(instruction.kernel.names, values, strict=True)).get("dim")
-    given = dict(zip(program.parameters.arrays, [each for each in values if isinstance(each, Place)], strict=False))
-    shape = writer.form(instruction.results[0])[0]  # type: ignore[arg-type]
-    if (
-        not shape
-        or dim not in (-1, len(shape) - 1)
-        or program.parameters.scalars
-        or len(given) != len(program.parameters.arrays)
-    ):
-        raise Foreign
-    if any(place.shape != shape for place in given.values()) or not math.prod(shape):
-        raise Foreign
-    if math.prod(shape) > SMALL:
-        raise Foreign
-    Rows(writer, program.variants[0], given, writer.result(instruction)).write()
-
-
-class Rows:
-    """The loops of a row program.
-
-    Each reduction walks the row once, and computes the required values of each element again.
-    """
-
-    def __init__(self, writer: Writer, expression: Expression, given: dict[str, Place], out: Place) -> None:
-        self.writer, self.expression, self.given, self.out = writer, expression, given, out
-
-    def write(self) -> None:
-        """Append the loops."""
-        writer, out = self.writer, self.out
-        for node in self.expression.nodes():
-            if node.extent not in (ELEMENT, ROW) and node.kind != SCALAR:
-                raise Foreign
-        indent = "    "
-        indices: list[str | int] = []
-        for size in out.shape[:-1]:
-            index = writer.fresh("i")
-            writer.lines.append(f"{indent}for {index} in range({size}):")
-            indent += "    "
-            indices.append(index)
-        rows: dict[Any, str] = {}
-        for node in self.expression.nodes():
-            if node.operation in ("row_sum", "row_max", "row_min"):
-                rows[node] = self.reduced(node, rows, indices, indent)
-            elif node.extent == ROW and node.operands and node.kind == NUMBER:
-                rows[node], number = writer.fresh("r"), self.computed(node, rows, indices, 0)
-                writer.lines.append(f"{indent}{rows[node]} = {number}")
-        for head, index, width in self.parts(indent):
-            place = writer.element(out, [*indices, index])
-            result = self.computed(self.expression.outputs[0], rows, indices, index, width)
-            stored = f"store({place}, {result})" if width > 1 else f"({place})[0] = {result}"
-            writer.lines += [head, f"{indent}    {stored}"]
-
-    def parts(self, indent: str) -> list[tuple[str, str, int]]:
-        """Return the heads of loops over a row, the first element of an iteration, and the number of its elements.
-
-        The first loop uses vectors if the elements of a row are adjacent in memory.
-        """
-        writer, length = self.writer, self.out.shape[-1]
-        adjacent = self.out.strides[-1] == 1 and all(place.strides[-1] == 1 for place in self.given.values())
-        vectors = length // writer.width if adjacent else 0
-        whole, index, found = vectors * writer.width, writer.fresh("i"), []
-        if may_be(vectors):
-            head = f"{indent}for {index} in range({vectors}):"
-            found.append((head, f"{index} * {writer.width}", writer.width))
-        if may_be(length - whole):
-            found.append((f"{indent}for {index} in range({whole}, {length}):", index, 1))
-        return found
-
-    def reduced(self, node: Any, rows: dict[Any, str], indices: list[str | int], indent: str) -> str:
-        """Append the reduction of a row to a number, and return the source of the number. Sums are accumulated in float64."""
-        writer = self.writer
-        total, value, lane = writer.fresh("r"), writer.fresh("x"), writer.fresh("k")
-        sign = {"row_max": ">", "row_min": "<"}.get(node.operation)
-        kind = "E" if sign else "f64"
-        start = self.computed(node.operands[0], rows, indices, 0) if sign else "f64(0)"
-        writer.lines.append(f"{indent}{total} = {start}")
-
-        def updated(total: str, value: str, of: str) -> str:
-            """Return the line that adds values to a total. An extreme value is NaN if a value is NaN."""
-            if sign is None:
-                return f"{total} = {total} + {of}({value})"
-            return f"{total} = where(({value} {sign} {total}) | ({value} != {value}), {value}, {total})"
-
-        for head, index, width in self.parts(indent):
-            found = self.computed(node.operands[0], rows, indices, index, width)
-            if width == 1:
-                writer.lines += [head, f"{indent}    {value} = {found}", f"{indent}    {updated(total, value, kind)}"]
-                continue
-            of, totals, values, place = f"vector({kind}, {width})", f"{total}s", f"{value}s", f"{total}p"
-            writer.lines += [
-                f"{indent}{totals} = {of}({total})",
-                head,
-                f"{indent}    {values} = {found}",
-                f"{indent}    {updated(totals, values, of)}",
-            ]
-            if sign is None:
-                writer.lines.append(f"{indent}{total} = reduce_add({totals})")
-            else:
-                writer.lines += [
-                    f"{indent}{place} = local(E, {width})",
-                    f"{indent}store({place}, {totals})",
-                    f"{indent}for {lane} in range({width}):",
-                    f"{indent}    {value} = {place}[{lane}]",
-                    f"{indent}    {updated(total, value, kind)}",
-                ]
-        return total if sign else f"E({total})"
-
-    def computed(
-        self, node: Any, rows: dict[Any, str], indices: list[str | int], index: str | int, width: int = 1
-    ) -> str:
-        """Return the source of an element of a node, or of some adjacent elements."""
-        if node in rows:
-            return rows[node]
-        needed = [each for each in Expression((node,)).nodes() if each.operation == INPUT]
-        reduced = [each for each in rows if each in Expression((node,)).nodes()]
-        inputs, places = [*needed, *reduced], [self.given[each.value] for each in needed]
-        numbers = [rows[each] for each in reduced]
-        if width > 1:
-            arguments = [f"load({self.writer.element(place, [*indices, index])}, {width})" for place in places]
-            arguments += [f"vector(E, {width})({number})" for number in numbers]
-        else:
-            arguments = [*(self.writer.read(place, [*indices, index]) for place in places), *numbers]
-        if not arguments:
-            raise Foreign
-        cut, length = Expression((node,)), self.out.shape[-1]
-        scalars = {"row_length": length}
-        if isinstance(length, Dim):
-            if "row_length" in str(cut):
-                raise Foreign  # a number that differs from run to run
-            scalars = {}
-        name = self.writer.function(cut, inputs, scalars)
-        return f"{name}({', '.join(arguments)})"
 
 
 # --- products and sums --------------------------------------------------------------------------------------------------
@@ -439,59 +297,6 @@ def write_sum_to(writer: Writer, instruction: Instruction) -> None:
     summed(writer, [given], (*range(leading), *wide), writer.result(instruction))
 
 
-def write_nll(writer: Writer, instruction: Instruction) -> None:
-    """Write the negative log-likelihood of rows."""
-    given, target, *options = instruction.operands
-    place, indices = writer.operand(given), writer.indices(target)
-    weight, ignored, reduction = map(writer.operand, options)
-    if len(place.shape) != 2 or weight is not None or reduction not in ("mean", "sum"):
-        raise Foreign
-    out = writer.result(instruction)
-    rows, columns = place.shape
-    total, count, i, t = (writer.fresh(each) for each in "tnij")
-    status = writer.pointer(*writer.check())
-    writer.lines += [
-        f"    {total} = E(0)",
-        f"    {count} = E(0)",
-        f"    for {i} in range({rows}):",
-        f"        {t} = {writer.read(indices, [i])}",
-        f"        if {t} != {ignored}:",
-        f"            if ({t} < 0) | ({t} >= {columns}):",
-        f"                {status}[0] = i64(1)",
-        "            else:",
-        f"                {total} = {total} - {writer.read(place, [i, t])}",
-        f"                {count} = {count} + E(1)",
-        f"    ({writer.element(out, ())})[0] = {total}{f' / {count}' if reduction == 'mean' else ''}",
-    ]
-
-
-def write_nll_backward(writer: Writer, instruction: Instruction) -> None:
-    """Write the gradient of the negative log-likelihood."""
-    grad, given, target, *options = instruction.operands
-    change, place, indices = writer.operand(grad), writer.operand(given), writer.indices(target)
-    weight, ignored, reduction = map(writer.operand, options)
-    if len(place.shape) != 2 or weight is not None or reduction not in ("mean", "sum") or not isinstance(change, Place):
-        raise Foreign
-    out = writer.result(instruction)
-    rows, columns = place.shape
-    if rows * columns > SMALL:
-        raise Foreign
-    value, count, i, j, t = (writer.fresh(each) for each in "vnijt")
-    writer.lines += [
-        f"    {count} = E(0)",
-        f"    for {i} in range({rows}):",
-        f"        if {writer.read(indices, [i])} != {ignored}:",
-        f"            {count} = {count} + E(1)",
-        f"    {value} = E(0) - {writer.read(change, ())}{f' / {count}' if reduction == 'mean' else ''}",
-        f"    for {i} in range({rows}):",
-        f"        for {j} in range({columns}):",
-        f"            ({writer.element(out, [i, j])})[0] = E(0)",
-        f"        {t} = {writer.read(indices, [i])}",
-        f"        if ({t} != {ignored}) & ({t} >= 0) & ({t} < {columns}):",
-        f"            ({writer.element(out, [i, t])})[0] = {value}",
-    ]
-
-
 def write_mse(writer: Writer, instruction: Instruction) -> None:
     """Write the sum of squared differences."""
     first, second, reduction = map(writer.operand, instruction.operands)
@@ -530,8 +335,6 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "cat": functools.partial(write_joined, False),
     "stack": functools.partial(write_joined, True),
     "stack_in_order": functools.partial(write_joined, True),
-    "nll_loss_of": write_nll,
-    "nll_loss_backward": write_nll_backward,
     "constant": write_constant,
     "fill": write_fill,
     "fill_": write_fill,

@@ -83,22 +83,22 @@ class Native:
         instructions = {id(each): each._replace(operands=at(each.operands, numbers)) for each in self.instructions}
         for key in dict.fromkeys([id(block.instruction) for block in old.blocks if type(block.key) is Compiled]):
             write(writer, instructions[key])
-        others = [block.pointers[1:] for block in writer.blocks if type(block.key) is Compiled]  # the first are words
+        others = [block for block in writer.blocks if type(block.key) is Compiled]
         if writer.temporary != old.temporary or not same_kernels(old.launches, writer.launches):
             raise Foreign
         given = iter(others)
-        writer.blocks = [
-            block._replace(
-                pointers=[block.pointers[0], *next(given)]
-                if type(block.key) is Compiled
-                else at(block.pointers, numbers),
-                instruction=instructions[id(block.instruction)],
-            )
-            for block in old.blocks
-        ]
+        writer.blocks = []
+        for block in old.blocks:
+            if type(block.key) is Compiled:
+                new_block = next(given)
+                pointers = [block.pointers[0], *new_block.pointers[1:]]  # the first are words
+            else:
+                new_block, pointers = block, at(block.pointers, numbers)
+            instruction = instructions[id(block.instruction)]
+            writer.blocks.append(new_block._replace(pointers=pointers, instruction=instruction))
         launches = [launch for _, launch in writer.launches]
         writer.launches = [(position, launch) for (position, _), launch in zip(old.launches, launches, strict=True)]
-        writer.sizes, writer.checks, writer.integers = at(old.sizes, numbers), old.checks, old.integers
+        writer.sizes, writer.checks = at(old.sizes, numbers), old.checks
         writer.module, writer.names = old.module, old.names
         new.again = functools.partial(self.for_numbers, numbers)
         new.arrange()

@@ -120,7 +120,7 @@ def test_losses_of_classes(reduction, ignored):
         return F.cross_entropy(x, target, reduction=reduction, ignore_index=ignored)
 
     compiled = assert_as_eager(loss, lambda number: [torch.randn(6, 4, requires_grad=True), torch.randint(0, 4, (6,))])
-    assert is_native(compiled)
+    assert is_native(compiled) or not LOOPS.enabled
     with pytest.raises(IndexError, match=r"Target 7 is out of bounds\."):
         compiled(torch.randn(6, 4, requires_grad=True), torch.tensor([0, 1, 2, 3, 7, 0]))
 
