@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -28,8 +28,8 @@ class CompiledFunctionBackward(Node):
     """The node that computes the gradients of all inputs of a compiled function from the values that its forward has saved.
 
     `saved`: the saved values, or None after they have been freed. `watched`: the tensors to which the values belong, with their
-    versions. `again`: an `Again`, its arguments, and the versions of its inputs, for second derivatives, or None if the function
-    changes an object.
+    versions. `again`: an `Again`, its arguments, the versions of its inputs, and how things were before the effects of the call,
+    for second derivatives, or None if an effect cannot be undone.
     """
 
     __slots__ = ("again", "function", "saved", "targets", "watched")
@@ -72,8 +72,8 @@ class CompiledFunctionBackward(Node):
         self.checked()
         if self.again is None:
             raise RuntimeError(
-                "a compiled function that draws random numbers or changes tensors in place cannot be differentiated twice; call "
-                "it without torch.compile"
+                "a compiled function that takes a step of an optimizer cannot be differentiated twice; call it without "
+                "torch.compile"
             )
         again, *given = self.again
         grads = grad if type(self._grad_shape) is list else [grad]
@@ -196,77 +196,6 @@ def zeros(shape: tuple[int, ...], dtype: str, strides: tuple[int, ...]) -> Any:
     kind = numpy.dtype(dtype)
     elements = numpy.zeros((before + sum(step for step in steps if step > 0)) // kind.itemsize + 1, kind)
     return numpy.ndarray(shape, kind, elements, before, strides)
-
-
-class Again:
-    """Runs a function again if the objects that it reads have not changed.
-
-    `source`: the code that tests the conditions and returns the values that must be unchanged. `positions`: the positions of the
-    results with history among the tensors in the result. `precision`: the dtype of autocast, or None if it is off. `variant`: a
-    reference to the variant, which runs the code `unchanged` in later calls: the function itself, so that it runs only once.
-    """
-
-    variant: Any
-    unchanged: str
-
-    def __init__(
-        self, function: Any, source: str, namespace: dict[str, Any], positions: list[int], precision: Any
-    ) -> None:
-        self.function, self.source, self.namespace = function, source, namespace
-        self.positions, self.precision = positions, precision
-
-    def __call__(self, args: Any, kwargs: Any, before: tuple[Any, ...]) -> list[Tensor]:
-        """Return the results with history."""
-        import adjoint as torch
-
-        namespace = dict(self.namespace)
-        compile_source(self.source, "<adjoint conditions>", namespace)
-        now = namespace["run"](args, kwargs)
-        if type(now) is not tuple or not all(map(is_same, now, before)):
-            raise RuntimeError(
-                "this gradient needs a compiled function again, but what the function reads has changed; call it without "
-                "torch.compile"
-            )
-        with torch.enable_grad(), torch.autocast("cpu", self.precision, self.precision is not None):
-            found = tensors_of(self.function(*args, **kwargs))
-        if (variant := self.variant()) is not None:
-            compile_source(self.unchanged, "<adjoint compiled function>", namespace)
-            variant.run = namespace["run"]
-        return [found[position] for position in self.positions]
-
-
-def again_source(
-    function: Any,
-    source: Source,
-    given: Iterable[Any],
-    watched: list[str],
-    conditions: list[str],
-    positions: list[int],
-    precision: Any,
-) -> str:
-    """Return the source of `again`. The lines `conditions` test the objects that the function reads.
-
-    The versions of the tensors in `watched` are tested elsewhere. The elements of containers, and gradients, may be replaced.
-    """
-    reads = []
-    for each in given:
-        is_argument = each.kind == "argument"
-        place = each.source if is_argument else f"{source.tensor(each.source)}{'._grad' * (each.kind == 'grad')}"
-        is_replaceable = each.kind == "grad" or (is_argument and place.count("[") > 1)
-        reads += [f"{place}, "] if is_replaceable else []
-        reads += [] if place in watched else [f"{place}._counter and {place}._counter[0], "]
-    now = f"({''.join(reads)})"
-    lines = "\n".join([*conditions, f"    return {now}"])
-    again = source.constant(Again(function, lines, source.namespace, positions, precision))
-    return f"({again}, args, kwargs, {now})"
-
-
-def is_same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same tensor or the same version.
-
-    A version is 0 initially, or None if versions are not counted.
-    """
-    return one is other or (type(one) is not Tensor and type(other) is not Tensor and (one or 0) == (other or 0))
 
 
 new_node: Any = functools.partial(object.__new__, CompiledFunctionBackward)

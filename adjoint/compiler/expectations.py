@@ -81,7 +81,9 @@ def has_effect(given: Instruction) -> bool:
 
 def draws(given: Instruction) -> bool:
     """Return whether an instruction may draw random numbers."""
-    return given.keeps and given.name != EXPECT and not is_of_host(given)
+    if given.kernel is not None:
+        return bool(given.kernel.random)
+    return given.keeps and not given.changes and given.name not in (EXPECT, "move") and not is_of_host(given)
 
 
 def with_effects(
@@ -90,6 +92,7 @@ def with_effects(
     """Return the lines of instructions with `effects` after the last condition, and the position of each instruction."""
     last = max([position for position, each in enumerate(forward, 1) if each.name == EXPECT], default=0)
     namespace["states"] = States(forward)
-    first = ["before = states()"] if any("before" in each.function for each in forward if each.name == EXPECT) else []
+    conditions = [each.function for each in forward if each.name == EXPECT]
+    first = ["before = states()"] if any("before" in each for each in [*conditions, *effects]) else []
     positions = [len(first) + position + (position >= last) * len(effects) for position in range(len(forward))]
     return [*first, *lines[:last], *effects, *lines[last:]], positions

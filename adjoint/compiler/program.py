@@ -281,6 +281,7 @@ class Source:
     def __init__(self, place_of: Callable[[Tensor], str | None] = lambda tensor: None) -> None:
         self.place_of = place_of
         self.namespace: dict[str, Any] = {
+            "__package__": __package__,  # warnings name the line that calls the program
             "asarray": numpy.asarray,
             "array_of": array_of,
             "wrap": wrap,

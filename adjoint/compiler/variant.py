@@ -20,7 +20,8 @@ from ..tape.edges import edge_of
 from ..tape.inference_tensors import mark_inference
 from ..tape.versions import counting, shared_counter
 from ..tensor import Tensor
-from .backward import Again, again_source, attach, gradients_of, tensors_of
+from .again import Again
+from .backward import attach, gradients_of, tensors_of
 from .body import Body
 from .conditions import (
     CONDITION_NAMES,
@@ -259,6 +260,7 @@ class Written:
         self.built_before: set[int] = set()
         self.conditions: list[str] = []
         self.general: General | None = None
+        self.again: Again | None = None
 
     def variant(self, earlier: Iterable[Variant]) -> Variant:
         """Return the compiled variant. The variant serves any size if an earlier variant was the same program at other sizes."""
@@ -296,9 +298,8 @@ class Written:
         variant = Variant(self.function, program, source.namespace, checks, write)
         variant.example, variant.sized, variant.replaced = example, sized, replaced
         unchanged = [*first_lines, f"    return {source.constant(self.function)}(*args, **kwargs)"]
-        for each in source.namespace.values():
-            if type(each) is Again:
-                each.variant, each.unchanged = weakref.ref(variant), "\n".join(unchanged)
+        if self.again is not None:
+            self.again.variant, self.again.unchanged = weakref.ref(variant), "\n".join(unchanged)
         variant.differences = self.tracer.differences
         if not (self.roots or self.observer.stores):
             with suppress(Unsupported, Stop):
@@ -464,7 +465,10 @@ class Written:
             is_grad = given.kind == "grad"
             place = f"{self.source.tensor(given.source)}._grad" if is_grad else self.source.tensor(given.tensor)
             lines += [f"counter = counting({place})", "if counter is not None:", f"    counter[0] += {count}"]
-        return lines
+        if not self.roots or self.freed:
+            return lines
+        self.again = Again(self)
+        return [*self.again.lines(self.source), *lines]
 
     def returned(self, saved: list[int]) -> list[str]:
         """Return the lines that create the results."""
@@ -493,15 +497,7 @@ class Written:
                 if each.kind != "grad" and self.is_among(each.tensor._array, saved)
             ]
             watched += [f"r{number}" for tensor, number in self.results.values() if self.is_among(tensor._array, saved)]
-            pure = not (self.program.changes or self.observer.stores) and not any(
-                each.keeps and (not each.changes or (each.kernel is not None and each.kernel.random))
-                for each in self.program.instructions[: self.program.boundary]
-            )
-            found, inputs = [*map(id, tensors_of(self.result))], self.program.inputs.values()
-            positions = [found.index(id(root)) for root in self.roots if pure]
-            precision = self.observer.modes[-1]
-            given = inputs, watched, self.conditions, positions, precision
-            again = again_source(self.function, self.source, *given) if pure else None
+            again = None if self.again is None else self.again.source(self, watched)
             values = ", ".join(f"v{number}" for number in saved)
             kept = f", ([{values}], gradients, [{', '.join(places)}], [{', '.join(watched)}], {again})"
             node = edge_of(self.roots[0])[0]

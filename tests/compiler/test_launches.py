@@ -203,6 +203,13 @@ def test_infinities_in_the_gradient_of_a_weight_reach_the_places_they_belong_to(
         assert found.nan_to_num(0, 0, 0).equal(expected.nan_to_num(0, 0, 0))
 
 
+def test_part_of_one_row_is_reversed():
+    compiled = torch.compile(lambda x: torch.cat([x, x * 2], 1)[:, 4:].flip(1) + x)
+    for call in range(3):
+        x = torch.arange(4.0)[None] + call
+        assert compiled(x).equal((x * 2).flip(1) + x)
+
+
 def test_a_kernel_runs_in_python_where_a_condition_fails():
     x = torch.randn(6, 8) * 1e25  # the squares overflow
     step = torch.compile(lambda x, table, i: (F.layer_norm(x * 2, (8,)) * 3 + 1, F.embedding(i, table * 2) + 1))

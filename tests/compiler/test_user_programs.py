@@ -1,6 +1,7 @@
 """Programs in the style of users: hooks of modules, learning rates set in steps, scalers, averages, `data`, counters."""
 
 import math
+import warnings
 
 import pytest
 
@@ -232,16 +233,19 @@ def test_a_function_whose_results_are_differentiated_twice_runs_unchanged():
         return x.tanh().square() * (not torch.jit.is_scripting())
 
     compiled = torch.compile(squares)
-    kinds = []
+    kinds, said = [], []
     for _ in range(4):
         found = []
         for each in (compiled, squares):
             x = torch.tensor([0.5, -1.0], requires_grad=True)
             result = each(x)
-            (first,) = torch.autograd.grad(result.sum(), x, create_graph=True)
+            with warnings.catch_warnings(record=True, action="always") as caught:
+                (first,) = torch.autograd.grad(result.sum(), x, create_graph=True)
+            said += [str(warning.message).split(": ", 1)[1].split("\n")[0] for warning in caught]
             found.append((result, first, torch.autograd.grad(first.sum(), x)))
         assert_alike(*found)
         kinds.append(type(found[0][0].grad_fn).__name__)
     assert kinds == ["MulBackward0", "CompiledFunctionBackward", "MulBackward0", "MulBackward0"]
+    assert said == ["its gradients are recorded or batched"]
     with torch.no_grad():
         assert_alike([compiled(x), compiled(x), compiled(x + 1)], [squares(x), squares(x), squares(x + 1)])

@@ -135,7 +135,8 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
     dtype = dtype or array.dtype
     if array.size and array.dtype.isbuiltin == 1:
         if array.flags.c_contiguous:
-            return kept(numpy.ndarray(shape, dtype, array, 0, byte_steps))
+            found = numpy.ndarray(shape, dtype, array, 0, byte_steps)
+            return kept(found if type(array) is numpy.ndarray else found.view(type(array)))  # an outline of a recording
         base = array.base
         if type(base) is numpy.ndarray and base.size == 1 and base.dtype is array.dtype:  # one number, repeated
             return kept(numpy.ndarray(shape, dtype, base, 0, byte_steps))
