@@ -184,52 +184,48 @@ def prod(
     return _finished(input, result, mask, dims, bool(keepdim))
 
 
+def _extremum(name: str, input: Any, dim: Dims, keepdim: bool, dtype: torch.dtype | None, mask: Mask) -> Any:
+    data, mask = _given(input, mask, name, *SPARSE)
+    dims = _canonical_dim(dim, data.dim())
+    data = data if dtype is None else data.to(dtype)
+    filled = _filled(data, mask, name)
+    if data.layout is not torch.strided:
+        return reduced(name, filled, mask, dims, bool(keepdim), data.dtype)
+    return _finished(input, getattr(torch, name)(filled, dims, bool(keepdim)), mask, dims, bool(keepdim))
+
+
 def amax(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The greatest of the elements that `mask` selects, or the least number of the dtype if no element is selected."""
-    data, mask = _given(input, mask, "amax", *SPARSE)
-    dims = _canonical_dim(dim, data.dim())
-    data = data if dtype is None else data.to(dtype)
-    filled = _filled(data, mask, "amax")
-    if data.layout is not torch.strided:
-        return reduced("amax", filled, mask, dims, bool(keepdim), data.dtype)
-    result = torch.amax(filled, dims, bool(keepdim))
-    return _finished(input, result, mask, dims, bool(keepdim))
+    return _extremum("amax", input, dim, keepdim, dtype, mask)
 
 
 def amin(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The least of the elements that `mask` selects, or the greatest number of the dtype if no element is selected."""
-    data, mask = _given(input, mask, "amin", *SPARSE)
-    dims = _canonical_dim(dim, data.dim())
-    data = data if dtype is None else data.to(dtype)
-    filled = _filled(data, mask, "amin")
-    if data.layout is not torch.strided:
-        return reduced("amin", filled, mask, dims, bool(keepdim), data.dtype)
-    result = torch.amin(filled, dims, bool(keepdim))
-    return _finished(input, result, mask, dims, bool(keepdim))
+    return _extremum("amin", input, dim, keepdim, dtype, mask)
+
+
+def _place(name: str, input: Any, dim: int | None, keepdim: bool, dtype: torch.dtype | None, mask: Mask) -> Any:
+    data, mask = _given(input, mask, name)
+    result = getattr(torch, name)(_filled(data, mask, name), dim, bool(keepdim)).to(dtype or data.dtype)
+    return _finished(input, result, mask, _canonical_dim(dim, data.dim()), bool(keepdim))
 
 
 def argmax(
     input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The index of the greatest element that `mask` selects. Its dtype is the dtype of the input, as in PyTorch."""
-    data, mask = _given(input, mask, "argmax")
-    kind = dtype or data.dtype
-    result = torch.argmax(_filled(data, mask, "argmax"), dim, bool(keepdim)).to(kind)
-    return _finished(input, result, mask, _canonical_dim(dim, data.dim()), bool(keepdim))
+    return _place("argmax", input, dim, keepdim, dtype, mask)
 
 
 def argmin(
     input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The index of the least element that `mask` selects. Its dtype is the dtype of the input, as in PyTorch."""
-    data, mask = _given(input, mask, "argmin")
-    kind = dtype or data.dtype
-    result = torch.argmin(_filled(data, mask, "argmin"), dim, bool(keepdim)).to(kind)
-    return _finished(input, result, mask, _canonical_dim(dim, data.dim()), bool(keepdim))
+    return _place("argmin", input, dim, keepdim, dtype, mask)
 
 
 def _inexact(data: Tensor, dtype: torch.dtype | None) -> torch.dtype:
@@ -383,14 +379,12 @@ def _same_shape(original: Any, result: Tensor, mask: Mask) -> Any:
     return torch.masked.MaskedTensor(result, mask)
 
 
-def _filled_for_softmax(data: Tensor, mask: Mask, dtype: torch.dtype | None, name: str) -> Tensor:
-    """Return the elements in `dtype`, with the identity of the function `name` where the mask is False.
-
-    Integers are unchanged, because softmax refuses them.
-    """
+def _softmax(name: str, input: Any, dim: int, dtype: torch.dtype | None, mask: Mask, extremum: str) -> Any:
+    data, mask = _given(input, mask, name)
     data = data if dtype is None else data.to(dtype)
-    is_integer = _is_exact(data.dtype) and data.dtype is not torch.bool
-    return data if is_integer else _filled(data, mask, name)
+    is_integer = _is_exact(data.dtype) and data.dtype is not torch.bool  # softmax refuses them
+    filled = data if is_integer else _filled(data, mask, extremum)
+    return _same_shape(input, getattr(torch.nn.functional, name)(filled, dim), mask)
 
 
 def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
@@ -402,23 +396,17 @@ def softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mas
     >>> torch.masked.softmax(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
     """
-    data, mask = _given(input, mask, "softmax")
-    filled = _filled_for_softmax(data, mask, dtype, "amax")
-    return _same_shape(input, torch.nn.functional.softmax(filled, dim), mask)
+    return _softmax("softmax", input, dim, dtype, mask, "amax")
 
 
 def log_softmax(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The logarithm of `softmax`."""
-    data, mask = _given(input, mask, "log_softmax")
-    filled = _filled_for_softmax(data, mask, dtype, "amax")
-    return _same_shape(input, torch.nn.functional.log_softmax(filled, dim), mask)
+    return _softmax("log_softmax", input, dim, dtype, mask, "amax")
 
 
 def softmin(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mask = None) -> Any:
     """The softmax of the negated elements."""
-    data, mask = _given(input, mask, "softmin")
-    filled = _filled_for_softmax(data, mask, dtype, "amin")
-    return _same_shape(input, torch.nn.functional.softmin(filled, dim), mask)
+    return _softmax("softmin", input, dim, dtype, mask, "amin")
 
 
 def normalize(
