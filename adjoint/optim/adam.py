@@ -67,8 +67,7 @@ class Adam(Declared):
 
     _sparse_advice = ", please consider SparseAdam instead"
     _options = (
-        *("lr", "betas", "eps", "weight_decay", "amsgrad"),
-        *("maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay"),
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay"
     )
     _checks = (_rate_in_lists, learning_rate, epsilon, _both_betas, decay_rates, not_negative("weight_decay"))
     _state = ("exp_avg", "exp_avg_sq")
@@ -168,10 +167,7 @@ class Adamax(Declared):
         maximize, foreach, differentiable, capturable: as in `Adam`.
     """
 
-    _options = (
-        *("lr", "betas", "eps", "weight_decay"),
-        *("foreach", "maximize", "differentiable", "capturable"),
-    )
+    _options = "lr betas eps weight_decay foreach maximize differentiable capturable"
     _checks = (learning_rate, epsilon, decay_rates, not_negative("weight_decay"))
     _state = ("exp_avg", "exp_inf")
 
@@ -229,8 +225,7 @@ class NAdam(Declared):
     """
 
     _options = (
-        *("lr", "betas", "eps", "weight_decay", "momentum_decay", "decoupled_weight_decay"),
-        *("maximize", "foreach", "capturable", "differentiable"),
+        "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach capturable differentiable"
     )
     _checks = (learning_rate, epsilon, decay_rates, not_negative("weight_decay", "momentum_decay"))
     _later_tensors = ("step", "mu_product")
@@ -301,10 +296,7 @@ class RAdam(Declared):
         maximize, foreach, differentiable, capturable: as in `Adam`.
     """
 
-    _options = (
-        *("lr", "betas", "eps", "weight_decay"),
-        *("maximize", "foreach", "capturable", "decoupled_weight_decay", "differentiable"),
-    )
+    _options = "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable"
     _checks = (learning_rate, epsilon, decay_rates, not_negative("weight_decay"))
     _state = ("exp_avg", "exp_avg_sq")
 

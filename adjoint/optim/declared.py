@@ -30,8 +30,8 @@ Numbered = tuple[dict[str, Any], list[Tensor], list[Tensor], list[dict[str, Any]
 class Declared(Optimizer):
     """An optimizer defined by the class attributes below and by `_numbers` and `_update`."""
 
-    # The options in the order of groups and state dicts. The constructor has another order.
-    _options: tuple[str, ...] = ()
+    # The names of the options in the order of groups and state dicts. The constructor has another order.
+    _options = ""
     _later_tensors: tuple[str, ...] = ("step",)
     # The conditions on the options, in the order in which they are checked.
     _checks: tuple[Check, ...] = ()
@@ -54,14 +54,14 @@ class Declared(Optimizer):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             given = signature(cls.__init__).parameters.values()
-            options = {each.name: each.default for each in given if each.name in cls._options}
+            options = {each.name: each.default for each in given if each.name in cls._options.split()}
             later = {name: value for name, value in options.items() if value is None or isinstance(value, bool)}
             cls._later_options = later | vars(cls).get("_later_options", {})
 
     def __init__(self, params: Params, given: Given) -> None:
         for check in self._checks:
             check(given)
-        super().__init__(params, {name: given[name] for name in self._options})
+        super().__init__(params, {name: given[name] for name in self._options.split()})
         if given.get("fused"):
             _check_fused(given)
             self._step_supports_amp_scaling = True

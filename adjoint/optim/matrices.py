@@ -34,7 +34,7 @@ class Adafactor(Declared):
         maximize: ascend.
     """
 
-    _options = ("lr", "beta2_decay", "eps", "d", "weight_decay", "foreach", "maximize")
+    _options = "lr beta2_decay eps d weight_decay foreach maximize"
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Muon(Declared):
         adjust_lr_fn: how the learning rate depends on the shape: "original" (the default) or "match_rms_adamw".
     """
 
-    _options = ("lr", "weight_decay", "momentum", "nesterov", "ns_coefficients", "eps", "ns_steps", "adjust_lr_fn")
+    _options = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class Adadelta(Declared):
         maximize, foreach, differentiable, capturable: as in `Adam`.
     """
 
-    _options = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable", "foreach", "differentiable")
+    _options = "lr rho eps weight_decay maximize capturable foreach differentiable"
     _checks = (learning_rate, _rho, epsilon, not_negative("weight_decay"))
     _state = ("square_avg", "acc_delta")
     _xla_captures = False, False
@@ -84,10 +84,7 @@ class Adagrad(Declared):
         maximize, foreach, differentiable, fused: as in `Adam`.
     """
 
-    _options = (
-        *("lr", "lr_decay", "eps", "weight_decay", "initial_accumulator_value"),
-        *("foreach", "maximize", "differentiable", "fused"),
-    )
+    _options = "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
     _checks = (learning_rate, not_negative("lr_decay", "weight_decay", "initial_accumulator_value"), epsilon)
     _state = ("sum",)
 
@@ -177,10 +174,7 @@ class RMSprop(Declared):
     """
 
     _later_options = {"momentum": 0}
-    _options = (
-        *("lr", "momentum", "alpha", "eps", "centered", "weight_decay"),
-        *("capturable", "foreach", "maximize", "differentiable"),
-    )
+    _options = "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
     _checks = (learning_rate, epsilon, not_negative("momentum", "weight_decay", "alpha"))
     _state = ("square_avg",)
     _xla_captures = True, True
@@ -249,7 +243,7 @@ class Rprop(Declared):
         ValueError: if the rate is negative, or if `0 < etas[0] < 1 < etas[1]` is false.
     """
 
-    _options = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable", "capturable")
+    _options = "lr etas step_sizes foreach maximize differentiable capturable"
     _checks = (learning_rate, _etas)
     _state = ("prev", "step_size")
     _xla_captures = True, True

@@ -44,10 +44,7 @@ class SGD(Declared):
     tensor([0.], requires_grad=True)
     """
 
-    _options = (
-        *("lr", "momentum", "dampening", "weight_decay", "nesterov"),
-        *("maximize", "foreach", "differentiable", "fused"),
-    )
+    _options = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
     _checks = (learning_rate, not_negative("momentum", "weight_decay"), _nesterov)
     _later_options = {"fused": False}
     _rounds_once = True
@@ -123,10 +120,7 @@ class ASGD(Declared):
         maximize, foreach, differentiable, capturable: as in `Adam`.
     """
 
-    _options = (
-        *("lr", "lambd", "alpha", "t0", "weight_decay"),
-        *("foreach", "maximize", "differentiable", "capturable"),
-    )
+    _options = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
     _checks = (learning_rate, not_negative("weight_decay"))
     _later_tensors = ("step", "eta", "mu")
     _captured = "params, mus, etas, and state_steps", "params, mus, etas, and state_steps"

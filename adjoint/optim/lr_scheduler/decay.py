@@ -57,7 +57,6 @@ class LambdaLR(_LambdaScheduler):
     """
 
     def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
         self._warn_outside_step()
         return [base * function(self.last_epoch) for base, function in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
@@ -76,14 +75,34 @@ class MultiplicativeLR(_LambdaScheduler):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
         current = self._current()
         if self._is_initial:
             return current
         return [lr * function(self.last_epoch) for lr, function in zip(current, self.lr_lambdas, strict=True)]
 
 
-class StepLR(LRScheduler):
+class _ByFactors(LRScheduler):
+    """A scheduler that multiplies the learning rates by a factor in each epoch."""
+
+    def _factor(self) -> float | None:
+        """Return the factor of this epoch, or None for unchanged rates."""
+        raise NotImplementedError
+
+    def _factor_so_far(self) -> float:
+        """Return the product of the factors up to this epoch."""
+        raise NotImplementedError
+
+    def get_lr(self) -> list[Any]:
+        current = self._current()
+        factor = self._factor()
+        return current if factor is None else [lr * factor for lr in current]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        factor = self._factor_so_far()
+        return [base * factor for base in self.base_lrs]
+
+
+class StepLR(_ByFactors):
     """Multiplies the learning rate by `gamma` every `step_size` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
@@ -91,18 +110,14 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
-        current = self._current()
-        if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
-            return current
-        return [lr * self.gamma for lr in current]
+    def _factor(self) -> float | None:
+        return None if self.last_epoch == 0 or self.last_epoch % self.step_size != 0 else self.gamma
 
-    def _get_closed_form_lr(self) -> list[Any]:
-        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+    def _factor_so_far(self) -> float:
+        return self.gamma ** (self.last_epoch // self.step_size)
 
 
-class MultiStepLR(LRScheduler):
+class MultiStepLR(_ByFactors):
     """Multiplies the learning rate by `gamma` at each of the epochs `milestones`."""
 
     def __init__(
@@ -112,19 +127,15 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
-        current = self._current()
-        if self.last_epoch not in self.milestones:
-            return current
-        return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in current]
+    def _factor(self) -> float | None:
+        times = self.milestones.get(self.last_epoch)
+        return None if times is None else self.gamma**times
 
-    def _get_closed_form_lr(self) -> list[Any]:
-        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return [base * self.gamma**passed for base in self.base_lrs]
+    def _factor_so_far(self) -> float:
+        return self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
 
 
-class ConstantLR(LRScheduler):
+class ConstantLR(_ByFactors):
     """Multiplies the learning rate by `factor` during the first `total_iters` epochs."""
 
     def __init__(
@@ -136,21 +147,16 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
-        current = self._current()
+    def _factor(self) -> float | None:
         if self.last_epoch == 0:
-            return [lr * self.factor for lr in current]
-        if self.last_epoch != self.total_iters:
-            return current
-        return [lr * (1.0 / self.factor) for lr in current]
+            return self.factor
+        return 1.0 / self.factor if self.last_epoch == self.total_iters else None
 
-    def _get_closed_form_lr(self) -> list[Any]:
-        factor = self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
-        return [base * factor for base in self.base_lrs]
+    def _factor_so_far(self) -> float:
+        return self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
 
 
-class LinearLR(LRScheduler):
+class LinearLR(_ByFactors):
     """Multiplies the learning rate by a factor that moves from `start_factor` to `end_factor` in `total_iters` epochs."""
 
     def __init__(
@@ -170,40 +176,34 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
-        current = self._current()
+    def _factor(self) -> float | None:
         if self.last_epoch == 0:
-            return [lr * self.start_factor for lr in current]
+            return self.start_factor
         if self._is_initial or self.last_epoch > self.total_iters:
-            return current
+            return None
         change = self.end_factor - self.start_factor
-        previous = self.total_iters * self.start_factor + (self.last_epoch - 1) * change
-        return [lr * (1.0 + change / previous) for lr in current]
+        return 1.0 + change / (self.total_iters * self.start_factor + (self.last_epoch - 1) * change)
 
-    def _get_closed_form_lr(self) -> list[Any]:
+    def _factor_so_far(self) -> float:
         done = min(self.total_iters, self.last_epoch)
-        change = self.end_factor - self.start_factor
-        return [base * (self.start_factor + change * done / self.total_iters) for base in self.base_lrs]
+        return self.start_factor + (self.end_factor - self.start_factor) * done / self.total_iters
 
 
-class ExponentialLR(LRScheduler):
+class ExponentialLR(_ByFactors):
     """Multiplies the learning rate by `gamma` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
-        current = self._current()
-        return current if self._is_initial else [lr * self.gamma for lr in current]
+    def _factor(self) -> float | None:
+        return None if self._is_initial else self.gamma
 
-    def _get_closed_form_lr(self) -> list[Any]:
-        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
+    def _factor_so_far(self) -> float:
+        return self.gamma**self.last_epoch
 
 
-class PolynomialLR(LRScheduler):
+class PolynomialLR(_ByFactors):
     """The initial learning rate times `(1 - epoch / total_iters) ** power`."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
@@ -211,18 +211,14 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
-        current = self._current()
+    def _factor(self) -> float | None:
         if self._is_initial or self.last_epoch > self.total_iters:
-            return current
+            return None
         left = 1.0 - self.last_epoch / self.total_iters
-        before = 1.0 - (self.last_epoch - 1) / self.total_iters
-        return [lr * (left / before) ** self.power for lr in current]
+        return (left / (1.0 - (self.last_epoch - 1) / self.total_iters)) ** self.power
 
-    def _get_closed_form_lr(self) -> list[Any]:
-        done = min(self.total_iters, self.last_epoch)
-        return [base * (1.0 - done / self.total_iters) ** self.power for base in self.base_lrs]
+    def _factor_so_far(self) -> float:
+        return (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -237,7 +233,6 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
         current = self._current()
         epoch, half = self.last_epoch, self.T_max
         if self._is_initial:
@@ -288,7 +283,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Compute the learning rates of this epoch."""
         self._warn_outside_step()
         return [
             self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
