@@ -23,10 +23,6 @@ def absolute_index(index: Any, length: int) -> int:
     return index + length if index < 0 else index
 
 
-def _renumbered(modules: Iterable[Module | None]) -> OrderedDict[str, Module | None]:
-    return OrderedDict((str(i), module) for i, module in enumerate(modules))
-
-
 class Container(Module):
     """A module with named submodules as arguments of its constructor.
 
@@ -43,7 +39,39 @@ class Container(Module):
             self.add_module(name, module)
 
 
-class Sequential(Module):
+class _Holder(Module):
+    """A module that contains modules under keys or at positions."""
+
+    _modules: dict[str, Module]  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def pop(self, key: Any) -> Module:
+        """Remove and return the module at `key`."""
+        own: Any = self
+        module: Module = own[key]
+        del own[key]
+        return module
+
+
+class _List(_Holder):
+    """A module that contains modules at positions, which are also their names."""
+
+    def __delitem__(self, key: Any) -> None:
+        names = list(self._modules)
+        for name in names[key] if isinstance(key, slice) else [names[absolute_index(key, len(names))]]:
+            delattr(self, name)
+        self.__dict__["_modules"] = {str(i): module for i, module in enumerate(self._modules.values())}
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
+
+
+class Sequential(_List):
     """Calls its modules in order. Each module receives the output of the previous module.
 
     The arguments are modules, or one ordered dictionary of modules by name.
@@ -55,8 +83,6 @@ class Sequential(Module):
       (1): ReLU()
     )
     """
-
-    _modules: dict[str, Module]  # type: ignore[assignment]
 
     def __init__(self, *args: Module | OrderedDict[str, Module]) -> None:
         super().__init__()
@@ -80,21 +106,6 @@ class Sequential(Module):
 
     def __setitem__(self, idx: Any, module: Module) -> None:
         setattr(self, self._name_at(idx), module)
-
-    def __delitem__(self, idx: Any) -> None:
-        names = list(self._modules)[idx] if isinstance(idx, slice) else [self._name_at(idx)]
-        for name in names:
-            delattr(self, name)
-        self.__dict__["_modules"] = dict(_renumbered(self._modules.values()))
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.isdigit()]
 
     def __add__(self, other: Any) -> Sequential:
         self._require_sequential(other)
@@ -154,14 +165,8 @@ class Sequential(Module):
             self.append(module)
         return self
 
-    def pop(self, key: int | slice) -> Module:
-        """Remove and return the module at `key`."""
-        module = self[key]
-        del self[key]
-        return module
 
-
-class ModuleList(Module):
+class ModuleList(_List):
     """A list of registered modules, without `forward`.
 
     >>> import adjoint as torch
@@ -171,8 +176,6 @@ class ModuleList(Module):
       (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)
     )
     """
-
-    _modules: dict[str, Module]  # type: ignore[assignment]
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -187,26 +190,11 @@ class ModuleList(Module):
     def __setitem__(self, idx: int, module: Module) -> None:
         setattr(self, str(absolute_index(idx, len(self))), module)
 
-    def __delitem__(self, idx: Any) -> None:
-        indices = range(len(self))[idx] if isinstance(idx, slice) else [absolute_index(idx, len(self))]
-        for index in indices:
-            delattr(self, str(index))
-        self.__dict__["_modules"] = dict(_renumbered(self._modules.values()))
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
     def __iadd__(self, other: Iterable[Module]) -> ModuleList:
         return self.extend(other)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList(chain(self, iter(other)))
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.isdigit()]
 
     def __repr__(self) -> str:
         """Return the printed form. Consecutive modules with equal text are printed once, with the number of modules."""
@@ -235,12 +223,6 @@ class ModuleList(Module):
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, key: int | slice) -> Module:
-        """Remove and return the module at `key`."""
-        module = self[key]
-        del self[key]
-        return module
-
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Add modules at the end. Raise TypeError if `modules` is not iterable."""
         if not isinstance(modules, Iterable):
@@ -251,10 +233,8 @@ class ModuleList(Module):
         return self
 
 
-class ModuleDict(Module):
+class ModuleDict(_Holder):
     """A dictionary of registered modules by name, in the order of insertion, without `forward`."""
-
-    _modules: dict[str, Module]  # type: ignore[assignment]
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
@@ -270,9 +250,6 @@ class ModuleDict(Module):
     def __delitem__(self, key: str) -> None:
         del self._modules[key]
 
-    def __len__(self) -> int:
-        return len(self._modules)
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
 
@@ -282,12 +259,6 @@ class ModuleDict(Module):
     def clear(self) -> None:
         """Remove all modules."""
         self._modules.clear()
-
-    def pop(self, key: str) -> Module:
-        """Remove and return the module named `key`."""
-        module = self[key]
-        del self[key]
-        return module
 
     def keys(self) -> Any:
         """The names."""
@@ -325,5 +296,5 @@ def pairs(source: Any, called: str, kind: str) -> Iterator[tuple[str, Any]]:
         yield pair
 
 
-for _kind in (Sequential, ModuleList, ModuleDict):
+for _kind in (_Holder, _List, Sequential, ModuleList, ModuleDict):
     end_methods_at_caller(_kind)

@@ -13,6 +13,7 @@ from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .dimensions import OfDimensions
+from .lookup import unusual
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
@@ -109,17 +110,10 @@ class _ConvNd(OfDimensions):
             return self.weight, self.bias
 
     def extra_repr(self) -> str:
-        zeros = (0,) * len(self.kernel_size)
-        parts = [
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}",
-            f"padding={self.padding}" if self.padding != zeros else "",
-            f"dilation={self.dilation}" if self.dilation != (1,) * len(self.dilation) else "",
-            f"output_padding={self.output_padding}" if self.output_padding != zeros else "",
-            f"groups={self.groups}" if self.groups != 1 else "",
-            "bias=False" if self.bias is None else "",
-            f"padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "",
-        ]
-        return ", ".join(part for part in parts if part)
+        zeros, ones = (0,) * len(self.kernel_size), (1,) * len(self.dilation)
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text += unusual(self, padding=zeros, dilation=ones, output_padding=zeros, groups=1)
+        return text + ", bias=False" * (self.bias is None) + unusual(self, padding_mode="zeros")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

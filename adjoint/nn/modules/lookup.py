@@ -71,6 +71,12 @@ def printed(module: Any) -> str:
     return f"{module._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 
+def unusual(module: Any, **usual: Any) -> str:
+    """Return `, name=value` for each attribute that differs from its usual value, for an `extra_repr`."""
+    shown = {name: getattr(module, name) for name in usual}
+    return "".join(f", {name}={value}" for name, value in shown.items() if value != usual[name])
+
+
 def indented(text: str) -> str:
     """Return `text` with all lines except the first indented by two spaces."""
     return text.replace("\n", "\n  ")

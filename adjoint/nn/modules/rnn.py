@@ -15,6 +15,7 @@ from ..functional import recurrent
 from ..functional.recurrent import Weights
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
+from .lookup import unusual
 from .module import Module
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
@@ -126,16 +127,8 @@ class RNNBase(Module):
         super().__setstate__({name: value for name, value in state.items() if name not in _DERIVED})
 
     def extra_repr(self) -> str:
-        parts = [
-            f"{self.input_size}, {self.hidden_size}",
-            f"proj_size={self.proj_size}" if self.proj_size != 0 else "",
-            f"num_layers={self.num_layers}" if self.num_layers != 1 else "",
-            f"bias={self.bias}" if self.bias is not True else "",
-            f"batch_first={self.batch_first}" if self.batch_first is not False else "",
-            f"dropout={self.dropout}" if self.dropout != 0 else "",
-            f"bidirectional={self.bidirectional}" if self.bidirectional is not False else "",
-        ]
-        return ", ".join(part for part in parts if part)
+        rest = unusual(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False)
+        return f"{self.input_size}, {self.hidden_size}{rest}"
 
     def _walk(
         self, input: Tensor, hx: Sequence[Tensor], batch_sizes: list[int] | None = None

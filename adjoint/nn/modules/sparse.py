@@ -10,6 +10,7 @@ from adjoint import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from .lookup import unusual
 from .module import Module
 
 __all__ = ["Embedding", "EmbeddingBag"]
@@ -103,15 +104,8 @@ class Embedding(_Table):
         )
 
     def extra_repr(self) -> str:
-        parts = [
-            f"{self.num_embeddings}, {self.embedding_dim}",
-            f"padding_idx={self.padding_idx}" if self.padding_idx is not None else "",
-            f"max_norm={self.max_norm}" if self.max_norm is not None else "",
-            f"norm_type={self.norm_type}" if self.norm_type != 2 else "",
-            f"scale_grad_by_freq={self.scale_grad_by_freq}" if self.scale_grad_by_freq else "",
-            "sparse=True" if self.sparse else "",
-        ]
-        return ", ".join(part for part in parts if part)
+        rest = unusual(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+        return f"{self.num_embeddings}, {self.embedding_dim}{rest}"
 
     @classmethod
     def from_pretrained(
@@ -174,15 +168,9 @@ class EmbeddingBag(_Table):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        parts = [
-            f"{self.num_embeddings}, {self.embedding_dim}",
-            f"max_norm={self.max_norm}" if self.max_norm is not None else "",
-            f"norm_type={self.norm_type}" if self.norm_type != 2 else "",
-            f"scale_grad_by_freq={self.scale_grad_by_freq}" if self.scale_grad_by_freq else "",
-            f"mode={self.mode!r}",
-            f"padding_idx={self.padding_idx}" if self.padding_idx is not None else "",
-        ]
-        return ", ".join(part for part in parts if part)
+        rest = unusual(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        mode = f"mode={self.mode!r}{unusual(self, padding_idx=None)}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{rest}, {mode}"
 
     @classmethod
     def from_pretrained(

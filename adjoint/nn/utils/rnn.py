@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import adjoint as torch
@@ -23,6 +23,16 @@ class PackedSequence_(NamedTuple):
     batch_sizes: Tensor
     sorted_indices: Tensor | None
     unsorted_indices: Tensor | None
+
+
+def _converted(dtype: str) -> Callable[[PackedSequence], PackedSequence]:
+    """Return a method of packed sequences that converts them to a dtype."""
+
+    def convert(self: PackedSequence) -> PackedSequence:
+        return self.to(getattr(torch, dtype))
+
+    convert.__doc__ = f"Convert to {dtype}."
+    return convert
 
 
 class PackedSequence(PackedSequence_):
@@ -60,37 +70,9 @@ class PackedSequence(PackedSequence_):
         """Return the sequences, which are already on the CPU."""
         return self.to(*args, device="cpu", **kwargs)
 
-    def double(self) -> PackedSequence:
-        """Convert to float64."""
-        return self.to(torch.float64)
-
-    def float(self) -> PackedSequence:
-        """Convert to float32."""
-        return self.to(torch.float32)
-
-    def half(self) -> PackedSequence:
-        """Convert to float16."""
-        return self.to(torch.float16)
-
-    def long(self) -> PackedSequence:
-        """Convert to int64."""
-        return self.to(torch.int64)
-
-    def int(self) -> PackedSequence:
-        """Convert to int32."""
-        return self.to(torch.int32)
-
-    def short(self) -> PackedSequence:
-        """Convert to int16."""
-        return self.to(torch.int16)
-
-    def char(self) -> PackedSequence:
-        """Convert to int8."""
-        return self.to(torch.int8)
-
-    def byte(self) -> PackedSequence:
-        """Convert to uint8."""
-        return self.to(torch.uint8)
+    double, float, half = _converted("float64"), _converted("float32"), _converted("float16")
+    long, int, short = _converted("int64"), _converted("int32"), _converted("int16")
+    char, byte = _converted("int8"), _converted("uint8")
 
     def pin_memory(self) -> PackedSequence:
         """Return the same sequences with the data in pinned memory."""
