@@ -199,14 +199,14 @@ def exports(package: ModuleType) -> Iterator[str]:
             yield f"{ast.unparse(statement.target)}: {ast.unparse(statement.annotation)}"
         elif isinstance(statement, ast.Assign):
             name, value = ast.unparse(statement.targets[0]).lstrip("("), ast.unparse(statement.value)
-            if name.startswith("_"):
-                continue
-            if not value.startswith("operators."):
+            if name == "_OPERATORS":
+                for each in package._OPERATORS:
+                    if each in PUBLIC["torch"]:
+                        yield f"from adjoint import {each} as {each}"
+                    else:
+                        yield from lines_of("functional", each, getattr(package, each))
+            elif not name.startswith("_"):
                 yield f"{name}: {'None' if value == 'None' else type(getattr(package, name)).__name__}"
-            elif name in PUBLIC["torch"]:
-                yield f"from adjoint import {name} as {name}"
-            else:
-                yield from lines_of("functional", name, getattr(package, name))
 
 
 def package_of(module: str) -> str:

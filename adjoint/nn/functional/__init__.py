@@ -99,49 +99,16 @@ from .pooling import (
     max_pool3d_with_indices,
 )
 
-# Functions that are operators.
-affine_grid = operators.affine_grid
-adaptive_avg_pool1d = operators.adaptive_avg_pool1d
-adaptive_avg_pool2d = operators.adaptive_avg_pool2d
-adaptive_avg_pool3d = operators.adaptive_avg_pool3d
-avg_pool1d = operators.avg_pool1d
-avg_pool2d = operators.avg_pool2d
-avg_pool3d = operators.avg_pool3d
-bilinear = operators.bilinear
-celu_ = operators.celu_
-channel_shuffle = operators.channel_shuffle
-conv1d = operators.conv1d
-conv2d = operators.conv2d
-conv3d = operators.conv3d
-conv_transpose1d = operators.conv_transpose1d
-conv_transpose2d = operators.conv_transpose2d
-conv_transpose3d = operators.conv_transpose3d
-cosine_similarity = operators.cosine_similarity
-elu_ = operators.elu_
-gelu = operators.gelu
-hardshrink = operators.hardshrink
-hardtanh_ = operators.hardtanh_
-leaky_relu_ = operators.leaky_relu_
-grid_sample = operators.grid_sample
-linear = operators.linear
-logsigmoid = operators.logsigmoid
-max_unpool1d = operators.max_unpool1d
-max_unpool2d = operators.max_unpool2d
-max_unpool3d = operators.max_unpool3d
-one_hot = operators.one_hot
-pairwise_distance = operators.pairwise_distance
-pdist = operators.pdist
-fold = operators.fold
-pixel_shuffle = operators.pixel_shuffle
-pixel_unshuffle = operators.pixel_unshuffle
-prelu = operators.prelu
-relu_ = operators.relu_
-rrelu_ = operators.rrelu_
-selu_ = operators.selu_
-softplus = operators.softplus
-softshrink = operators.softshrink
-threshold_ = operators.threshold_
-unfold = operators.unfold
+_OPERATORS = """
+affine_grid adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d bilinear
+celu_ channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_
+gelu hardshrink hardtanh_ leaky_relu_ grid_sample linear logsigmoid max_unpool1d max_unpool2d max_unpool3d one_hot
+pairwise_distance pdist fold pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ selu_ softplus softshrink threshold_
+unfold
+""".split()
+"""The functions that are operators."""
+
+globals().update({_name: getattr(operators, _name) for _name in _OPERATORS})
 
 GRID_SAMPLE_INTERPOLATION_MODES: dict[str, int] = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES: dict[str, int] = {"zeros": 0, "border": 1, "reflection": 2}
