@@ -38,10 +38,7 @@ class Distribution:
         Distribution._validate_args = value
 
     def __init__(
-        self,
-        batch_shape: Iterable[int] = (),
-        event_shape: Iterable[int] = (),
-        validate_args: bool | None = None,
+        self, batch_shape: Iterable[int] = (), event_shape: Iterable[int] = (), validate_args: bool | None = None
     ) -> None:
         self._batch_shape = Size(batch_shape)
         self._event_shape = Size(event_shape)
@@ -58,7 +55,7 @@ class Distribution:
             arg_constraints = {}
             warn(
                 f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
-                "distribution with `validate_args=False` to turn off validation.",
+                "distribution with `validate_args=False` to turn off validation."
             )
         for name, constraint in arg_constraints.items():
             derived = name not in vars(self) and isinstance(getattr(type(self), name, None), lazy_property)
@@ -219,7 +216,7 @@ class Distribution:
         except NotImplementedError:
             warn(
                 f"{type(self)} does not define `support` to enable sample validation. Please initialize the "
-                "distribution with `validate_args=False` to turn off validation.",
+                "distribution with `validate_args=False` to turn off validation."
             )
             return
         if not torch.func.debug_unwrap(support.check(value)).all():

@@ -67,9 +67,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         self._event_shape = event_shape  # the constraint of `df` reads it
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         if self.df.lt(p).any():
-            warn(
-                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
-            )
+            warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.")
         self._factorize(name, matrix)
         less = torch.arange(p, dtype=self.df.dtype, device=self.df.device)
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - less)

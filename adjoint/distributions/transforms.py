@@ -151,10 +151,7 @@ class IndependentTransform(Transform):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     def _arguments(self) -> dict[str, Any]:
-        return {
-            "base_transform": self.base_transform,
-            "reinterpreted_batch_ndims": self.reinterpreted_batch_ndims,
-        }
+        return {"base_transform": self.base_transform, "reinterpreted_batch_ndims": self.reinterpreted_batch_ndims}
 
     domain = formula(lambda self: constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims))
 

@@ -40,6 +40,5 @@ __all__ = [
 
 # A tensor class that overrides functions slows down every call, so it is defined on first use.
 __getattr__ = late_names(
-    __name__,
-    dict.fromkeys(("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"), "tensors"),
+    __name__, dict.fromkeys(("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"), "tensors")
 )

@@ -75,8 +75,7 @@ def trunc_normal_(
     """Fill with values from the normal distribution restricted to `[a, b]`."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
-            "The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
         )
     accepted = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
     # Where few normal values would be accepted, proposals are uniform (Robert, 1995).

@@ -260,7 +260,7 @@ class Optimizer:
         if len(params) != len(own):
             warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
-                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                "see github.com/pytorch/pytorch/issues/40967 for more information"
             )
         present = {param for group in self.param_groups for param in group["params"]}
         if not present.isdisjoint(own):

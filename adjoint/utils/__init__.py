@@ -13,19 +13,9 @@ __all__ = [
 ]  # fmt: skip
 
 _LATE = (
-    "_dtype_abbrs",
-    "_import_utils",
-    "_mode_utils",
-    "_python_dispatch",
-    "benchmark",
-    "deterministic",
-    "dlpack",
-    "flop_counter",
-    "model_zoo",
-    "serialization",
-    "tensorboard",
-    "weak",
-)
+    "_dtype_abbrs _import_utils _mode_utils _python_dispatch benchmark deterministic dlpack flop_counter model_zoo "
+    "serialization tensorboard weak"
+).split()
 
 
 def __getattr__(name: str) -> Any:

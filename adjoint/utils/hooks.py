@@ -28,7 +28,7 @@ def warn_if_has_hooks(tensor: Tensor) -> None:
         if not hasattr(hook, "__torch_unserializable__"):
             warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
-                "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning"
             )
 
 
@@ -79,7 +79,7 @@ class BackwardHook:
         if not is_tuple and not isinstance(result, Tensor):
             warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
-                f"but received {type(result)}",
+                f"but received {type(result)}"
             )
             return result
         outputs = result if is_tuple else (result,)
@@ -109,7 +109,7 @@ class BackwardHook:
         warn(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no "
             "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
-            "#torch.nn.Module.register_full_backward_hook for more details.",
+            "#torch.nn.Module.register_full_backward_hook for more details."
         )
         grad_inputs = (None,) * self.input_count
         for hook in self.user_hooks:

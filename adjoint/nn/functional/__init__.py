@@ -30,12 +30,7 @@ from .activation import (
     tanhshrink,
     threshold,
 )
-from .attention import (
-    _canonical_mask,
-    _none_or_dtype,
-    multi_head_attention_forward,
-    scaled_dot_product_attention,
-)
+from .attention import _canonical_mask, _none_or_dtype, multi_head_attention_forward, scaled_dot_product_attention
 from .declared import operators
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .embedding_bag import embedding_bag

@@ -117,12 +117,7 @@ def cross_entropy(
     """The cross entropy between the logits `input` and class indices or class probabilities `target`."""
     reduction = checked_reduction(size_average, reduce, reduction)
     return operators.cross_entropy(
-        input,
-        target,
-        weight=weight,
-        ignore_index=ignore_index,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
+        input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
     )
 
 

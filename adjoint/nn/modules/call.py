@@ -222,7 +222,7 @@ class _Call:
                 where = "global module forward hook" if id in TABLES._global_forward_hooks else "module forward hook"
                 warn(
                     f"{where} with ``always_call=True`` raised an exception that was silenced as another error was "
-                    f"raised in forward: {exception}",
+                    f"raised in forward: {exception}"
                 )
 
 

@@ -66,7 +66,7 @@ def parse_to(*args: Any, **kwargs: Any) -> Target:
             "Complex modules are a new feature under active development whose design may change, and some modules "
             "might not work as expected when using complex tensors as parameters or buffers. Please file an issue at "
             "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work "
-            "as expected.",
+            "as expected."
         )
     return None if device is None else torch.device(device), dtype, values.get("non_blocking", False), memory_format
 

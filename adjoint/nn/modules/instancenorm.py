@@ -49,7 +49,7 @@ class _InstanceNorm(_NormBase, OfDimensions):
                 )
             warn(
                 f"input's size at dim={feature_dim} does not match num_features. You can silence this warning by not "
-                "passing in num_features, which is not used because affine=False",
+                "passing in num_features, which is not used because affine=False"
             )
         if feature_dim == 0:
             return self._normalize(input.unsqueeze(0)).squeeze(0)

@@ -378,7 +378,7 @@ class Module:
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. "
                 "The parameters are copied (in a differentiable manner) from the original module. "
                 "This means they are not leaf nodes in autograd and so don't accumulate gradients. "
-                "If you need gradients in your forward method, consider using autograd.grad instead.",
+                "If you need gradients in your forward method, consider using autograd.grad instead."
             )
         for param in self.parameters():
             if set_to_none:
@@ -510,15 +510,7 @@ class Module:
         """Load this module's own state. Subclasses with more state extend this method."""
         has_extra_state = type(self).set_extra_state is not Module.set_extra_state
         _load_own(
-            self,
-            has_extra_state,
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
+            self, has_extra_state, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

@@ -235,7 +235,7 @@ def _check_sizes(mode: str, input_size: Any, hidden_size: Any, num_layers: int, 
     if dropout > 0 and num_layers == 1:
         warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
-            f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+            f"greater than 1, but got dropout={dropout} and num_layers={num_layers}"
         )
     for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
         if not isinstance(size, int):

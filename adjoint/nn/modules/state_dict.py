@@ -204,7 +204,7 @@ def _load_tensor(
         warn(
             f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is "
             "a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in "
-            "the module instead of copying them in place?)",
+            "the module instead of copying them in place?)"
         )
     swap = torch.__future__.get_swap_module_params_on_conversion()
     try:

@@ -17,13 +17,8 @@ def _as_list(tensors: Tensors) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
-def _gradients(parameters: Tensors) -> list[Tensor]:
-    listed = _as_list(parameters)
-    if isinstance(parameters, Generator) and not listed:
-        warn(
-            "`parameters` is an empty generator, no gradient clipping will occur.",
-        )
-    return [parameter.grad for parameter in listed if parameter.grad is not None]
+def _gradients(parameters: Iterable[Tensor]) -> list[Tensor]:
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
 
 
 @torch.no_grad()
@@ -59,7 +54,7 @@ def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale all gradients by `max_norm / total_norm` if that is below 1."""
-    _scale([parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None], max_norm, total_norm)
+    _scale(_gradients(_as_list(parameters)), max_norm, total_norm)
 
 
 def _scale(grads: list[Tensor], max_norm: float, total_norm: Tensor) -> None:
@@ -84,7 +79,10 @@ def clip_grad_norm_(
     Raises:
         RuntimeError: if `error_if_nonfinite` and the norm is nan or infinite.
     """
-    grads = _gradients(parameters)
+    listed = _as_list(parameters)
+    if isinstance(parameters, Generator) and not listed:
+        warn("`parameters` is an empty generator, no gradient clipping will occur.")
+    grads = _gradients(listed)
     total_norm = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     _scale(grads, float(max_norm), total_norm)
     return total_norm
@@ -93,8 +91,7 @@ def clip_grad_norm_(
 def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
     """The deprecated name of `clip_grad_norm_`."""
     warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
-        FutureWarning,
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
     )
     return clip_grad_norm_(*args, **kwargs)
 
@@ -103,7 +100,7 @@ def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Limit each element of the gradients to the interval from `-clip_value` to `clip_value`."""
     clip_value = float(clip_value)
-    for grad in [parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None]:
+    for grad in _gradients(_as_list(parameters)):
         grad.clamp_(min=-clip_value, max=clip_value)
 
 

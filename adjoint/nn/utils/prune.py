@@ -227,8 +227,11 @@ class _Structured(BasePruningMethod):
     """Prunes whole slices along one dimension."""
 
     PRUNING_TYPE = "structured"
-    amount: float
-    dim: int
+
+    def __init__(self, amount: float, dim: int = -1) -> None:
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+        self.dim = dim
 
     def _checked(self, t: Tensor) -> tuple[int, int]:
         """Return the number of slices to prune, and the number of all slices."""
@@ -250,11 +253,6 @@ class _Structured(BasePruningMethod):
 class RandomStructured(_Structured):
     """Prunes random slices along `dim`. `amount` is the number of pruned slices, or a fraction if it is a float."""
 
-    def __init__(self, amount: float, dim: int = -1) -> None:
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
-        self.dim = dim
-
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return a mask without random slices."""
         count, size = self._checked(t)
@@ -272,10 +270,8 @@ class LnStructured(_Structured):
     """
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
-        _validate_pruning_amount_init(amount)
-        self.amount = amount
+        super().__init__(amount, dim)
         self.n = n
-        self.dim = dim
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return a mask without the slices with the smallest norms."""

@@ -9,7 +9,6 @@ import warnings
 from typing import Any, TypeVar
 
 import adjoint as torch
-from adjoint import Tensor
 
 from ..._runtime.tracebacks import end_functions_at_caller
 from ..modules.module import Module
@@ -20,17 +19,7 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 _M = TypeVar("_M", bound=Module)
 
 
-def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """Return the norms over all dimensions except `dim`, with size 1 in these dimensions.
-
-    If `dim` is -1, return one norm.
-    """
-    return torch.norm_except_dim(v, pow, dim)
-
-
-def weight_of(v: Tensor, g: Tensor, dim: int) -> Tensor:
-    """Return the weight with direction `v` and length `g`."""
-    return torch._weight_norm(v, g, dim)
+norm_except_dim = torch.norm_except_dim
 
 
 class WeightNorm:
@@ -45,7 +34,7 @@ class WeightNorm:
 
     def compute_weight(self, module: Module) -> Any:
         """Return the weight for the current length and direction."""
-        return weight_of(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
+        return torch._weight_norm(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:

@@ -46,17 +46,7 @@ class ctc_loss_backward:
     ): ...
 
     def grad_grad_output(
-        grad,
-        grad_output,
-        log_probs,
-        targets,
-        input_lengths,
-        target_lengths,
-        loss,
-        states,
-        blank,
-        zero_infinity,
-        xp,
+        grad, grad_output, log_probs, targets, input_lengths, target_lengths, loss, states, blank, zero_infinity, xp
     ):
         slope = xp.ctc_loss_backward(
             xp.ones_like(grad_output),

@@ -179,7 +179,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if align_corners is None:
         warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
         )
         align_corners = False
     return tensors.grid_sampler(input, grid, _MODES[mode], _PADDINGS[padding_mode], align_corners)
@@ -222,7 +222,7 @@ def affine_grid(theta, size, align_corners=None):
     if align_corners is None:
         warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
         )
         align_corners = False
     if not theta.is_floating_point():
@@ -240,7 +240,7 @@ def affine_grid(theta, size, align_corners=None):
     if align_corners and min(size[2:]) == 1:
         warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an "
-            "intended use case of affine_grid. See the documentation of affine_grid for details.",
+            "intended use case of affine_grid. See the documentation of affine_grid for details."
         )
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")

@@ -9,13 +9,7 @@ from ...dispatch.out import STRICT, stored
 from ...kernels.nn import softmax as kernels
 
 
-@internal(
-    kernels.softmax,
-    function_name="softmax",
-    node="SoftmaxBackward0",
-    out=False,
-    narrow="trivial",
-)
+@internal(kernels.softmax, function_name="softmax", node="SoftmaxBackward0", out=False, narrow="trivial")
 class softmax_of:
     """`exp(input)` divided by its sum along `dim`."""
 
@@ -26,10 +20,7 @@ class softmax_of:
 
 
 @internal(
-    kernels.softmax_backward,
-    node="SoftmaxBackwardDataBackward0",
-    batch="expanded",
-    aten_name="_softmax_backward_data",
+    kernels.softmax_backward, node="SoftmaxBackwardDataBackward0", batch="expanded", aten_name="_softmax_backward_data"
 )
 class softmax_backward:
     """The gradient of the input of softmax."""
@@ -44,13 +35,7 @@ class softmax_backward:
         return grad_output * grad - grad * weighted - grad_output * xp.sum(grad * output, dim, True)
 
 
-@internal(
-    kernels.log_softmax,
-    function_name="log_softmax",
-    node="LogSoftmaxBackward0",
-    out=False,
-    narrow="trivial",
-)
+@internal(kernels.log_softmax, function_name="log_softmax", node="LogSoftmaxBackward0", out=False, narrow="trivial")
 class log_softmax_of:
     """The logarithm of softmax along `dim`."""
 

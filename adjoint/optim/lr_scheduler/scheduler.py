@@ -136,10 +136,7 @@ class LRScheduler:
 
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
-            warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-            )
+            warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning)
 
 
 end_methods_at_caller(LRScheduler)

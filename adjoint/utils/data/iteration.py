@@ -31,7 +31,7 @@ class Batches(Iterator[Any]):
         if loader.pin_memory:
             warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
-                "used.",
+                "used."
             )
         self._loader: Any = loader
         self._begin()
@@ -53,7 +53,7 @@ class Batches(Iterator[Any]):
             warn(
                 f"Length of IterableDataset {loader.dataset} was reported to be {self._reported_length}"
                 f"(when accessing len(dataloader)), but {self._yielded} samples have been fetched. "
-                f"{_IN_WORKERS if loader.num_workers else ''}",
+                f"{_IN_WORKERS if loader.num_workers else ''}"
             )
         return batch
 
