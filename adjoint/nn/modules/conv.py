@@ -24,11 +24,6 @@ Size = int | Sequence[int]
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-def _repeated(value: Any, times: int) -> tuple[Any, ...]:
-    """Return one value per dimension. A sequence is returned unchanged, and a number is repeated."""
-    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * times
-
-
 class _ConvNd(OfDimensions):
     """The base of convolutions of all dimensions: parameters, their initialization, and printing."""
 
@@ -59,7 +54,7 @@ class _ConvNd(OfDimensions):
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}")
-            if padding == "same" and any(step != 1 for step in _repeated(stride, self._dims)):
+            if padding == "same" and any(step != 1 for step in self._repeated(stride)):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
             raise ValueError(
@@ -67,12 +62,12 @@ class _ConvNd(OfDimensions):
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = _repeated(kernel_size, self._dims)
-        self.stride = _repeated(stride, self._dims)
-        self.padding: Any = padding if isinstance(padding, str) else _repeated(padding, self._dims)
-        self.dilation = _repeated(dilation, self._dims)
+        self.kernel_size = self._repeated(kernel_size)
+        self.stride = self._repeated(stride)
+        self.padding: Any = padding if isinstance(padding, str) else self._repeated(padding)
+        self.dilation = self._repeated(dilation)
         self.transposed = transposed
-        self.output_padding = _repeated(output_padding, self._dims)
+        self.output_padding = self._repeated(output_padding)
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._padding_for_pad()
@@ -204,7 +199,7 @@ class _ConvTransposeNd(_ConvNd):
     def _output_padding(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
         """Return the additional size on one side that gives the output the requested size."""
         if output_size is None:
-            return _repeated(self.output_padding, self._dims)
+            return self._repeated(self.output_padding)
         n = self._dims
         spatial = list(output_size)
         if len(spatial) == input.dim() != n:

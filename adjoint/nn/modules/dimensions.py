@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .module import Module
@@ -21,3 +22,7 @@ class OfDimensions(Module):
         super().__init_subclass__(**kwargs)
         if dims is not None:
             cls._dims, cls._function = dims, f"{cls._stem}{dims}d"
+
+    def _repeated(self, value: Any) -> tuple[Any, ...]:
+        """Return one value per dimension. A sequence is returned as a tuple, and another value is repeated."""
+        return tuple(value) if isinstance(value, Sequence) else (value,) * self._dims

@@ -72,11 +72,7 @@ class _AvgPoolNd(OfDimensions):
     _repr_names = ("kernel_size", "stride", "padding")
 
 
-def _single(value: Size) -> tuple[int, ...]:
-    return (value,) if isinstance(value, int) else tuple(value)
-
-
-class AvgPool1d(_AvgPoolNd):
+class AvgPool1d(_AvgPoolNd, dims=1):
     """The mean of each window of the last dimension; see `AvgPool2d`."""
 
     def __init__(
@@ -88,9 +84,9 @@ class AvgPool1d(_AvgPoolNd):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = _single(stride if stride is not None else kernel_size)
-        self.padding = _single(padding)
+        self.kernel_size = self._repeated(kernel_size)
+        self.stride = self._repeated(stride if stride is not None else kernel_size)
+        self.padding = self._repeated(padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
@@ -202,12 +198,9 @@ class _MaxUnpoolNd(OfDimensions):
 
     def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0) -> None:
         super().__init__()
-        self.kernel_size = self._sizes(kernel_size)
-        self.stride = self._sizes(kernel_size if stride is None else stride)
-        self.padding = self._sizes(padding)
-
-    def _sizes(self, value: Size) -> tuple[int, ...]:
-        return (value,) * self._dims if isinstance(value, int) else tuple(value)
+        self.kernel_size = self._repeated(kernel_size)
+        self.stride = self._repeated(kernel_size if stride is None else stride)
+        self.padding = self._repeated(padding)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
@@ -290,9 +283,6 @@ class _FractionalMaxPoolNd(OfDimensions):
             raise ValueError("only one of output_size and output_ratio may be specified")
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
-
-    def _repeated(self, value: Any) -> tuple[Any, ...]:
-        return tuple(value) if isinstance(value, Sequence) else (value,) * self._dims
 
     def forward(self, input: Tensor) -> Any:
         return getattr(F, self._function)(

@@ -93,7 +93,7 @@ def _declare(dims):
 _SAMPLERS = {dims: _declare(dims) for dims in (2, 3)}
 
 
-def _check(input, grid):
+def _sampled(dims, input, grid, interpolation_mode, padding_mode, align_corners):
     shape, places = input._array.shape, grid._array.shape
     if shape[:1] != places[:1]:
         raise RuntimeError(
@@ -111,10 +111,6 @@ def _check(input, grid):
                 f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(shape)} with "
                 f"dimension {dim} being empty"
             )
-
-
-def _sampled(dims, input, grid, interpolation_mode, padding_mode, align_corners):
-    shape, places = input._array.shape, grid._array.shape
     if len(shape) != dims + 2 or len(places) != dims + 2:
         raise RuntimeError(
             f"grid_sampler(): expected {dims + 2}D input and grid with same number of dimensions, but got input with sizes "
@@ -132,22 +128,29 @@ def _sampled(dims, input, grid, interpolation_mode, padding_mode, align_corners)
 @public()
 def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
     """Images `(N, C, H, W)` at the positions of a grid `(N, h, w, 2)`; see `nn.functional.grid_sample`."""
-    _check(input, grid)
     return _sampled(2, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 @public()
 def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
     """Volumes `(N, C, D, H, W)` at the positions of a grid `(N, d, h, w, 3)`; see `nn.functional.grid_sample`."""
-    _check(input, grid)
     return _sampled(3, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 @public()
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners: bool):
     """Images or volumes at the positions of a grid; see `nn.functional.grid_sample`."""
-    _check(input, grid)
     return _sampled(3 if input.ndim == 5 else 2, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def _chosen(align_corners):
+    """Return the option, or False with a warning if it is None."""
+    if align_corners is None:
+        warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
+        )
+    return align_corners or False
 
 
 _MODES = {"bilinear": kernels.BILINEAR, "nearest": kernels.NEAREST, "bicubic": kernels.BICUBIC}
@@ -176,12 +179,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
             f"'{padding_mode}'"
         )
-    if align_corners is None:
-        warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
-        )
-        align_corners = False
+    align_corners = _chosen(align_corners)
     return tensors.grid_sampler(input, grid, _MODES[mode], _PADDINGS[padding_mode], align_corners)
 
 
@@ -219,12 +217,7 @@ def affine_grid(theta, size, align_corners=None):
     tensor([[[[-0.5000,  0.0000],
               [ 0.5000,  0.0000]]]])
     """
-    if align_corners is None:
-        warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
-        )
-        align_corners = False
+    align_corners = _chosen(align_corners)
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     if len(size) not in (4, 5):

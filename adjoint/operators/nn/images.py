@@ -79,13 +79,11 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     )  # fmt: skip
 
 
+_MOVES: Any = {"method": False, "out": False, "tangent": "linear"}
+
+
 @operator(
-    kernel=Kernel(following_images(kernels.pixel_shuffle), quiet=True),
-    method=False,
-    out=False,
-    tangent="linear",
-    batch="leading",
-    narrow="trivial",
+    kernel=Kernel(following_images(kernels.pixel_shuffle), quiet=True), batch="leading", narrow="trivial", **_MOVES
 )
 class pixel_shuffle:
     """`(..., C r², H, W)` rearranged to `(..., C, H r, W r)` (Shi et al., 2016).
@@ -103,12 +101,7 @@ class pixel_shuffle:
 
 
 @operator(
-    kernel=Kernel(following_images(kernels.pixel_unshuffle), quiet=True),
-    method=False,
-    out=False,
-    tangent="linear",
-    batch="leading",
-    narrow="trivial",
+    kernel=Kernel(following_images(kernels.pixel_unshuffle), quiet=True), batch="leading", narrow="trivial", **_MOVES
 )
 class pixel_unshuffle:
     """`(..., C, H r, W r)` rearranged to `(..., C r², H, W)`: the inverse of `pixel_shuffle`."""
@@ -119,7 +112,7 @@ class pixel_unshuffle:
         return xp.pixel_shuffle(grad, downscale_factor)
 
 
-@operator(kernel=following_images(kernels.channel_shuffle), method=False, out=False, tangent="linear", batch="samples")
+@operator(kernel=following_images(kernels.channel_shuffle), batch="samples", **_MOVES)
 class channel_shuffle:
     """The channels (dimension 1) of `groups` groups interleaved: first the first channel of each group, then the second, ..."""
 
