@@ -351,7 +351,7 @@ def assigned_from_outside(module: str) -> Iterator[str]:
 
 @pytest.mark.thorough
 def test_no_module_sets_the_globals_of_another():
-    """Layers set functions of lower layers only with `adjoint._runtime.late_bound`."""
+    """Lower layers find functions of higher layers with `adjoint._runtime.late_bound`, and no module sets them."""
     assert [found for module in FILES for found in assigned_from_outside(module)] == []
 
 

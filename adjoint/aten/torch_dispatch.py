@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any, Self
 from weakref import ref
 
-from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import uninterrupted
 from ..device import preserve_format
 from ..dispatch import plan
@@ -328,4 +327,3 @@ def _without_history(self: Tensor, copy: bool = False) -> Tensor:
 
 
 Tensor._takes_operators_over = classmethod(class_defined)
-LATE.taken_over = taken_over

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._runtime.late_bound import LATE
 from ..kernels.runtime.lazy_conj import materialize
 from ..kernels.runtime.shapes import with_sizes
 from ..tape import modes
@@ -219,9 +218,6 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
     with modes.switched(grad_enabled=False):
         run_post_accumulate_hooks(leaf)
     return ()
-
-
-LATE.run_accumulate_grad = run_alone
 
 
 def run_post_accumulate_hooks(leaf: Tensor) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy
 
 from .. import dtypes
-from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import variables_in
 from ..tensor import Tensor
 from .calls import call_of, words_for
@@ -280,6 +279,3 @@ def _frame_of(frame: FrameType, error: Exception) -> FrameType:
     while trace is not None and trace.tb_frame is not frame:
         trace = trace.tb_next
     return frame if trace is None or trace.tb_next is None else trace.tb_next.tb_frame
-
-
-LATE.argument_error = argument_error

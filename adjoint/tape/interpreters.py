@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import uninterrupted
 from ..tensor import LEAF, Tensor, can_require_grad
 from . import modes
@@ -322,7 +321,3 @@ def innermost(values: Iterable[Any]) -> Interpreter | None:
             if wraps(tensor):
                 return level
     return None
-
-
-LATE.check_data_set = check_data_set
-LATE.note_creation = note_creation

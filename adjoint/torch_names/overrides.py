@@ -15,7 +15,6 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from adjoint import autograd, fft, linalg, sparse, special
-from adjoint._runtime.late_bound import LATE
 from adjoint._runtime.tracebacks import warn
 from adjoint._runtime.uninterrupted import uninterrupted
 from adjoint.aten import profiled_functions
@@ -225,9 +224,6 @@ def _open() -> None:
     _put_in_front_of_namespace("torch.autograd", autograd, IN_PYTHON["torch.autograd"])
     _put_in_front_of_tensors()
     torch_function.WRAPPERS.open = True
-
-
-LATE.wrap_public_functions = wrap_public_functions
 
 
 # --- queries --------------------------------------------------------------------------------------------------------

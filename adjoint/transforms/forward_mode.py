@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from .._runtime.extra import Tangents
-from .._runtime.late_bound import LATE
 from .._runtime.uninterrupted import uninterrupted
 from ..aten.torch_dispatch import zeros_like
 from ..autograd.grad_mode import _Mode, _Switch
@@ -566,9 +565,7 @@ def _is_fwd_grad_enabled() -> bool:
     return modes.STATE.forward_enabled
 
 
-def _shown_tangent(tensor: Tensor) -> Tensor | None:
+def shown_tangent(tensor: Tensor) -> Tensor | None:
+    """Return the tangent of a tensor for its text."""
     current = current_level()
     return None if current is None else current.tangent_of(tensor)
-
-
-LATE.forward_tangent = _shown_tangent

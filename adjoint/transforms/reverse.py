@@ -15,7 +15,6 @@ from math import inf
 from types import MappingProxyType
 from typing import Any
 
-from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import ending_at_caller, shorten
 from .._runtime.uninterrupted import uninterrupted
 from ..aten.torch_dispatch import zeros_like
@@ -42,9 +41,6 @@ from .vmap_interpreter import BatchedTensor, VmapInterpreter
 __all__ = [
     "debug_unwrap", "grad", "grad_and_value", "jvp", "linearize", "vjp", "vmap",
 ]  # fmt: skip
-
-LATE.vmap = vmap
-
 
 # --- inputs and outputs of reverse mode -------------------------------------------------------------------------
 
@@ -574,9 +570,6 @@ def text(tensor: Tensor) -> str | None:
 def _wrapped(kind: str, number: int, inner: str, bdim: int | None = None) -> str:
     dim = "" if bdim is None else f"bdim={bdim}, "
     return f"{kind}(lvl={number}, {dim}value=\n{textwrap.indent(inner, '    ')}\n)"
-
-
-LATE.text_within_transforms = text
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:

@@ -1,15 +1,14 @@
-"""The record of late-bound functions. The layer that implements a function sets the function only once."""
+"""The late-bound functions. The first use of a function imports the layer that implements it."""
 
+import importlib
 import subprocess
 import sys
 
 import pytest
 
 import adjoint as torch
-from adjoint._runtime.late_bound import LATE, MODULES, LateBound, Unfilled
+from adjoint._runtime.late_bound import FUNCTIONS, LateBound
 from adjoint.dispatch.registry import HOOKS, OTHER_METHODS
-
-ABSENT_UNTIL_IMPORTED = {"forward_tangent", "text_within_transforms"}
 
 
 def run(program):
@@ -18,48 +17,32 @@ def run(program):
     return finished.stdout.split()
 
 
-def test_each_field_has_a_type_and_no_other_has():
-    assert set(LateBound.__slots__) == set(LateBound.__annotations__)
-
-
 def test_few_functions_are_late_bound():
-    assert len(LateBound.__slots__) <= 10
+    assert len(FUNCTIONS) <= 10
 
 
-def test_what_can_be_called_before_it_is_filled_has_its_module_listed():
-    assert MODULES.keys() == set(LateBound.__slots__) - ABSENT_UNTIL_IMPORTED
-
-
-@pytest.mark.parametrize("module", sorted(set(MODULES.values())))
-@pytest.mark.thorough
-def test_a_module_fills_its_fields_when_it_is_imported(module):
-    program = (
-        f"import adjoint.{module}; from adjoint._runtime.late_bound import LATE, Unfilled; print(*[name for name in "
-    )
-    program += "LATE.__slots__ if isinstance(getattr(LATE, name), Unfilled)])"
-    assert not {name for name, each in MODULES.items() if each == module} & set(run(program))
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_late_bound_function_is_that_of_its_module(name):
+    module, _, function = f"adjoint.{FUNCTIONS[name]}".rpartition(".")
+    defined = getattr(importlib.import_module(module), function)
+    record = LateBound()
+    assert getattr(record, name) is defined and vars(record) == {name: defined}
 
 
 @pytest.mark.thorough
-def test_a_call_of_a_field_imports_its_module():
-    module = MODULES["vmap"]
-    program = f"import sys, adjoint; there = lambda: 'adjoint.{module}' in sys.modules; "
+def test_the_first_use_imports_the_module():
+    module = f"adjoint.{FUNCTIONS['vmap']}".rpartition(".")[0]
+    program = f"import sys, adjoint; there = lambda: {module!r} in sys.modules; "
     program += "from adjoint._runtime.late_bound import LATE; print(there(), callable(LATE.vmap(len)), there())"
     assert run(program) == ["False", "True", "True"]
 
 
-def test_a_module_that_does_not_fill_its_field_is_an_error(monkeypatch):
-    monkeypatch.setitem(MODULES, "vmap", "_runtime.late_bound")
-    monkeypatch.setattr("adjoint._runtime.late_bound.LATE", LateBound())
-    with pytest.raises(RuntimeError, match=r"adjoint\._runtime\.late_bound does not fill the late-bound 'vmap'"):
-        Unfilled("vmap")()
-
-
-def test_transforms_fill_theirs():
-    torch.func.grad(torch.sum)(torch.ones(2))
-    from adjoint.transforms import forward_mode  # noqa: F401
-
-    assert not any(isinstance(getattr(LATE, name), Unfilled) for name in ABSENT_UNTIL_IMPORTED)
+@pytest.mark.thorough
+def test_idle_functions_import_nothing():
+    program = "import sys, adjoint; from adjoint._runtime.late_bound import IDLE, LATE; "
+    program += "print(*[getattr(LATE, name)(adjoint.ones(2)) for name in IDLE], vars(LATE).keys() & IDLE, "
+    program += "any(name.startswith('adjoint.transforms') for name in sys.modules))"
+    assert run(program) == ["None", "None", "set()", "False"]
 
 
 @pytest.mark.parametrize("module", OTHER_METHODS)
@@ -118,22 +101,6 @@ except RuntimeError as error:
     assert run(program) == ["torch.float64", "True"]
 
 
-def test_a_field_is_filled_once():
-    record = LateBound()
-    record.vmap = len
-    assert record.vmap is len
-    with pytest.raises(AttributeError, match="'vmap' is filled already"):
-        record.vmap = len
-
-
-def test_there_are_no_other_fields():
+def test_there_are_no_other_functions():
     with pytest.raises(AttributeError, match="vmaps"):
-        LateBound().vmaps = len
-
-
-@pytest.mark.parametrize("name", sorted(ABSENT_UNTIL_IMPORTED))
-def test_names_do_not_exist_before_the_import(name):
-    record = LateBound()
-    assert type(getattr(record, name)) is Unfilled and getattr(record, name)(torch.ones(2)) is None
-    setattr(record, name, len)
-    assert getattr(record, name) is len
+        LateBound().vmaps

@@ -9,7 +9,6 @@ from typing import Any
 import numpy
 
 from ..._runtime.determinism import must_fill
-from ..._runtime.late_bound import LATE
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import CONVERTED, HALVED, MOVED, THREADED, TILE
@@ -173,9 +172,6 @@ def copy_elements(target: Array, source: Array) -> None:
         return
     for start in range(0, target.shape[-1], _STREAMS):
         numpy.copyto(target[..., start : start + _STREAMS], source[..., start : start + _STREAMS])
-
-
-LATE.copy_elements = copy_elements
 
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
