@@ -96,10 +96,7 @@ class dtype:
 
 
 HELD: dict[dtype, NumpyDtype] = {}
-"""The NumPy dtype of each dtype.
-
-If `ml_dtypes` is not installed, a dtype that needs it has a NumPy dtype that no array has.
-"""
+"""The NumPy dtype of each dtype. No array has that of a dtype that needs `ml_dtypes`, if this is not installed."""
 
 
 def _opaque(name: str, itemsize: "builtins.int" = 1) -> NumpyDtype:
@@ -383,10 +380,7 @@ def _require_dtype(function: str, argument: str, position: "builtins.int", value
 
 
 class Rank(IntEnum):
-    """The precedence of an operand's type in promotion.
-
-    A Python scalar ranks below a zero-dimensional tensor, which ranks below all other tensors.
-    """
+    """The precedence of an operand's type in promotion: Python scalars, zero-dimensional tensors, other tensors."""
 
     SCALAR = 0
     ZERO_DIM = 1

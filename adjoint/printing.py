@@ -264,10 +264,7 @@ def _edges(array: numpy.ndarray[Any, Any], edge: int) -> numpy.ndarray[Any, Any]
 
 
 def _join_rows(items: list[str], length: int, edge: int, per_line: int, indent: int) -> list[str]:
-    """Join runs of `length` items into bracketed rows, and break the rows into lines.
-
-    An ellipsis follows the first `edge` items, unless `edge` is 0.
-    """
+    """Join runs of `length` items into bracketed rows, and break the rows into lines."""
     line_break = ",\n" + " " * indent
     rows = []
     for start in range(0, len(items), length):

@@ -1,4 +1,1 @@
-"""The foundations of the package: late binding, first use, forks, interrupts, tracebacks, warnings.
-
-It contains no tensors.
-"""
+"""The foundations of the package, without tensors: late binding, first use, forks, interrupts, tracebacks, warnings."""

@@ -1,7 +1,4 @@
-"""PyTorch's names without a meaning here.
-
-Programs may import them and compare with them. Their use raises an error with the reason.
-"""
+"""PyTorch's names without a meaning here. Programs may import and compare them, but their use raises an error."""
 
 from __future__ import annotations
 

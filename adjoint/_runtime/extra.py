@@ -63,10 +63,7 @@ def warn_of_hooks(extra: Extra | None) -> None:
 
 
 def note_former(leaf: Any, array: Any) -> None:
-    """Store the shape and dtype of a leaf before `array` replaces its array.
-
-    Gradients from earlier graphs have the earlier shape and dtype.
-    """
+    """Store the shape and dtype of a leaf before `array` replaces its array, for gradients from earlier graphs."""
     own = leaf._array
     if array.shape != own.shape or array.dtype != own.dtype:
         extra = leaf._own_extra()

@@ -26,10 +26,7 @@ _importing = lock_across_forks()
 
 
 def unwatched(function: _Function) -> _Function:
-    """Decorate a function that calls no user function, so that no capture watches its calls.
-
-    A capture by `torch.compile` watches the calls of its thread through a profile function.
-    """
+    """Decorate a function that calls no user function, so that the profile function of a capture does not watch it."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -58,11 +55,7 @@ def import_late(name: str) -> ModuleType:
 
 
 def _within_import(frame: FrameType | None) -> bool:
-    """Return whether this thread is executing a module of the package, and therefore holds the module's lock.
-
-    Such a thread must not wait for `_importing`.
-
-    """
+    """Return whether this thread is executing a module of the package, whose lock it then holds."""
     while frame is not None:
         if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
             return True
@@ -105,10 +98,7 @@ def further_names(package: str, modules: dict[str, ModuleType]) -> None:
 
 
 class computed_once(Generic[_T]):
-    """An attribute that its first use computes.
-
-    `functools.cached_property` holds a lock during the computation, or computes several times.
-    """
+    """An attribute that its first use computes, without the lock and the repetitions of `functools.cached_property`."""
 
     def __init__(self, function: Callable[[Any], _T]) -> None:
         self.function = function

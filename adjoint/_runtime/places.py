@@ -228,10 +228,7 @@ def _object_of_table(module: str, name: str) -> Any:
 
 
 class Finder:
-    """A finder for the modules of this package. It applies the table to each module after the module has run.
-
-    Modules without a file are created from the table.
-    """
+    """A finder for the modules of this package, which applies the table to each, and creates those without a file."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Find a module of this package. Leave all other modules to other finders."""

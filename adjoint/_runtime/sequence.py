@@ -30,10 +30,7 @@ NOTES, TABLES_SHOWN = -1, -2
 
 
 class Recording:
-    """The sequence number at which the recording of module calls began, or None, and whether several threads may record.
-
-    If several threads record at once, two numbers cannot identify the nodes of a call.
-    """
+    """The sequence number at which the recording of module calls began, or None, and whether several threads record."""
 
     __slots__ = ("began", "several_threads")
 

@@ -168,10 +168,7 @@ def end_at_caller(owner: Any, *names: str) -> None:
 
 
 def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) -> None:
-    """Make the errors of the public functions of a module, given by its namespace, end at the line of the user's call.
-
-    `but`: functions that must remain the same objects.
-    """
+    """Make errors of the public functions of a module, given by its namespace, `but` for some, end at the user's call."""
     own = [name for name, value in names.items() if type(value) is FunctionType and _defined_in(value) is names]
     end_at_caller(names, *(name for name in own if not name.startswith("_") and name not in but))
 
@@ -227,10 +224,7 @@ def duplicate(function: FunctionType) -> FunctionType:
 
 
 def end_methods_at_caller(kind: type, but: tuple[str, ...] = ()) -> None:
-    """Make the errors of the constructor, operators and public methods end at the line of the user's call.
-
-    `but`: methods that shorten their tracebacks themselves, because they are called often.
-    """
+    """Make errors of the constructor, operators and public methods end at the user's call, `but` for some methods."""
     if kind.__module__.partition(".")[0] in PACKAGES:
         kinds = (FunctionType, staticmethod, classmethod)
         but += _UNDIVIDED + ("__init__",) * hasattr(kind, "pending")  # a context that its constructor switches

@@ -69,11 +69,7 @@ class _OfClass(ref[type]):
 
 
 class WeakClasses(set[Any]):
-    """A set of classes.
-
-    User-defined classes are removed from the set when they are deleted. Classes of this package are never deleted and
-    are found faster.
-    """
+    """A set of classes. User-defined classes leave it when they are deleted; classes of this package are found faster."""
 
     __slots__ = ()
 

@@ -67,10 +67,7 @@ _DEVICES = ("cpu", "cuda")
 
 
 class _Settings(NamedTuple):
-    """The settings of autocast in one thread.
-
-    `depth` is the number of active contexts. Each change is complete, even if an interrupt arrives during the change.
-    """
+    """The settings of autocast in one thread, which are replaced as a whole. `depth`: the number of active contexts."""
 
     cpu: bool = False
     cuda: bool = False
@@ -355,10 +352,7 @@ def autocast_decrement_nesting() -> int:
 def custom_fwd(
     fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtype | None = None
 ) -> Callable[..., Any]:
-    """Decorate `forward` of a custom function, so that its `backward` runs with the same autocast.
-
-    With `cast_inputs`, floating-point tensors are cast to this dtype, and `forward` runs without autocast.
-    """
+    """Decorate `forward` of a custom function for `custom_bwd`. `cast_inputs`: a dtype for `forward` without autocast."""
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
     function = fwd

@@ -51,10 +51,7 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
 
 
 def batched_products(product: Callable[..., tuple[Any, ...]], grads: list[Tensor]) -> list[Any]:
-    """Return the results of `product(vector)` for each slice of `grads`, in one pass under `vmap`.
-
-    A result that is None stays None.
-    """
+    """Return the results of `product(vector)` for each slice of `grads`, in one pass under `vmap`."""
     unused: list[bool] = []
 
     def used(*vector: Tensor) -> tuple[Any, ...]:

@@ -68,10 +68,7 @@ class FunctionCtx:
 def bound(
     forward: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], separate: bool
 ) -> tuple[Any, ...]:
-    """Return the arguments of `forward` in order, without `ctx`, with defaults filled in.
-
-    `separate`: whether `forward` takes no `ctx`.
-    """
+    """Return the arguments of `forward` in order, with defaults, without `ctx`, which it takes unless `separate`."""
     signature = inspect.signature(forward)
     if separate:
         _refuse_keyword_only(signature, args, keywords)

@@ -190,10 +190,7 @@ class Outputs:
             result._creation = self.creation()
 
     def leave_untracked(self, result: Tensor, role: Role) -> None:
-        """Leave a result out of the graph.
-
-        A view of an argument is marked, so that an in-place change of it raises an error.
-        """
+        """Leave a result out of the graph, and forbid in-place changes of it if it is a view of an argument."""
         if role.is_constant:
             result._edge = None
         if result._base is not None and self.shows_argument(result):
@@ -321,10 +318,7 @@ def counted(node: FunctionNode, results: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def taken(grad: Tensor, edge: Any, node: FunctionNode) -> Tensor:
-    """Convert a complex gradient to the form that its receiver expects.
-
-    A complex gradient of a real input is an error here.
-    """
+    """Convert a complex gradient to the form that its receiver, which must be complex, expects."""
     if edge is None:
         return grad
     result: Tensor = as_taken(grad, edge, node)

@@ -191,10 +191,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 def region_activation_memory_budget(budget: float) -> AbstractContextManager[None]:
-    """Mark a region of code that is being compiled.
-
-    Raise RuntimeError in any case, because no such region exists here.
-    """
+    """Raise RuntimeError, because no region of code is being compiled here."""
     raise RuntimeError(
         "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has no "
         "effect in eager mode."

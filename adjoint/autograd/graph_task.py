@@ -86,10 +86,7 @@ class GraphTask:
         return self.capture is None or (self.accumulating and id(leaf) in self.capture.leaves)
 
     def stop_recording(self) -> None:
-        """Record nothing in this thread until the run ends, unless the run records gradients.
-
-        The engine calls this method before user code runs.
-        """
+        """Record nothing in this thread until the run ends, unless the run records gradients. Then user code may run."""
         if not self.create_graph and modes.STATE.grad_enabled:
             self.stopped_recording = True
             modes.set_grad(False)
@@ -204,10 +201,7 @@ def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ..
 
 
 class _Ready:
-    """An entry of a heap: a node whose gradients are complete. The highest sequence number comes first.
-
-    Entries of equal numbers compare as equal, so they run in PyTorch's order.
-    """
+    """An entry of a heap of nodes. The highest sequence number comes first."""
 
     __slots__ = ("node",)
 

@@ -28,10 +28,7 @@ class _Handle:
 
 
 class _AllowMutationOnSavedContext:
-    """The tensors that were saved within one context.
-
-    `original` contains unchanged tensors, and `cloned` copies of changed tensors.
-    """
+    """The tensors that were saved within one context: the unchanged ones, and copies of the changed ones."""
 
     def __init__(self) -> None:
         self.cloned: WeakKeys[_Handle, Tensor] = WeakKeys()

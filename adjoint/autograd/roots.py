@@ -26,12 +26,7 @@ from .gradient_edge import GradientEdge, recorded_edge
 
 
 def on_tensors(create_graph: bool, roots: tuple[Any, ...]) -> bool:
-    """Return whether gradients are tensors, because they are recorded, or an interpreter or class may replace operators.
-
-    Otherwise they are bare arrays.
-
-    Gradients of tensors on `meta` are tensors too.
-    """
+    """Return whether gradients are tensors and not bare arrays."""
     here = modes.STATE
     return (
         create_graph or bool(here.interpreters) or here.capture is not None or has_meta(roots) or meets_classes(roots)
@@ -89,10 +84,7 @@ def first_grad(root: Tensor, as_tensor: bool) -> Any:
 
 
 def plain_root(root: Any, given: Any, as_tensor: bool) -> tuple[list[Any], dict[Any, Any]] | None:
-    """Return the edge of a root in the simple case, and the initial gradient of its node.
-
-    Return None if more checks are needed.
-    """
+    """Return the edge of a root and the initial gradient of its node, or None if more checks are needed."""
     if type(root) is not Tensor or FLAGS.special or DISPATCHING:
         return None
     array = root._array

@@ -16,10 +16,7 @@ from ..tensor import Tensor, history
 
 
 class SavedVariable(SavedTensor):
-    """One tensor given to `save_for_backward`.
-
-    An output is stored without its history, because the history is the node itself.
-    """
+    """One tensor given to `save_for_backward`. An output is stored without its history, which is the node itself."""
 
     __slots__ = ("counter", "output_nr", "tensor", "version")
 

@@ -70,10 +70,7 @@ class Variable(metaclass=VariableMeta):
 
 
 def variable(*args: Any, **kwargs: Any) -> Any:
-    """Raise an error. This function formerly created variables. Use `torch.tensor` instead.
-
-    The name also refers to this module, which has the same name in `torch.autograd`.
-    """
+    """Raise an error, because `torch.tensor` replaces this function. The name also refers to this module."""
     raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
 
 

@@ -338,10 +338,7 @@ class Directions:
 
 
 def directions_of(source: Tensor, draw: Directions) -> list[Array]:
-    """Return one direction for a real tensor, and two directions for a complex tensor: for its real and for its imaginary part.
-
-    For a sparse tensor, only the stored elements move.
-    """
+    """Return one direction for a real tensor, and two for a complex tensor. Only stored elements move."""
     found = [draw(source) for _ in range(2 if source.is_complex() else 1)]
     if source.layout is not strided:
         array: Any = source._array

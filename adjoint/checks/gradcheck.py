@@ -262,10 +262,7 @@ def get_numerical_jacobian(
 
 
 def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
-    """Return the tensors in nested lists and tuples.
-
-    With `only_requiring_grad`, return only tensors that require grad.
-    """
+    """Yield the tensors in nested lists and tuples, or only those that require grad."""
     if isinstance(x, Tensor):
         if x.requires_grad or not only_requiring_grad:
             yield x

@@ -67,10 +67,7 @@ class Mapping:
         return [outputs[number] for number in self.positions]
 
     def moving(self, source: Tensor, every: bool) -> tuple[list[Any], Array, SparseArray | None]:
-        """Return the inputs with a movable tensor in place of `source`, its elements, and its array if it is sparse.
-
-        For a sparse tensor, only the stored elements move unless `every` is true.
-        """
+        """Return the inputs with a movable tensor in place of `source`, its elements, and its array if it is sparse."""
         if type(source) in DISPATCHING:
             return list(self.inputs), elements_of(source), None
         if type(source._array) is not SparseArray:
@@ -80,10 +77,7 @@ class Mapping:
         return [moved if value is source else value for value in self.inputs], array.parts.values, array
 
     def evaluate(self, eps: float, index: tuple[int, ...] | None, inputs: Sequence[Any]) -> list[Array]:
-        """Return the outputs at `inputs` after a change by `eps` at `index`.
-
-        This method is called twice for each change. The outputs must have the same shapes and dtypes both times.
-        """
+        """Return the outputs at `inputs` after a change by `eps`, in the form of the call before."""
         results = self(*inputs)
         place = "" if index is None else f" on index {index}"
         before, self.below = self.below, results if self.below is None else None
@@ -162,10 +156,7 @@ def numerical(mapping: Mapping, eps: float) -> list[list[Array]]:
 def evaluation(
     mapping: Mapping, source: Tensor, elements: Array, inputs: list[Any], eps: float
 ) -> Callable[..., list[Array]]:
-    """Return a function that evaluates the mapping after a change of `elements` at an index by `eps`.
-
-    If `source` has a class with `__torch_dispatch__`, the class first receives the changed elements.
-    """
+    """Return a function that evaluates the mapping after a change of `elements` at an index by `eps`."""
 
     def evaluate(index: tuple[int, ...] | None) -> list[Array]:
         if type(source) in DISPATCHING:
@@ -218,10 +209,7 @@ def check_dtypes(derivatives: Sequence[Tensor | None], tensors: Sequence[Tensor]
 
 
 def backward_product(mapping: Mapping, output: int, vector: Array) -> list[Tensor | None]:
-    """Return the gradients of all inputs for the gradient `vector` of one output.
-
-    An input that the output does not depend on gets None.
-    """
+    """Return the gradients of all inputs for the gradient `vector` of one output, or None for independent inputs."""
     root = mapping.outputs[output]
     gradient = wrap(vector.astype(root._array.dtype).reshape(root._array.shape))
     found = list(grad(root, mapping.sources, gradient, retain_graph=True, allow_unused=True))

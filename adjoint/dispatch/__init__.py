@@ -1,4 +1,1 @@
-"""Turning declarations into functions and nodes: decorators, registry, code generation, slow path, wrappers.
-
-The code here applies to every operator. No module here imports a family of operators.
-"""
+"""Turning declarations into functions and nodes: code for every operator. It imports no family of operators."""

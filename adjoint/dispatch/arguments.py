@@ -100,12 +100,7 @@ def check_sequence(op: Operator, name: str, position: int, value: Any) -> None:
 
 
 def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:
-    """Check the argument at `position` against the declared type of its parameter.
-
-    Lists become tuples.
-
-    None is accepted if it is the default, or if the default `()` means all dimensions.
-    """
+    """Return the argument at `position`. Raise an error unless its type is the declared one, or it is the default."""
     value, kind = values[position], op.types[name]
     if is_of_type(value, kind):
         if kind in ("Number", "Float") and isinstance(value, Tensor):

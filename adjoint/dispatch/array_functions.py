@@ -24,10 +24,7 @@ def computed(function: Callable[..., Any], *args: Any, keeps: bool = False) -> A
 
 
 def in_one_kernel(function: Callable[..., Any], on_arrays: Any) -> Callable[..., Any]:
-    """Return `function`, for formulas on tensors.
-
-    If operators are captured and not recorded, its counterpart `on_arrays` is called as one instruction.
-    """
+    """Return `function`, for formulas on tensors. A capture calls its counterpart `on_arrays` as one instruction."""
     kernel = as_kernel(on_arrays).general
 
     def chosen(*args: Any, **names: Any) -> Any:

@@ -36,12 +36,9 @@ class Call(NamedTuple):
 
 
 class _Called(NamedTuple):
-    """The public function that the user's code has called.
+    """The public function that the user has called, with frames.
 
-    Attributes:
-        frame: the frame of its own code.
-        handed: the frame of the inner code if its own code only passes arguments on, and otherwise `frame`.
-        caller: the frame whose code names the keywords.
+    `frame`: that of its own code. `handed`: that of the code that gets its arguments. `caller`: that which names the keywords.
     """
 
     function: FunctionType
@@ -56,10 +53,7 @@ class _Called(NamedTuple):
 
 
 def call_of(name: str) -> Call:
-    """Return the running call of function `name`, or of its in-place variant or alias, by the user's code.
-
-    If user code has called another function that uses `name`, the call belongs to the function `name`.
-    """
+    """Return the running call of function `name`, its in-place variant or alias, unless another function makes it."""
     called = _called(sys._getframe(1))
     return called.as_call() if called is not None and _is_call_of(called, name) else Call(name)
 
@@ -67,8 +61,7 @@ def call_of(name: str) -> Call:
 def words_for(name: str, parameter: str, index: int, args: Sequence[Any]) -> tuple[str, str, str]:
     """Return how an error describes argument `index` of a call of `name`: the function, the parameter, and the position.
 
-    If user code has called another function that passes this argument on, the error describes the call of that
-    function.
+    If the user has called another function that passes the argument on, the error describes that call.
     """
     called = _called(sys._getframe(1))
     if called is not None and "OP" not in called.frame.f_globals:

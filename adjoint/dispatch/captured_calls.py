@@ -15,8 +15,7 @@ from .source import public_name
 def captured_call(op: Operator, variant: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Call a variant of an operator without its generated code.
 
-    Return NotImplemented if no capture is active, if the call needs the code, or if it fails. The code then raises the
-    error in the words for this call.
+    Return NotImplemented if there is no capture, or if the call fails or needs the code, which raises its error.
     """
     if STATE.capture is None or variant not in ("function", "operator"):
         return NotImplemented

@@ -64,10 +64,7 @@ INFERENCE_LINES = (
 
 
 def frequent_call_lines(op: Operator, variant: str, way: str, arrays: list[str]) -> list[str]:
-    """Run the code for plain tensors on plain arrays with `out`, in inference mode, and while other threads have modes.
-
-    `arrays`: the lines that read the arrays.
-    """
+    """Run the code for plain tensors with `out`, in inference mode, and while other threads have modes."""
     if op.sequence is not None or op.lists:  # the key does not describe the tensors in sequences
         return []
     plain = ["inference is not None"]

@@ -41,10 +41,7 @@ _higher: dict[Any, Any] = {}
 
 
 def constant(number: Any, like: Any) -> Any:
-    """Return `number` as a zero-dimensional tensor. It has the dtype of the result of an operation on `number` and `like`.
-
-    For rare dtypes, return the number itself, for the slow path.
-    """
+    """Return `number` as a zero-dimensional tensor in the dtype of its result with `like`, or itself for rare dtypes."""
     if type(like) is not Tensor and type(like) not in PLAIN_TYPES:
         return number
     tables, kind = _tables.get(type(number)), like._array.dtype
@@ -64,10 +61,7 @@ def constant(number: Any, like: Any) -> Any:
 
 
 def _dtype_of_both(number: Any, kind: Any) -> Any:
-    """Return NumPy's common dtype of a number and a tensor, if the dtype `kind` of the tensor is lower.
-
-    Return None if either dtype is rare.
-    """
+    """Return NumPy's common dtype of a number and a tensor of the lower dtype `kind`, or None for rare dtypes."""
     key = type(number), kind, dtypes.get_default_dtype()
     if key not in _higher:
         target = None

@@ -24,10 +24,7 @@ WAYS = {"inplace": IN_PLACE, "inplace_view": IN_PLACE_VIEW}
 
 
 def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[str, Any]]:
-    """Return the source of the function, or of a variant, and the default values that it uses.
-
-    The variants are `"operator"` (of a Python operator), `"inplace"` and `"inplace_view"`.
-    """
+    """Return the source of the function, or of a variant, and the default values that it uses."""
     defaults: dict[str, Any] = {}
     parameters = signature(op, defaults) if variant == "function" else variant_signature(op, defaults, variant)
     way = WAYS.get(variant, FUNCTION)
@@ -94,10 +91,7 @@ def step_lines(plan: Plan, leave: str) -> list[str]:
 
 
 def leave_line(op: Operator, variant: str = "function") -> str:
-    """Return the statement that takes the slow path.
-
-    The function of a Python operator (`*`) returns NotImplemented for operands of unknown types.
-    """
+    """Return the statement that takes the slow path."""
     args = ", ".join(public_name(name) for name in op.names)
     if variant == "operator":
         tensors = " and ".join(f"isinstance({public_name(name)}, Tensor)" for name in op.names[:2])

@@ -33,10 +33,7 @@ FEW = 1 << 17
 
 
 class Form(NamedTuple):
-    """The shape and the dtype of an array, and its dimensions, the fastest first, each with a word for its elements in memory.
-
-    The word is "dense", "apart", or "shared" if they share memory with other elements.
-    """
+    """The shape and the dtype of an array, and its dimensions, the fastest first, each with a word for its memory."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -164,10 +161,7 @@ class Family:
 
 
 def extrapolated(plan: Plan, given: list[Any], compute: Callable[[list[Any]], Any], least: int, distance: int) -> Any:
-    """Return the forms of the results, and their sizes. Raise ValueError if a few runs do not determine the sizes.
-
-    `given`: the forms of the arguments. `least`, `distance`: as for `Family`.
-    """
+    """Return the forms of the results, and their sizes. Raise ValueError if a few runs do not determine them."""
     values_of = [(name, leaf) for name, value in zip(plan.op.names, given, strict=True) for leaf in leaves(value)]
     named = [(name, abs(leaf)) for name, leaf in values_of if type(leaf) is int]
     strides = {number for name, number in named if name in STRIDES and number}

@@ -206,10 +206,7 @@ class Code:
         self.of_patterns: dict[tuple[Any, ...], FunctionType] = {}
 
     def of_plan(self, plan: Plan) -> Callable[..., Any] | None:
-        """Return the straight-line code for calls of the kinds of a plan, or None if the plan runs step by step.
-
-        Plans with the same pattern share the code. It is named after the first plan.
-        """
+        """Return the straight-line code, which plans of one pattern share, or None if the plan runs step by step."""
         if not has_source(plan):
             return None
         if (known := self.of_patterns.get(pattern(plan))) is None:

@@ -36,10 +36,7 @@ def kind_of(value: Any) -> Kind:
 
 
 def type_of_number(value: Any) -> type:
-    """Return the type of a number: the Python or NumPy type from which it is derived.
-
-    For anything else, return its own type.
-    """
+    """Return the Python or NumPy type from which the type of a number is derived, or the own type of anything else."""
     kind = type(value)
     return kind if kind in SCALARS else next((each for each in kind.__mro__ if each in SCALARS), kind)
 
@@ -77,10 +74,7 @@ def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
 
 
 def _abstract(kind: Kind, alone: bool) -> tuple[Any, Rank]:
-    """Return an operand in the form for promotion.
-
-    `alone`: whether all operands represent numbers. Tensors that represent numbers then keep their dtypes.
-    """
+    """Return an operand in the form for promotion. `alone`: whether all operands represent numbers."""
     if type(kind) is not tuple:
         return dtypes.dtype_of_numbers(kind), Rank.SCALAR
     _, dtype, rank = kind

@@ -1,7 +1,4 @@
-"""Operators on tensors of the device `meta`. Results are on `meta` too. Their shapes are computed with zeros.
-
-Operators whose results depend on elements, not only on shapes, are refused.
-"""
+"""Operators on tensors of the device `meta`: shapes are computed with zeros, and operators that need elements refused."""
 
 from __future__ import annotations
 
@@ -125,10 +122,7 @@ def _size(value: Any) -> int:
 
 
 def _is_mask(index: Any) -> bool:
-    """Return whether an array of indices is a mask without elements.
-
-    The number of elements that a mask selects depends on its elements.
-    """
+    """Return whether an array of indices is a mask without elements."""
     return type(index) is Meta and index.dtype == bool
 
 

@@ -69,10 +69,7 @@ class OfNarrowDtype(Dense):
         return _mapped(compute(plan, wide, kernel), lambda array: narrowed(array, dtype))
 
     def inplace_kernel(self, op: Operator) -> Any:
-        """Return the kernel that writes to such arrays.
-
-        If the operator computes in another dtype, there is no such kernel.
-        """
+        """Return the kernel that writes to such arrays, or None if the operator computes in another dtype."""
         return op.kernel.inplace if op.narrow in ("moves", "converts") else None
 
 
@@ -80,10 +77,7 @@ NARROW = OfNarrowDtype()
 
 
 def refusal(plan: Plan, arrays: list[Any], dtype: Any, compute: Callable[..., Any], kernel: str) -> Exception:
-    """Return the error for an operator that does not accept elements of `dtype`.
-
-    An error about wrong arguments takes precedence.
-    """
+    """Return the error for an operator that does not accept elements of `dtype`, or its error about the arguments."""
     kind = from_numpy(dtype)
     name = f"'{kind.scalar_type}'"
     if not plan.op.random and "converts" in (kind.roles or ""):
@@ -104,10 +98,7 @@ def refusal(plan: Plan, arrays: list[Any], dtype: Any, compute: Callable[..., An
 
 
 def _seen(item: Any, dtype: Any) -> Any:
-    """Return the memory of such an array as elements of `dtype`. `dtype` may also be a table of dtypes by the dtype of the array.
-
-    Return any other value unchanged.
-    """
+    """Return the memory of such an array as elements of `dtype`, which may be a table by dtypes. Other values stay."""
     if type(item) is not Narrow:
         return item
     return item.view(ndarray).view(dtype if isinstance(dtype, str) else dtype[item.dtype])

@@ -1,7 +1,4 @@
-"""The names that each family of operators declares: the lines `FAMILY > PARTS OF THE INDEX: NAMES` of `operator_index.txt`.
-
-`scripts/write_operator_index.py` writes that file.
-"""
+"""The names of each family of operators, from the lines `FAMILY > PARTS OF THE INDEX: NAMES` of `operator_index.txt`."""
 
 from collections import defaultdict
 from importlib.machinery import SourceFileLoader

@@ -93,10 +93,7 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
 
 
 def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tensor]:
-    """Return the checked value of `out=` as a list of tensors.
-
-    With `count`, it must be a tuple or list of this length, not a single tensor.
-    """
+    """Return `out=` as a list of tensors. With `count`, it must be a tuple or list of this length."""
     if count is not None:
         if not isinstance(out, (tuple, list)):
             raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
@@ -117,10 +114,7 @@ def check_out(op: Operator, out: Any, inputs: list[Tensor]) -> None:
 
 
 class Underived(Node):
-    """The node of an operation that is recorded without a derivative, as in many functions with `out=`.
-
-    Its backward raises an error.
-    """
+    """The node of an operation that is recorded without a derivative. Its backward raises an error."""
 
     __slots__ = ("called",)
 
@@ -175,10 +169,7 @@ def stored(
 def all_stored(
     name: str, results: tuple[Tensor, ...], out: Any, same: str, *, underived: tuple[Tensor | None, ...] = ()
 ) -> list[Tensor]:
-    """Apply `stored` to several results. All of `out` are checked before the first is written.
-
-    `underived`: the operands, if autograd records the function without a derivative.
-    """
+    """Apply `stored` to several results. All of `out` are checked before the first is written."""
     targets = checked_targets(name, out, len(results))
     for result, target in zip(results, targets, strict=True):
         refuse_gradient(name, [target] if underived else [result, target])
@@ -205,10 +196,7 @@ def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
 
 
 def check_dtype(name: str, dtype: Any, target: Tensor, same: str | None, result: str = "result") -> None:
-    """Raise an error unless `target` has the (NumPy) dtype of the result, or (if `same` permits it) the result can be cast.
-
-    `result`: the name of the result, for the error.
-    """
+    """Raise an error unless `target` has the (NumPy) dtype of the result, or the result can be cast to it."""
     wanted, given = dtypes.from_numpy(dtype), target.dtype
     if isinstance(same, Castable) and dtypes.category(wanted) <= dtypes.category(given):
         return

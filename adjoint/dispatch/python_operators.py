@@ -1,7 +1,4 @@
-"""Calls of operators by Python's symbols, such as `x * 2`.
-
-For an operand of another type, the class of that operand decides.
-"""
+"""Calls of operators by Python's symbols, such as `x * 2`. The class of an operand of another type may decide."""
 
 from __future__ import annotations
 

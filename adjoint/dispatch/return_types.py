@@ -11,12 +11,7 @@ BY_NAME: dict[str, type] = {}
 
 
 def return_type(name: str, *fields: str) -> Any:
-    """Return the class of tuples `torch.return_types.<name>` with the given fields.
-
-    The attribute `out` of this class is the class for `out=`.
-
-    The overloads of a function share one class.
-    """
+    """Return the class of tuples `torch.return_types.<name>`, shared by overloads. Its `out` is the class for `out=`."""
     known: Any = BY_NAME.get(name)
     if known is not None and known.__match_args__ == fields:
         return known

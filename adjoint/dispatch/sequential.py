@@ -34,12 +34,7 @@ def is_batched(tensor: Tensor) -> bool:
 
 
 def sequential_fallback(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `function`, which must have no gradients.
-
-    Inside `vmap` it is applied to one batch element after another.
-
-    Transforms inside that `vmap`, such as `grad` in `vmap(grad(f))`, do not see the calls.
-    """
+    """Wrap `function`, which must have no gradients, so that `vmap` applies it to one batch element after another."""
 
     @functools.wraps(function)
     def each(*args: Any, **keywords: Any) -> Any:

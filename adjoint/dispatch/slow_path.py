@@ -79,10 +79,7 @@ def handlers_of_thread() -> tuple[Handler, ...]:
 
 
 def handled(call: Call, handlers: tuple[Handler, ...]) -> Any:
-    """Return the result of a call that passes through `handlers`.
-
-    The transforms of the thread refuse changes of other tensors than their own, and record the created tensors.
-    """
+    """Return the result of a call that passes through `handlers`. Transforms check changes and note created tensors."""
     if not modes.FLAGS.noting:
         return proceed(call, handlers)
     if call.in_place:

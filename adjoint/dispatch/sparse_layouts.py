@@ -64,10 +64,7 @@ class Sparse(Dense):
         return result
 
     def change(self, plan: Plan, call: Call) -> Callable[[], object]:
-        """Return the function that replaces the stored parts of the first argument by the result.
-
-        A dense argument is written as usual.
-        """
+        """Return the function that replaces the stored parts of a sparse first argument, or overwrites a dense one."""
         target = call.args[0]
         array: Any = target._array
         if type(array) is not SparseArray:

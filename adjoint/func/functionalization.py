@@ -79,10 +79,7 @@ def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 @functools.cache
 def _each_its_own() -> Any:
-    """Return the mode in which new tensors are batched.
-
-    It is created on first use, because modes slow down every function.
-    """
+    """Return the mode in which new tensors are batched, made on first use because modes slow down every function."""
 
     class EachItsOwn(torch.overrides.TorchFunctionMode):
         def __init__(self, transform: Any) -> None:

@@ -89,10 +89,7 @@ def _own(module: torch.nn.Module) -> dict[str, Any]:
 
 
 class replaced:
-    """A context manager that replaces tensors of the module by the tensors in `given`; see `functional_call`.
-
-    Both methods may be called more than once.
-    """
+    """A context manager that replaces tensors of the module by the tensors in `given`; see `functional_call`."""
 
     def __init__(self, module: torch.nn.Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> None:
         self.given, self.values = given, _values(module, given, tie_weights, strict)

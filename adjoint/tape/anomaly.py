@@ -1,7 +1,4 @@
-"""The records of anomaly detection about each operation: its traceback, its values, and the gradient paths that it cuts.
-
-Anomaly detection sends all operators through the slow path. While it is off, this module costs nothing.
-"""
+"""The records of anomaly detection: traceback and values of each operation, and the gradient paths that it cuts."""
 
 from __future__ import annotations
 
@@ -37,10 +34,7 @@ class Statistics:
 
     @classmethod
     def of(cls, array: Any) -> Statistics:
-        """Compute the statistics of `array`.
-
-        Extremes include only the finite elements. For complex elements, the statistics refer to absolute values.
-        """
+        """Compute the statistics of `array`. Extremes include only the finite elements."""
         shape, kind = array.shape, str(array.dtype)
         array = widened(to_dense(array))
         if array.dtype.kind in "biuSU":
@@ -75,10 +69,7 @@ class Cut:
 
 
 class Notes(Generic[T]):
-    """A table of records about tensors. A record lives as long as its tensor.
-
-    A `WeakKeyDictionary` would compare its keys with `==`, which is an operation on tensors.
-    """
+    """A table of records about tensors, which live as long as their tensor, without comparing tensors with `==`."""
 
     def __init__(self) -> None:
         self.held: dict[int, tuple[weakref.ref[Tensor], T]] = {}
@@ -185,10 +176,7 @@ def without_cuts(forward: Callable[..., Any], edges: Any) -> Callable[..., Any]:
 
 
 def elements(value: Any) -> Any:
-    """Return the elements of a tensor or an array as a dense array.
-
-    For a batched tensor, return the elements of the whole batch.
-    """
+    """Return the elements of a tensor, or of the whole batch of a batched tensor, as a dense array."""
     while hasattr(value, "level"):
         value = value.value
     array = to_dense(value._array if isinstance(value, Tensor) else value)

@@ -30,10 +30,7 @@ class Handler:
     shows_programs = in_program = False
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
-        """Return the result of the call.
-
-        Most handlers call `proceed()`, which runs the handlers after this handler and then the operator.
-        """
+        """Return the result of the call. Most handlers call `proceed()`, which runs the handlers after this one."""
         raise NotImplementedError
 
 
@@ -156,10 +153,7 @@ _serials = itertools.count(1)
 
 
 class _Stepwise(Handler):
-    """A handler under which calls run the steps of their plans.
-
-    These steps check the modes of a thread: functions that observe changes, and view replay.
-    """
+    """A handler under which calls run the steps of their plans, which check the modes of a thread."""
 
     def handle(self, call: Any, proceed: Callable[[], Any]) -> Any:
         """Run a call that changes a tensor, or creates views, without straight-line code."""
@@ -171,10 +165,7 @@ modes.FLAGS.stepwise = _Stepwise()
 
 
 class CreationCounter(list[Any]):
-    """The version counter of a tensor that was created in a function transform, with the `serial` of that transform.
-
-    Views and aliases share the counter, and therefore the record of where their memory was created.
-    """
+    """The version counter of a tensor that was created in a function transform, with the `serial` of the transform."""
 
     __slots__ = ("created_in",)
 
@@ -182,10 +173,7 @@ class CreationCounter(list[Any]):
 
 
 def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
-    """Record in which transform a new tensor was created. A tensor with a counter is an alias of another tensor.
-
-    `source`: the tensor whose memory `tensor` shares although it has its own counter.
-    """
+    """Record in which transform a new tensor was created. `source`: a tensor whose memory it shares."""
     transforms = modes.STATE.transforms
     if not transforms or not transforms[-1].notes_creation or (tensor._counter is not None and source is None):
         return
@@ -200,10 +188,7 @@ def note_creation(tensor: Tensor, source: Tensor | None = None) -> None:
 
 
 def note_created(results: Any, saved: Sequence[str] = ()) -> Any:
-    """Call `note_creation` on the results of an operator, and return them.
-
-    `saved`: the names of results that the node saves.
-    """
+    """Call `note_creation` on the results of an operator, and return them. `saved`: the results that the node saves."""
     transforms = modes.STATE.transforms
     if not transforms or not transforms[-1].notes_creation:
         return results
@@ -238,10 +223,7 @@ def _note_saved(result: Tensor, saved: Sequence[str], serial: int) -> None:
 
 
 def within_batches(tensor: Tensor) -> Tensor:
-    """Return a created tensor in the form for a transform that records within batches, and any other tensor unchanged.
-
-    In-place changes give the tensor a history within the batches, which differs from its history outside the batches.
-    """
+    """Return a created tensor as a transform that records within batches sees it, and any other tensor unchanged."""
     transforms = modes.STATE.transforms
     if (
         not transforms
@@ -264,8 +246,7 @@ def within_batches(tensor: Tensor) -> Tensor:
 def check_owned(tensor: Tensor, name: Callable[[], str], check: Callable[[], None] = lambda: None) -> None:
     """Raise an error if a transformed function changes a captured tensor in place, which it neither created nor received.
 
-    `name` contains PyTorch's name of the operation. `check` is an additional check. It runs before the checks of the
-    outer transforms.
+    `name` returns PyTorch's name of the operation. `check` runs before the checks of the outer transforms.
     """
     transforms = modes.STATE.transforms
     for transform in reversed(transforms):

@@ -93,10 +93,7 @@ class Surroundings:
             return self.variables.copy().run(function, *args)
 
     def run_again(self, function: Any, *args: Any) -> Any:
-        """Run `function(*args)` with recording, for a recomputation.
-
-        Observers of this thread, and the user's modes, also observe the recomputation.
-        """
+        """Run `function(*args)` with recording again, with observers of this thread and the user's modes."""
         interpreters, functions = STATE.interpreters, STATE.function_modes
         added = {
             "casts": None,

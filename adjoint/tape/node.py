@@ -169,10 +169,7 @@ _accumulator_lock = lock_across_forks()
 
 
 def accumulator_of(leaf: Tensor) -> AccumulateGrad:
-    """Return the `AccumulateGrad` of `leaf`. It is the same object as long as a reference to it exists.
-
-    The leaf refers to the node weakly, and the node refers to the leaf strongly, so there is no reference cycle.
-    """
+    """Return the `AccumulateGrad` of `leaf`. The leaf refers to it weakly, so there is no reference cycle."""
     with _accumulator_lock:
         extra = leaf._own_extra()
         node = extra.accumulator() if extra.accumulator is not None else None
@@ -196,10 +193,7 @@ def function_of(edge: Any) -> tuple[Node | None, int]:
 
 
 def start(node: Node, edges: tuple[Any, ...], depth: int) -> None:
-    """Set the attributes that every node has. `depth` is the number of frames between the caller and the user's call.
-
-    A gradient for a view that was created without recording is not used, so the edge is None and not `NOWHERE`.
-    """
+    """Set the attributes that every node has. `depth` is the number of frames between the caller and the user's call."""
     node._edges = edges
     node._hooks = None
     node._sequence = next(sequence_numbers)

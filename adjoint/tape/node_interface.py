@@ -72,10 +72,7 @@ class NodeInterface:
         return self._sequence
 
     def _set_sequence_nr(self, number: int) -> None:
-        """Set the sequence number.
-
-        Backward runs the node with the highest number first, among the nodes whose gradients are complete.
-        """
+        """Set the sequence number. Backward runs the node with the highest number first."""
         if not isinstance(number, int):
             raise TypeError("an integer is required")
         if number < 0:

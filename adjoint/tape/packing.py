@@ -33,10 +33,7 @@ def set_packing(hooks: tuple[Any, ...], recording: bool) -> None:
 
 
 class Packed:
-    """A saved tensor that a pack hook has replaced.
-
-    `unpack_hook(packed)` restores the tensor, except its edge and its tangents.
-    """
+    """A saved tensor that a pack hook has replaced. `unpack_hook(packed)` restores it without edge and tangents."""
 
     __slots__ = ("edge", "packed", "tangents", "unpack_hook")
     _counter: ClassVar[None] = None
@@ -47,10 +44,7 @@ class Packed:
     tangents: Tangents | None
 
     def tensor(self) -> Tensor:
-        """Call the unpack hook. Return the result, if it has no history.
-
-        Otherwise, return a new tensor with the saved edge.
-        """
+        """Return the result of the unpack hook, or a new tensor with the saved edge if there is history."""
         tensor = self._unpacked()
         if self.edge is None and self.tangents is None and tensor._edge is None:
             return tensor
@@ -82,18 +76,12 @@ def _checked(tensor: Any) -> Tensor:
 
 
 def bare(tensor: Any) -> Any:
-    """Return a new tensor without history on the memory of `tensor`.
-
-    For a batched tensor, use the memory of the whole batch.
-    """
+    """Return a new tensor without history on the memory of `tensor`, or of the whole batch of a batched tensor."""
     return tensor.without_history() if hasattr(tensor, "without_history") else wrap(tensor._array)
 
 
 def pack(tensor: Tensor, hooks: Any, edge: Any) -> Packed:
-    """Run the pack hook of `hooks`, a pair (pack, unpack), on `tensor`, in `without_hooks`.
-
-    `edge`: the edge that the unpacked tensor will have.
-    """
+    """Run the pack hook of `hooks`, a pair (pack, unpack). `edge`: the edge that the unpacked tensor will have."""
     counter = tensor._counter
     version = 0 if counter is None else counter[0]
     pack_hook, unpack_hook = hooks

@@ -139,10 +139,7 @@ def shown_name(item: str) -> str:
 
 
 def saved_attributes(node_class: Any) -> dict[str, property]:
-    """Build the properties `_saved_<name>` and `_raw_saved_<name>` of a class of nodes from its list of saved items.
-
-    A `__getattr__` would slow down every attribute access.
-    """
+    """Build the properties `_saved_<name>` and `_raw_saved_<name>` of a class of nodes."""
     shown = node_class.saved_display
     hidden = {name for name, show in shown.items() if show is None}
     names = [f"_saved_{name}" for name in (*map(shown_name, node_class.saved_names), *shown)]

@@ -1,7 +1,4 @@
-"""The error for a saved tensor that was changed in place.
-
-It names the tensor, the operation that saved it, and the change.
-"""
+"""The error for a saved tensor that was changed in place, with the operations that saved and changed it."""
 
 from __future__ import annotations
 
@@ -27,10 +24,7 @@ _TRACED = (
 def stale_error(
     node: Node | None, array: Any, counter: list[Any], expected: int, output_nr: int | None, edge: Any
 ) -> RuntimeError:
-    """Return the error for a saved tensor that was changed in place.
-
-    The message names the lines that saved and changed the tensor.
-    """
+    """Return the error for a saved tensor that was changed in place, with the lines that saved and changed it."""
     described = f"[{_tensor_type(array)} [{', '.join(map(str, array.shape))}]]"
     if output_nr is not None and node is not None:
         described += f", which is output {output_nr} of {node._operation()},"

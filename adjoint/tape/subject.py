@@ -10,10 +10,7 @@ if TYPE_CHECKING:
 
 
 class Subject:
-    """The node or the tensor that an error concerns.
-
-    For a node that produced a NaN, it also contains statistics of its gradients and results.
-    """
+    """The node or the tensor that an error concerns, with statistics of gradients and results after a NaN."""
 
     def __init__(
         self, node: Node | None = None, tensor: Tensor | None = None, grads: Any = (), results: Any = None

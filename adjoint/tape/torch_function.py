@@ -199,10 +199,7 @@ def torch_function(
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Run `func` as if its arguments were plain tensors, and convert the tensors that it returns to this class.
-
-    Return NotImplemented if one of `types` is not a base class of this class.
-    """
+    """Run `func` as if its arguments were plain tensors, and convert the tensors that it returns to this class."""
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():

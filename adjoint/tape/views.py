@@ -26,10 +26,7 @@ CUSTOM = "custom"
 
 
 def note_making(view: Tensor, source: Tensor, step: tuple[Any, tuple[Any, ...]]) -> None:
-    """Store the operations that lead from the base to `view`, if the operations up to `source` are known.
-
-    `step` is the last operation.
-    """
+    """Store the operations up to `step` that lead from the base to `view`, if those up to `source` are known."""
     earlier: Any = ()
     if source._base is not None:
         earlier = None if source._extra is None else source._extra.made_by
@@ -119,10 +116,7 @@ def check_history(tensor: Tensor) -> None:
 
 
 def check_target(target: Tensor, leads: bool) -> None:
-    """Raise an error if the kind or the origin of `target` forbids the in-place change.
-
-    `leads`: whether an operand leads to a leaf.
-    """
+    """Raise an error if the in-place change is forbidden. `leads`: whether an operand leads to a leaf."""
     if target._base is not None and (leads or target._base.requires_grad):
         check_view_creation(target)
     if target._extra is not None:
@@ -147,10 +141,7 @@ class Geometry:
 
 
 def may_be_rebased(view: Tensor) -> bool:
-    """Return whether a recorded change of `view` needs only new histories of the view and its base.
-
-    The slow path handles all other cases, and raises errors.
-    """
+    """Return whether a recorded change of `view` needs only new histories of it and its base, and no slow path."""
     base: Any = view._base
     if (
         view._creation is not None

@@ -1,4 +1,1 @@
-"""Function transforms (`vmap`, forward mode, reverse mode), and how operators run within them.
-
-Rules for a single operator are in its declaration, not here.
-"""
+"""Function transforms (`vmap`, forward mode, reverse mode). Rules for a single operator are in its declaration."""

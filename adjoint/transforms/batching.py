@@ -31,10 +31,7 @@ from ..random import default_generator
 from ..tensor import Tensor, wrap, wrap_dim
 
 Rule: TypeAlias = Callable[..., Any]
-"""A rule.
-
-`rule(op, batch, *args)` returns the results with the batch dimension first, or None to request the sequential fallback.
-"""
+"""`rule(op, batch, *args)` returns the results, batch dimension first, or None to request the sequential fallback."""
 
 
 class Batch:
@@ -94,10 +91,7 @@ class Batch:
         return tensor.reshape((self.size, tensor.numel() // self.size if self.size else 0))
 
     def batched(self, op: Operator, args: tuple[Any, ...]) -> Any:
-        """Apply the batching rule of `op`.
-
-        Return the result (or results) for the whole batch, with the batch dimension first.
-        """
+        """Apply the batching rule of `op`, and return the results for the whole batch, with the batch dimension first."""
         if op.random and self.random() == "same":
             if op.draws and not op.inplace:  # the tensor contains parameters of the draw, not only its shape
                 raise RuntimeError(SAME_OF_DIFFERENT)
@@ -134,10 +128,7 @@ def rule_of(op: Operator) -> Rule:
 
 
 def sequential(op: Operator, batch: Batch, *args: Any, same: bool = False) -> Any:
-    """Apply the operator to one batch element after another. `same`: whether all elements use the same random numbers.
-
-    This rule is always correct, but slow.
-    """
+    """Apply the operator to one batch element after another: correct, but slow. `same`: with the same random numbers."""
     generator: Any = next((value for value in args if hasattr(value, "get_state")), default_generator)
     state: Any = generator.get_state() if same else None
     results = []

@@ -49,10 +49,7 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class JvpInterpreter(Interpreter):
-    """One level of forward mode. It wraps the tensors that carry a tangent of this level.
-
-    `in_inference`: whether tangents are also propagated in inference mode.
-    """
+    """One level of forward mode, for the tensors that carry its tangents. `in_inference`: also in inference mode."""
 
     in_inference = False
 
@@ -447,10 +444,7 @@ def current_level() -> _PublicInterpreter | None:
 
 
 class _PublicInterpreter(JvpInterpreter):
-    """One level of the functions of this module. Each thread enters a separate level, whose tangents reach all threads.
-
-    Each `func.jvp` has a separate level. Within a function transform, the level belongs to one thread alone.
-    """
+    """One level of the functions of this module. Each thread enters one, whose tangents reach all threads."""
 
     @uninterrupted
     def enter(self) -> None:

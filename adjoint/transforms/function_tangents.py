@@ -36,10 +36,7 @@ def check_changed(given: Tensor | None, version: int | None, tangent: Tensor | N
 
 
 def is_view_of_dual(output: Tensor, tangent: Tensor, args: tuple[Any, ...], given: list[Any]) -> bool:
-    """Return whether an output is a view of an input with a tangent.
-
-    If it is, raise RuntimeError unless the output's tangent is a view of the input's tangent.
-    """
+    """Return whether an output is a view of an input with a tangent, of which its tangent must then be a view."""
     if output._base is None:
         return False
     found = False
@@ -62,10 +59,7 @@ def is_view_of_dual(output: Tensor, tangent: Tensor, args: tuple[Any, ...], give
 
 
 def check_layout(view: Tensor, tangent: Tensor) -> None:
-    """Raise an error unless `tangent` has the layout of `view`.
-
-    Otherwise an in-place change would reach different elements in both.
-    """
+    """Raise an error unless `tangent` has the layout of `view`, so that in-place changes reach the same elements."""
     if tangent.stride() != view.stride():
         raise RuntimeError(
             "Expected the output of forward differentiable view operations to have the tangent have the same layout as primal. "

@@ -17,10 +17,7 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def unit_vectors(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the unit vectors of the joint space of all `tensors`.
-
-    Each tensor gets its part, of shape (total, *shape).
-    """
+    """Return the unit vectors of the joint space of all `tensors`: for each tensor its part, of shape (total, *shape)."""
     counts = [tensor.numel() for tensor in tensors]
     total = sum(counts)
     parts, start = [], 0

@@ -17,12 +17,7 @@ from .vmap_interpreter import BatchedTensor, VmapInterpreter
 
 
 def mapped(function: Any, is_batched: tuple[bool, ...], size: int, randomness: str) -> Any:
-    """Apply `function` to arguments, some of which have the batch dimension first.
-
-    All outputs have the batch dimension.
-
-    The class of `function` stores the class that was created from it.
-    """
+    """Apply `function` to arguments, some of which have the batch dimension first. All outputs have it."""
     made = vars(function).get("_mapped")
     if made is None:
         made = function._mapped = functools.lru_cache(maxsize=256)(functools.partial(_mapped, function))

@@ -112,10 +112,7 @@ class Reverse(Transform):
         return self.is_tracked_in_batch(outputs)
 
     def is_tracked_in_batch(self, outputs: list[Any]) -> bool:
-        """Return whether the graph of `outputs` has leaves other than the inputs.
-
-        Inside a `vmap`, this is the graph of the examples.
-        """
+        """Return whether the graph of `outputs` (of the examples inside a `vmap`) has leaves other than the inputs."""
         own = {id(edge_of(tensor)) for tensor in self.inputs}
         roots = [edge_of(output) for output in outputs]
         leaves = leaves_of(roots, inf)
@@ -317,10 +314,7 @@ def pulled(
     keywords: Any = MappingProxyType({}),
     has_aux: bool = False,
 ) -> Any:
-    """Compute `vjp` with respect to the arguments at the positions `chosen`.
-
-    The function may change the other arguments in place.
-    """
+    """Compute `vjp` for the arguments at the positions `chosen`. The function may change the others in place."""
     output = reverse.run(func, args, chosen, keywords)
     output, aux = with_aux(output, has_aux, "vjp(f, *primals)")
     outputs, shape = only_tensors(output, "vjp(f, *primals)")

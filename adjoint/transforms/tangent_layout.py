@@ -45,10 +45,7 @@ def window(whole: Tensor, base: Tensor, view: Tensor) -> Tensor:
 
 
 def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
-    """Return `tangent` with the strides of `primal`, so that views of both match.
-
-    Elements of `primal` that share memory have separate tangents.
-    """
+    """Return `tangent` with the strides of `primal`, so that views match, unless elements of `primal` share memory."""
     array, own = primal._array, tangent._array
     if type(array) is type(own) is ndarray and array.strides == own.strides and _place(primal) == _place(tangent):
         return tangent
@@ -62,10 +59,7 @@ def laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
 
 
 def empty_like(primal: Tensor, tangent: Tensor, dtype: Any = None) -> Any:
-    """Return memory for a tangent with the layout and the lazy bits of `primal`, so that views match.
-
-    If `primal` does not fill its storage, the rest of the tangent's storage is 0, because `as_strided` reads it.
-    """
+    """Return memory for a tangent with the layout and lazy bits of `primal`, and zeros in the rest of its storage."""
     offset, length = _place(primal)
     if length == primal._array.size:
         made = tangent.new_empty_strided(primal.shape, primal.stride(), dtype=dtype)

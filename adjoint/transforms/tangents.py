@@ -21,10 +21,7 @@ TRANSPOSE: Any = type("Transpose", (), {"__repr__": lambda self: "<transpose the
 
 
 def tangents(op: Operator, args: tuple[Any, ...], given: dict[str, Any], outputs: tuple[Tensor, ...]) -> Any:
-    """Return the tangent of each output (None: zero), or `TRANSPOSE`.
-
-    `given` contains the tangent of each differentiable operand by name (None: zero; a list for a sequence).
-    """
+    """Return the tangent of each output (None: zero), or `TRANSPOSE`, for the tangents `given` of operands, by name."""
     if op.tangent == "linear":
         return linear(op, args, given)
     if op.tangent == "multilinear":

@@ -308,10 +308,7 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> 
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
-    """Return one value for each leaf of `treespec`, from a `tree` that may end earlier.
-
-    Return None if the structures do not match.
-    """
+    """Return one value for each leaf of `treespec` from a `tree` that may end earlier, or None if they do not match."""
     node = _node_of(tree, is_leaf)
     if node is None:
         return [tree] * treespec.num_leaves

@@ -79,10 +79,7 @@ class BatchedTensor(Tensor, plain=False):
         __init__ = object.__init__
 
     def _element_array(self) -> Any:
-        """Return an array with the shape, dtype and strides of one batch element.
-
-        Its values must not be read, because they differ along the batch.
-        """
+        """Return an array with the shape, dtype and strides of one batch element, but values that must not be read."""
         array: Any = self.value._array
         bdim = self.bdim
         if bdim is None:
@@ -144,10 +141,7 @@ class BatchedTensor(Tensor, plain=False):
 
     @property
     def data(self) -> Tensor:
-        """Raise an error, because setting the data would change all batch elements.
-
-        If all batch elements share the data, return them.
-        """
+        """Raise an error, because setting the data would change all batch elements, unless these share the data."""
         if self.bdim is None:
             return BatchedTensor(self.value.data, None, self.level)
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
@@ -426,10 +420,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return function.applied(args, output)[1]
 
     def _by_rule(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Return the outputs of the `vmap` method of a `Function`.
-
-        If no argument differs between examples, return the outputs of the function itself.
-        """
+        """Return the outputs of the `vmap` method of a `Function`, or of the function if no argument is batched."""
         leaves, structure = tree_flatten(args)
         dims = [leaf.bdim if self.wraps(leaf) else None for leaf in leaves]
         values = tree_unflatten([leaf.value if self.wraps(leaf) else leaf for leaf in leaves], structure)
@@ -461,7 +452,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         )
 
     def _seen(self, value: Any, dim: int | None, given: Any, same: bool) -> Any:
-        """Return an output of the `vmap` method as the function sees it. A returned argument remains the same object.
+        """Return an output of the `vmap` method as the function sees it; a returned argument as the same object.
 
         `same`: whether the arguments, and therefore the outputs, are tensors of this `vmap` without batch dimension.
         """
@@ -474,10 +465,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return BatchedTensor(value, wrap_dim(dim, value.dim()), self)
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Return the outputs of the `forward` of a `Function` for the whole batch.
-
-        The function's own `backward` differentiates the outputs outside.
-        """
+        """Return the outputs of the `forward` of a `Function`, whose `backward` runs outside, for the whole batch."""
         from .mapped_function import mapped
 
         values = [self.first(arg) if self.wraps(arg) else arg for arg in args]

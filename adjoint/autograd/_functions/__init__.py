@@ -1,7 +1,4 @@
-"""`torch.autograd._functions`: functions that PyTorch keeps for older code.
-
-They change the shape or the type of one tensor, and undo a change of shape in a derivative.
-"""
+"""`torch.autograd._functions`: functions on the shape or the type of one tensor that PyTorch keeps for older code."""
 
 from __future__ import annotations
 

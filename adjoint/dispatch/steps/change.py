@@ -27,10 +27,7 @@ from .record import find_edges
 
 
 def record_change(call: Call, change: Callable[[], object], on_tensors: bool = False) -> None:
-    """Run `change`, which changes the first argument in place, and append its node to the history of the tensor.
-
-    The edges of the call must be known. `on_tensors`: as in `record`.
-    """
+    """Run `change`, which changes the first argument in place, and append its node to the history of the tensor."""
     op, args = call.op, call.args
     if args is call.given and call.recording:  # an interpreter has computed the change
         args = call.args = with_constants(op, args)
@@ -73,10 +70,7 @@ def check_change(op: Operator, call: Call) -> None:
 
 
 def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:
-    """Return the operands, the base of a view, and the target before an in-place change.
-
-    Without recording, the returned tensors are no source of gradients.
-    """
+    """Return the operands, the base of a view, and the target before an in-place change."""
     changed = [target] if target._base is None else [target, target._base]
     copies = {id(tensor): detached_copy(tensor) for tensor in changed}
     for copy in () if recording else copies.values():

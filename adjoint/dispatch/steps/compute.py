@@ -126,10 +126,7 @@ class LayOut(Step):
 
 
 def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
-    """After a `try`, execute `leave` if a kernel has refused its arguments.
-
-    Otherwise execute `struck` and propagate the exception.
-    """
+    """Return an `except` that executes `leave` if a kernel has refused its arguments, and otherwise `struck`."""
     return [
         "except BaseException as error:",
         "    if not is_refusal(error):",
@@ -197,10 +194,7 @@ def order_lines(op: Operator) -> list[str]:
 
 
 def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str = "") -> list[str]:
-    """Return `lines`, which call a ufunc, for arrays that are not large.
-
-    Large arrays use compiled loops if the ufunc has them.
-    """
+    """Return `lines`, which call a ufunc, or its compiled loops for large arrays."""
     large = compiled_ufuncs.large(form) if isinstance(form, numpy.ufunc) else None
     if large is None:
         return lines
@@ -238,10 +232,7 @@ def quietly(op: Operator, form: Any, line: str) -> list[str]:
 
 
 def computing_source(op: Operator) -> str:
-    """Return the source of the kernel call as a function of the arrays and values, for the slow path.
-
-    The function accepts any arrays.
-    """
+    """Return the source of the kernel call as a function of any arrays and values, for the slow path."""
     parameters = [public_name(name) if op.kinds[name] == VALUE else f"{name}_array" for name in op.names]
     passed = passed_arguments(op, dtypes_of_numpy=True)
     arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]

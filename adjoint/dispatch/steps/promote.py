@@ -1,7 +1,4 @@
-"""The steps that check the arguments and convert them to arrays of one dtype.
-
-Numbers become constants, and dtypes are promoted.
-"""
+"""The steps that check the arguments, and convert tensors and numbers to arrays of one dtype."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ class Check(Step):
             check_constant(function, name, call.args[op.names.index(name)])
 
     def lines(self, leave: str) -> list[str]:
-        """Return the tests of the arguments, which must be tensors of plain types, or numbers.
-
-        Kernels refuse other arguments.
-        """
+        """Return the tests that the arguments are tensors of plain types, or numbers."""
         if self.plan.kinds:
             given = ", ".join(map(public_name, self.op.names))
             checks = [f"OP.check({given})"] if self.op.check is not None else []
@@ -263,10 +257,7 @@ def array_lines(op: Operator) -> list[str]:
 
 
 def unfit_arrays(op: Operator) -> list[str]:
-    """Return the conditions under which the kernel must not run: other array classes and, without promotion, other dtypes.
-
-    Arrays on `meta`, and arrays with lazy conjugation or negation, are instances of subclasses.
-    """
+    """Return the conditions on the classes and dtypes of arrays under which the kernel must not run."""
     if op.sequence is not None:
         return [f"{op.sequence}_array is None"]
     arrays = [f"{name}_array" for name in op.tensors if op.kinds[name] == ARRAY]
@@ -320,11 +311,7 @@ def edges_of(items: Any) -> tuple[Any, ...] | None:
 
 
 def plain_sequence(items: Any) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
-    """Return the arrays of a sequence of plain tensors of one dtype, and their edges, if any.
-
-    Return None for any other sequence. Also return None if an array is on `meta`, or has lazy conjugation or negation.
-    Such arrays are instances of subclasses.
-    """
+    """Return the arrays of a sequence of plain tensors of one dtype, and their edges, or None for other sequences."""
     if type(items) is not list and type(items) is not tuple:
         return None, None
     arrays: list[Any] = []

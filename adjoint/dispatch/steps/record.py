@@ -90,7 +90,7 @@ def find_edges(op: Operator, call: Call) -> None:
 
 
 def record(op: Operator, on_tensors: bool, call: Call, depth: int = 5) -> None:
-    """Create the node of a call as the history of its outputs. `on_tensors`: whether its formulas always run on tensors.
+    """Create the node of a call as the history of its outputs. Its formulas may always run `on_tensors`.
 
     The user's call is at least `depth` frames above the function that creates the node.
     """
@@ -117,10 +117,7 @@ def record(op: Operator, on_tensors: bool, call: Call, depth: int = 5) -> None:
 
 
 def recorded(call: Call, on_tensors: bool = False) -> None:
-    """Record a call whose outputs an interpreter has computed. Outputs of an operator on views become views.
-
-    `on_tensors`: as in `record`.
-    """
+    """Record a call whose outputs an interpreter has computed, and make views of those of an operator on views."""
     op, args = call.op, call.args
     find_edges(op, call)
     if op.view:

@@ -62,10 +62,7 @@ def frame_lines(caller: int | str) -> list[str]:
 
 
 def edge_lines(op: Operator) -> list[str]:
-    """Return the lines that find the edges of the tensors: `edge_0`, `edge_1`, ...
-
-    The edge of a view has been found together with its base.
-    """
+    """Return the lines that find the edges of the tensors: `edge_0`, `edge_1`, ..."""
     lines = []
     for index, name in enumerate(op.differentiable if op.sequence is None else ()):
         public = public_name(name)
@@ -111,10 +108,7 @@ def node_lines(op: Operator, shape: str = "", dtype: str = "", *, from_tensors: 
 
 
 def real_lines(op: Operator, *conditions: str) -> list[str]:
-    """Return the lines that raise an error for complex numbers if the operator has a derivative of real numbers only.
-
-    The declaration of such an operator has an attribute `real_derivative`: its name in the error.
-    """
+    """Return the lines that refuse complex numbers if the operator has a `real_derivative`, its name in the error."""
     name = getattr(op.declaration, "real_derivative", None)
     if name is None:
         return []

@@ -28,10 +28,7 @@ class Wrap(Step):
         return self._each(["result._base = result._counter = None"], "None")
 
     def _each(self, further: list[str], unrecorded: str) -> list[str]:
-        """Return a few lines that make each tensor, and the `further` lines.
-
-        `unrecorded`: the edge of a result that is not recorded.
-        """
+        """Return a few lines that make each tensor, and the `further` lines."""
         op = self.op
         made = ["result = new_tensor()", "result._array = array", "result._grad = result._extra = None", *further]
         if op.many:

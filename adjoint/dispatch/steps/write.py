@@ -169,11 +169,9 @@ def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> 
 
 
 def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
-    """Return the lines that write the result to `out`, or several results to the tensors in the tuple `out`.
+    """Return the lines that write results to `out`, or to each in the tuple `out`.
 
-    A tensor has the shape of its result, shares no memory with an operand, and has no history.
-
-    The operands' arrays are known to fit the kernel.
+    It has the shape of its result, shares no memory with an operand, and has no history. The kernel takes the arrays.
     """
     targets = [f"out_{name}" for name in op.outputs] or ["out"]
     unusual: list[str] = []
@@ -222,10 +220,7 @@ def into_each(op: Operator, leave: str) -> list[str]:
 
 
 def into_lines(op: Operator, leave: str) -> list[str]:
-    """Return lines that compute into `out_array`: by a ufunc's `out` if dtypes and shapes are equal, otherwise by a copy.
-
-    All arrays except the first may have no dimensions.
-    """
+    """Return lines that compute into `out_array`, or copy the result to it."""
     castable = "" if op.same_out or op.out_decides else " and not castable(array.dtype, out_array.dtype)"
     copied = copying_lines(op, "out_array", [f"(array.dtype is not out_array.dtype{castable})"], leave)
     form = op.kernel.general if isinstance(op.kernel.general, numpy.ufunc) else op.kernel.small
@@ -242,10 +237,7 @@ def into_lines(op: Operator, leave: str) -> list[str]:
 
 
 def overwriting_lines(op: Operator, leave: str) -> list[str]:
-    """Return the lines that compute into the first array: by a ufunc's `out`, by the in-place form, or by copying the result.
-
-    If the arrays were promoted to another dtype, the result is copied.
-    """
+    """Return the lines that compute into the first array, or copy the result to it."""
     kernel, array, passed = op.kernel, written(op), ", ".join(passed_arguments(op))
     copied = copying_lines(op, array, [] if promotes(op) else [f"array.dtype is not {array}.dtype"], leave)
     if isinstance(kernel.general, numpy.ufunc):
@@ -260,10 +252,7 @@ def overwriting_lines(op: Operator, leave: str) -> list[str]:
 
 
 def copying_lines(op: Operator, target: str, unfit: list[str], leave: str) -> list[str]:
-    """Return the lines that compute, and copy the result to `target`, unless its shape differs or it is `unfit`.
-
-    Threads copy large results.
-    """
+    """Return the lines that compute, and copy the result to `target`, unless its shape differs or it is `unfit`."""
     return [
         *kernel_lines(op),
         *rounding_lines(op),
@@ -303,10 +292,7 @@ def has_history(op: Operator) -> str:
 
 
 def repeated(op: Operator) -> str:
-    """Return the condition under which elements of the first argument may share memory.
-
-    Elements of an array that owns its memory never share memory.
-    """
+    """Return the condition under which elements of the first argument may share memory, if the array is a view."""
     return f"({written(op)}.base is not None and 0 in {written(op)}.strides)"
 
 
@@ -337,10 +323,7 @@ def shared_operands(op: Operator, target: str, same: bool) -> list[str]:
 
 
 def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
-    """Return the lines that create the node for the change of a tensor without hooks that shares no memory with other operands.
-
-    A view is accepted if it and its base need only new histories.
-    """
+    """Return the lines that create the node for the change of a tensor without hooks and shared memory."""
     if not is_recorded_inplace(op):
         return [leave]
     array = written(op)
