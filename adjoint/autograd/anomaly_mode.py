@@ -15,7 +15,7 @@ from ..kernels.runtime.narrow_array import widened
 from ..tape import mode_switches, modes, origin
 from ..tape.anomaly import Statistics, elements
 from ..tape.node import Node, accumulator_of
-from ..tape.subject import Subject
+from ..tape.stale_error import Subject
 from ..tensor import Tensor
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]

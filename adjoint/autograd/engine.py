@@ -26,8 +26,7 @@ from ..tensor import Tensor, ndarray
 from .accumulate import accumulate, summed
 from .anomaly_mode import check_nan, report
 from .graph_task import Capture, GraphTask, by_dependencies, nodes_without_watch
-from .hook_calls import explain, run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
-from .leaves import finish_leaf
+from .hook_calls import explain, finish_leaf, run_node, run_post_hooks, run_tensor_hooks, run_with_hooks
 from .shown import Shown
 from .validate_grad import as_taken
 

@@ -18,7 +18,7 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.modes import FLAGS
 from ..tape.node import NOWHERE
-from ..tape.subject import Subject
+from ..tape.stale_error import Subject
 from ..tape.torch_dispatch import DISPATCHING
 from ..tensor import Tensor, history, ndarray, wrap
 from .engine import discover

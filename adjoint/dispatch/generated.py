@@ -35,15 +35,13 @@ from ..tape.versions import shared_counter
 from ..tape.views import INFERENCE, MULTI_OUTPUT, Geometry, creation_unrecorded, may_be_rebased, rebase_history
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
 from . import codes, node_source, registry, slow_path
-from .arguments import MISSING
-from .captured_calls import captured_call
+from .arguments import MISSING, in_new_order
 from .constants import NUMBERS, SCALARS, constant, constant_tensor
 from .declaration import Operator, parameters_of
-from .deprecated_signatures import in_new_order
 from .emitter import function_source, has_source, pattern, plan_source, sizes_source
 from .lazy_stubs import building
 from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
-from .python_operators import call_operator
+from .python_operators import call_operator, captured_call
 from .registry import Namespace
 from .source import SOURCES, compile_source
 from .sparse_layouts import node_class_on_tensors

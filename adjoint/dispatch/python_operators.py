@@ -1,4 +1,4 @@
-"""Calls of operators by Python's symbols, such as `x * 2`. The class of an operand of another type may decide."""
+"""Calls by Python's symbols, such as `x * 2`, and the first calls in a capture, which need no generated code."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy
 
+from ..tape.modes import STATE
 from ..tensor import Tensor, wrap
-from .arguments import is_number
+from .arguments import MISSING, is_number
 from .declaration import Operator
 from .lazy_stubs import overridden
 from .slow_path import call
+from .source import public_name
 
 getframe = sys._getframe
 
@@ -38,3 +40,23 @@ def not_known(depth: int = 0) -> Any:
     """Return the result of a Python operator for an unknown operand: NotImplemented, unless the call is overridden."""
     again = overridden(getframe(depth + 1))
     return NotImplemented if again is None else again()
+
+
+def captured_call(op: Operator, variant: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Call a variant of an operator without its generated code.
+
+    Return NotImplemented if there is no capture, or if the call fails or needs the code, which raises its error.
+    """
+    if STATE.capture is None or variant not in ("function", "operator"):
+        return NotImplemented
+    names = [*map(public_name, op.names)]
+    if len(args) > len(names) - len(op.keyword_only) or not {*names[len(args) :]}.issuperset(keywords):
+        return NotImplemented
+    given = {**{public_name(name): value for name, value in op.defaults.items()}, **keywords}
+    values = (*args, *[given.get(name, MISSING) for name in names[len(args) :]])
+    if any(value is MISSING for value in values):
+        return NotImplemented
+    try:
+        return call_operator(op, values) if variant == "operator" else call(op, values)
+    except Exception:  # noqa: BLE001
+        return NotImplemented

@@ -17,7 +17,7 @@ from ..tape.edges import edge_of
 from ..tape.evaluation import evaluated
 from ..tape.node import Node
 from ..tape.saved import RELEASED, unpack
-from ..tape.subject import Subject
+from ..tape.stale_error import Subject
 from ..tensor import Tensor, ndarray
 
 OF_GRADIENT = "If it is a gradient, explain the tensor whose backward it comes from."

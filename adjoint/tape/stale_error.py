@@ -1,4 +1,4 @@
-"""The error for a saved tensor that was changed in place, with the operations that saved and changed it."""
+"""The object that an error concerns, and the error for a saved tensor that was changed in place."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ from typing import Any
 
 from ..dtypes import from_numpy
 from ..kernels.runtime.meta_array import Meta
-from ..tensor import is_recorded
+from ..tensor import Tensor, is_recorded
 from . import modes, origin
 from .node import Node
-from .subject import Subject
+
+
+class Subject:
+    """The node or the tensor that an error concerns, with statistics of gradients and results after a NaN."""
+
+    def __init__(
+        self, node: Node | None = None, tensor: Tensor | None = None, grads: Any = (), results: Any = None
+    ) -> None:
+        self.node, self.tensor, self.grads, self.results = node, tensor, grads, results
+
+    def __reduce__(self) -> tuple[type[Subject], tuple[()]]:
+        return Subject, ()
+
 
 _TRACE = (
     "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "

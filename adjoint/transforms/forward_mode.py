@@ -34,8 +34,18 @@ from ..tape import mode_switches, modes
 from ..tape.interpreters import Interpreter, is_recorded, lower, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad
-from .function_tangents import check_changed, check_layout, checked_tangents, is_view_of_dual, share_tangents
-from .tangent_layout import empty_like, laid_out_like, pending_like, window, with_own_memory
+from .tangent_layout import (
+    check_changed,
+    check_layout,
+    checked_tangents,
+    empty_like,
+    is_view_of_dual,
+    laid_out_like,
+    pending_like,
+    share_tangents,
+    window,
+    with_own_memory,
+)
 from .tangents import TRANSPOSE, tangents
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
