@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -90,51 +91,42 @@ def check_constant(mapping: Mapping, options: Options) -> None:
 
 def check_backward(mapping: Mapping, options: Options) -> None:
     """Compare backward with finite differences."""
-    check = compare_along if options.fast_mode else compare_jacobians
-    if complex_ones(mapping.outputs):
-        for part in ("imag", "real"):
-            check(mapping.part_of_outputs(part), options)
-    else:
-        check(mapping, options)
+    for part in parts(mapping, mapping.outputs, mapping.part_of_outputs):
+        (compare_along if options.fast_mode else compare_jacobians)(part, options)
 
 
 def check_forward(mapping: Mapping, options: Options) -> None:
     """Compare forward mode with finite differences."""
-    check = compare_forward_along if options.fast_mode else compare_forward_jacobians
-    if complex_ones(mapping.sources):
-        for part in ("imag", "real"):
-            check(mapping.part_of_inputs(part), options)
-    else:
-        check(mapping, options)
+    for part in parts(mapping, mapping.sources, mapping.part_of_inputs):
+        if options.fast_mode:
+            compare_forward_along(part, options)
+        else:
+            compare_jacobians(part, options, forward=True)
 
 
-def compare_jacobians(mapping: Mapping, options: Options) -> None:
-    """Compare the full Jacobians of backward."""
-    with progress(mapping, moves(mapping) + 2 * sum(output._array.size for output in mapping.outputs), "gradcheck"):
+def parts(mapping: Mapping, tensors: list[Tensor], part_of: Callable[[str], Mapping]) -> Iterable[Mapping]:
+    """Return the mapping, or its imaginary and its real part if one of `tensors` is complex."""
+    return map(part_of, ("imag", "real")) if complex_ones(tensors) else [mapping]
+
+
+def compare_jacobians(mapping: Mapping, options: Options, forward: bool = False) -> None:
+    """Compare the full Jacobians of backward or forward mode."""
+    sources, outputs = range(len(mapping.sources)), range(len(mapping.outputs))
+    evaluated = mapping.sources if forward else [*mapping.outputs, *mapping.outputs]
+    total = moves(mapping) + sum(tensor._array.size for tensor in evaluated)
+    found: dict[tuple[int, int], Array] = {}
+    with progress(mapping, total, "gradcheck, forward" if forward else "gradcheck"):
         expected = numerical(mapping, options.eps)
-        found = []
-        for output in range(len(mapping.outputs)):
-            found.append(backward_jacobians(mapping, output))
-            check_reentrant(found[-1], backward_jacobians(mapping, output), options.nondet_tol)
-    for output, by_source in enumerate(found):
-        for source, analytical in enumerate(by_source):
-            if not close(analytical, expected[source][output], options.rtol, options.atol):
-                raise mismatch(mapping, output, source, analytical, expected[source][output], options)
-
-
-def compare_forward_jacobians(mapping: Mapping, options: Options) -> None:
-    """Compare the full Jacobians of forward mode."""
-    with progress(
-        mapping, moves(mapping) + sum(source._array.size for source in mapping.sources), "gradcheck, forward"
-    ):
-        expected = numerical(mapping, options.eps)
-        found = [forward_jacobians(mapping, number) for number in range(len(mapping.sources))]
-    for output in range(len(mapping.outputs)):
-        for source, by_output in enumerate(found):
-            if not close(by_output[output], expected[source][output], options.rtol, options.atol):
-                raise mismatch(
-                    mapping, output, source, by_output[output], expected[source][output], options, forward=True
-                )
+        for source in sources if forward else ():
+            found.update(((output, source), each) for output, each in enumerate(forward_jacobians(mapping, source)))
+        for output in () if forward else outputs:
+            by_source = backward_jacobians(mapping, output)
+            check_reentrant(by_source, backward_jacobians(mapping, output), options.nondet_tol)
+            found.update(((output, source), each) for source, each in enumerate(by_source))
+    for output, source in itertools.product(outputs, sources):
+        analytical, expect = found[output, source], expected[source][output]
+        if not close(analytical, expect, options.rtol, options.atol):
+            raise mismatch(mapping, output, source, analytical, expect, options, forward)
 
 
 def compare_along(mapping: Mapping, options: Options) -> None:
@@ -262,62 +254,57 @@ def check_undefined_tangents(mapping: Mapping) -> None:
 
 def check_batched_gradients(mapping: Mapping) -> None:
     """Check that a batch of gradients gives the same results as separate gradients."""
-    from ..transforms.vmap import vmap
-    from ..transforms.vmap_interpreter import LEGACY
-
     for number, output in enumerate(mapping.outputs):
 
-        def product(vector: Tensor, output: Tensor = output) -> tuple[Tensor, ...]:
-            found = grad(output, mapping.sources, vector, retain_graph=True, allow_unused=True)
-            return tuple(
-                zeros_like(source.detach()) if gradient is None else gradient
-                for gradient, source in zip(found, mapping.sources, strict=True)
-            )
+        def product(vector: Tensor, output: Tensor = output) -> list[Any]:
+            return list(grad(output, mapping.sources, vector, retain_graph=True, allow_unused=True))
 
-        vectors = [randn_like(output.detach()) for _ in range(2)]
-        sequential_fallback = [product(vector) for vector in vectors]
-        with batching(report.BATCHED, report.BATCHED_NOTE):
-            found = vmap(product, randomness=LEGACY)(stack(vectors))
-        for source, (got, *expected) in enumerate(zip(found, *sequential_fallback, strict=True)):
-            compare_batches(got, expected, number, source, report.BATCHED, report.BATCHED_NOTE)
+        def place(source: int, output: int = number) -> str:
+            return f"For output {output} and input {source}:"
+
+        compare_batched(product, output, mapping.sources, place, report.BATCHED, report.BATCHED_NOTE)
 
 
 def check_batched_tangents(mapping: Mapping) -> None:
     """Check that a batch of tangents gives the same results as separate tangents."""
+    for number, source in enumerate(mapping.sources):
+
+        def product(tangent: Tensor, number: int = number) -> list[Any]:
+            given = [tangent if position == number else None for position in range(len(mapping.sources))]
+            return forward_product(mapping, given)
+
+        def place(output: int, source: int = number) -> str:
+            return f"For output {output} and input {source}:"
+
+        compare_batched(product, source, mapping.outputs, place, report.BATCHED_FORWARD, report.BATCHED_FORWARD_NOTE)
+
+
+def compare_batched(
+    product: Callable[[Tensor], list[Any]],
+    like: Tensor,
+    tensors: list[Tensor],
+    place: Callable[[int], str],
+    words: str,
+    note: str,
+) -> None:
+    """Raise an error unless `product` gives the same results for a batch of vectors, with one result for each of `tensors`."""
     from ..transforms.vmap import vmap
     from ..transforms.vmap_interpreter import LEGACY
 
-    for number, source in enumerate(mapping.sources):
+    def completed(vector: Tensor) -> tuple[Tensor, ...]:
+        found = zip(product(vector), tensors, strict=True)
+        return tuple(zeros_like(tensor.detach()) if result is None else result for result, tensor in found)
 
-        def product(tangent: Tensor, number: int = number) -> tuple[Tensor, ...]:
-            tangents = [tangent if position == number else None for position in range(len(mapping.sources))]
-            return tuple(
-                zeros_like(output.detach()) if found is None else found
-                for found, output in zip(forward_product(mapping, tangents), mapping.outputs, strict=True)
-            )
-
-        vectors = [randn_like(source.detach()) for _ in range(2)]
-        sequential_fallback = [product(vector) for vector in vectors]
-        with batching(report.BATCHED_FORWARD, report.BATCHED_FORWARD_NOTE):
-            found = vmap(product, randomness=LEGACY)(stack(vectors))
-        for output, (got, *expected) in enumerate(zip(found, *sequential_fallback, strict=True)):
-            compare_batches(got, expected, output, number, report.BATCHED_FORWARD, report.BATCHED_FORWARD_NOTE)
-
-
-@contextmanager
-def batching(words: str, note: str) -> Iterator[None]:
-    """Add a note to errors that are raised while derivatives are computed in a batch."""
+    vectors = [randn_like(like.detach()) for _ in range(2)]
+    separate = [completed(vector) for vector in vectors]
     try:
-        yield
+        found = vmap(completed, randomness=LEGACY)(stack(vectors))
     except RuntimeError as error:
         raise failure(f"While computing batched gradients, got: {error}\n{words}", note) from error
-
-
-def compare_batches(got: Tensor, expected: list[Tensor], output: int, source: int, words: str, note: str) -> None:
-    """Raise an error unless a batch equals the separately computed results."""
-    wanted = stack(expected)
-    if not close(got._array, wanted._array, 1e-5, 1e-8):
-        raise failure(f"For output {output} and input {source}:\n{words}\nGot:\n{got}\n\nExpected:\n{wanted}", note)
+    for number, (got, *expected) in enumerate(zip(found, *separate, strict=True)):
+        wanted = stack(expected)
+        if not close(got._array, wanted._array, 1e-5, 1e-8):
+            raise failure(f"{place(number)}\n{words}\nGot:\n{got}\n\nExpected:\n{wanted}", note)
 
 
 # --- directions -----------------------------------------------------------------------------------------------------
