@@ -1,7 +1,4 @@
-"""The random generators, and the seed and state of the default generator.
-
-A `Generator` wraps a stream of `kernels.random`. The functions that draw random tensors are in `operators`.
-"""
+"""The random generators, and the seed and state of the default generator."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, ContextDecorator

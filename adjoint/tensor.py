@@ -1,9 +1,4 @@
-"""The class `Tensor`: an array and its edge in the graph. The module depends on no operator. Operators install their methods.
-
-`Tensor` defines the parts that need no computation: storage, gradient, graph attributes, copying and pickling. Attributes that
-depend only on the array are in `array_attributes`, and conversions to Python and NumPy are in `interchange`. `HOOKS` of
-`dispatch.registry` lists the private methods that higher layers install, such as `_regenerate`.
-"""
+"""The class `Tensor`: an array and its edge in the graph. Operators and higher layers install further methods."""
 
 from __future__ import annotations
 

@@ -80,9 +80,4 @@ def form_for(leaf: Any, source: Any) -> tuple[tuple[int, ...], Any]:
 
 
 NOTING: dict[int, bool] = {}
-"""The threads, by number, in which a function transform records the created tensors. Usually the dictionary is empty.
-
-
-In such a thread, code that creates a tensor calls `note_creation`. If the tensor uses the memory of another tensor, the
-code passes both tensors.
-"""
+"""The threads, by number, in which code that creates a tensor calls `note_creation`, for a function transform."""

@@ -1,10 +1,6 @@
 """Objects that are created on first use by one thread: modules imported late, and attributes computed once.
 
-Threads that import modules in different orders could wait for each other. The interpreter would then give one of them a
-partly initialized module. Therefore only one thread at a time imports late, and other threads wait until it has
-finished.
-
-Attributes are computed without a lock. Two threads may compute the same attribute, and both get the first result.
+Only one thread at a time imports late, because threads that import in different orders could wait for each other.
 """
 
 from __future__ import annotations
@@ -88,10 +84,7 @@ def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
 
 
 def further_names(package: str, modules: dict[str, ModuleType]) -> None:
-    """Give modules additional names below `package`, because PyTorch has separate modules for their contents.
-
-    If `torch` means this package, the modules are also found under that name.
-    """
+    """Give modules additional names below `package`, and below `torch` if that means this package."""
     for above in (package, package.replace("adjoint", "torch", 1)):
         if sys.modules.get(above) is sys.modules[package]:
             sys.modules.update({f"{above}.{name}": module for name, module in modules.items()})

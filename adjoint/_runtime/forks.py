@@ -1,8 +1,6 @@
 """Forks: in a forked child no thread of the parent holds a lock, and guarded data is consistent.
 
-A fork waits until no other thread holds one of these locks. It holds all of them while it copies the process, and both
-processes release them. The only thread of the child is the forking thread, so its imports, compilations and draws are
-never incomplete.
+A fork waits for all of these locks, and holds them while it copies the process.
 """
 
 from __future__ import annotations

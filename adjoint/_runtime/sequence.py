@@ -1,8 +1,6 @@
 """The order of recording: a number for each node, and the range of numbers of each module call.
 
-Pictures of the graph read these records to find the module that recorded each node. Calls are recorded only if a graph
-may be displayed: after the import of `adjoint.inspect`, in an interactive session, and in a program whose code mentions
-`inspect`. Otherwise recording costs nothing. Only the latest records are kept. They keep no module alive.
+Pictures of the graph need the calls, which are recorded only if a graph may be displayed.
 """
 
 from __future__ import annotations
@@ -20,11 +18,7 @@ MOST_CALLS = 16384
 sequence_numbers = count()
 
 watchers: OrderedDict[int, bool] = OrderedDict()
-"""The observers of the calls of all modules. Usually the dictionary is empty.
-
-The keys are the ids of global hooks, `NOTES` while calls are recorded, and `TABLES_SHOWN` after a program has requested
-the tables of those hooks.
-"""
+"""The observers of the calls of all modules: the ids of global hooks, `NOTES`, `TABLES_SHOWN`. Usually there is none."""
 
 NOTES, TABLES_SHOWN = -1, -2
 
@@ -74,13 +68,10 @@ InThread = tuple[int, tuple[int, ...]]
 MAIN_THREAD = main_thread().ident
 
 module_calls: deque[tuple[Any, str, int, int, InThread | None]] = deque(maxlen=MOST_CALLS)
-"""Calls in the order of their ends.
+"""Calls that recorded nodes, in the order of their ends.
 
-Each record contains a weak reference to the module, the name of its class, a number before its first node and a number
-after its last node. After a thread other than the main thread has called a module, records also contain the result of
-`in_thread`.
-
-Calls that recorded nothing are omitted.
+Each record contains a weak reference to the module, the name of its class, the numbers before its first and after its
+last node, and the result of `in_thread` after a thread other than the main thread has called a module.
 """
 
 

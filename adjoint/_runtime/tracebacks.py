@@ -39,13 +39,7 @@ _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 
 
 def shorten(error: BaseException) -> None:
-    """Remove the frames of adjoint from the tracebacks of `error` and of its causes.
-
-    Drop errors that occurred only inside adjoint.
-
-    An error that led to another error inside adjoint (its `__context__`) has no frame of user code, so only adjoint has
-    seen it.
-    """
+    """Remove the frames of adjoint from the tracebacks of `error` and its causes, and drop errors inside adjoint."""
     if FULL:
         return
     error.__traceback__ = without_our_frames(error.__traceback__)
@@ -116,11 +110,7 @@ def is_of_a_library(frame: FrameType) -> bool:
 
 
 def variables_in(frame: FrameType) -> dict[str, Any]:
-    """Return the variables of the code that runs in `frame`.
-
-    Before Python 3.13 a frame keeps the result of `f_locals`. This may include an error whose traceback leads back to
-    the frame.
-    """
+    """Return the variables in `frame`. Before Python 3.13, the frame must not keep them."""
     local = frame.f_locals
     found = dict(local)
     if frame.f_code.co_flags & _OPTIMIZED and type(local) is dict:

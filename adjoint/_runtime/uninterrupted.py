@@ -31,10 +31,7 @@ KNOWN = ("cpython-311", "cpython-312", "cpython-313")
 """The interpreters with known instructions. On other interpreters `uninterrupted` leaves functions unchanged."""
 
 _CHECKED, _UNCHECKED = b"\x00", b"\x02"
-"""The operand of the instruction with which a function begins.
-
-The second operand follows an `await`, where the interpreter does not check for interrupts.
-"""
+"""The operand of the instruction at the start of a function, and the operand for no check for interrupts."""
 
 
 def uninterrupted(function: _Function) -> _Function:

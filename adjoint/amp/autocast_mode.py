@@ -125,12 +125,7 @@ class _Kept(NamedTuple):
 
 
 def _has_been_cast(value: Tensor, kind: dtype) -> Tensor:
-    """Return a tensor in another dtype.
-
-    The cast of a parameter is cached until the outermost autocast ends, or until the parameter changes.
-
-    A cast without recording is not connected to the parameter, so it is reused only while recording is off.
-    """
+    """Return a tensor in another dtype. Casts of parameters are cached until the outermost autocast ends."""
     array = value._array
     keep = array.dtype is float32.numpy and value._edge is LEAF and kind in _HALVES and _settings().keeps_casts
     if not keep:

@@ -1,7 +1,4 @@
-"""`backward` and `grad` check the request, run the engine and return its results.
-
-`roots` checks the root tensors and their gradients. `engine` walks the graph.
-"""
+"""`backward` and `grad` check the request, run the engine and return its results."""
 
 from __future__ import annotations
 

@@ -247,10 +247,7 @@ def discover(roots: list[Any]) -> tuple[list[Node], dict[int, int]]:
 
 
 def deliver(grad: Any, edge: Any, source: Node | None, buffers: dict[Any, Any]) -> None:
-    """Add `grad`, in the form that the receiver at the end of `edge` requires, to the earlier gradients of the receiver.
-
-    For a node with several outputs, gradients are in a list. The engine drops a gradient for a view without history.
-    """
+    """Add `grad`, in the form that the receiver at the end of `edge` requires, to its earlier gradients."""
     target, number = edge if type(edge) is tuple else (edge, None)
     if number is not None and target.is_nowhere:
         return

@@ -1,8 +1,4 @@
-"""`Function`: operations with a derivative that the user writes.
-
-The object `ctx`, which `forward` and `backward` share, is the node itself. Its attributes therefore live as long as the
-graph.
-"""
+"""`Function`: operations with a derivative that the user writes. Their `ctx` is the node itself."""
 
 from __future__ import annotations
 
@@ -56,10 +52,7 @@ class FunctionNode(FunctionCtx, Node):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The tensors given to `save_for_backward`, checked for later changes.
-
-        In `jvp`, the tensors given to `save_for_forward`.
-        """
+        """The tensors given to `save_for_backward`, or to `save_for_forward` in `jvp`, checked for later changes."""
         return (self.saved_for_forward or ()) if self.in_jvp else unpacked(self)
 
     @property

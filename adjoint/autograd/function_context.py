@@ -1,9 +1,4 @@
-"""The code around the methods of a custom function: `ctx`, arguments that are given by name, and `once_differentiable`.
-
-`ctx` is the interface between the node and `forward`, `setup_context` and `backward`. If a call has keywords, or lacks
-arguments with defaults, its arguments are bound in order. `once_differentiable` declares that a `backward` cannot be
-differentiated.
-"""
+"""The `ctx` of custom functions, arguments that are given by name, and `once_differentiable`."""
 
 from __future__ import annotations
 

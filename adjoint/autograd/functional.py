@@ -1,8 +1,4 @@
-"""Derivatives of functions: Jacobians, Hessians, and their products with vectors.
-
-All functions take a function of tensors and its inputs, which are a tensor or a tuple of tensors. The structure of the
-results follows the structure of the inputs and outputs.
-"""
+"""Derivatives of functions of tensors: Jacobians, Hessians, and their products with vectors."""
 
 from __future__ import annotations
 

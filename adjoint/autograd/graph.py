@@ -212,11 +212,7 @@ def surroundings() -> mode_switches.Surroundings:
 
 
 class ResultCache(Protocol):
-    """The interface of a cache for `caching_results`, below recording. It stands between operators and their kernels.
-
-    An operator requests its result from the cache, so the cache can store or return results. Views and in-place
-    operations do not use the cache.
-    """
+    """The interface of a cache for `caching_results`, from which operators request their results, below recording."""
 
     def result(self, op: OpOverload, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
         """Return the result of `op` on `args`: call `compute()`, or return a stored result."""

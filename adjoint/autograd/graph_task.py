@@ -1,7 +1,4 @@
-"""The state of a running backward. Hooks, custom functions and nested backwards use this state.
-
-This module also determines which of the reachable nodes must run, and their order if the user has set sequence numbers.
-"""
+"""The state of a running backward, the nodes that it must run, and their order."""
 
 from __future__ import annotations
 
@@ -139,10 +136,7 @@ def queue_callback(callback: Callable[[], Any]) -> None:
 
 
 def current_node() -> Node | None:
-    """Return the node that this thread is running in a backward (in a hook, the node of that hook), or None.
-
-    The engine does not store the node, because this would slow down every backward. The frames of the engine contain the node.
-    """
+    """Return the node that this thread is running in a backward, or None. The frames of the engine contain it."""
     assert FLAGS.engine is not None
     runners = {FLAGS.engine[name].__code__: variable for name, variable in _RUNNERS.items()}
     frame: FrameType | None = sys._getframe(1) if modes.STATE.task is not None else None

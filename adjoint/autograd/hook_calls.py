@@ -136,10 +136,7 @@ def run_node(node: Node, grad: Any, retain_graph: bool, create_graph: bool, edge
 
 
 def explain(error: Exception, node: Node) -> None:
-    """Add a note to `error` with the operation whose backward failed, and the line of the user's code that recorded it.
-
-    If NumPy refuses the shapes in an operator's formula, raise PyTorch's error.
-    """
+    """Add a note with the operation whose backward failed, or raise PyTorch's error if NumPy refuses shapes."""
     shown = with_sizes(error) if hasattr(node, "operator") else error
     note = f"in the backward of {node.name()}, recorded at {node.describe_origin()}"
     if note not in getattr(shown, "__notes__", ()):
@@ -168,11 +165,7 @@ def replaced_tuple(hook: Any, result: Any, grads: tuple[Any, ...]) -> tuple[Any,
 
 
 def run_post_hooks(node: Node, results: Any, grad: Any, create_graph: bool, edges: Any) -> tuple[Any, ...]:
-    """Run the post-hooks of the node, including hooks that were registered while it ran.
-
-    A hook receives the requested gradients at `edges`, in the form that the inputs expect, and the gradients that the
-    node received.
-    """
+    """Run the post-hooks of the node on the requested gradients at `edges` and the gradients that it received."""
     post = [hook for group in own_hooks(node).post for hook in list(group.values())]
     if not post:
         return results
@@ -243,10 +236,7 @@ def run_post_accumulate_hooks(leaf: Tensor) -> None:
 
 
 def finish_leaf(leaf: Tensor, buffers: dict[Any, Any], task: GraphTask) -> None:
-    """Finish `leaf`, whose gradients are complete: run its hooks, then accumulate or capture.
-
-    If the leaf has only post-accumulation hooks, the gradient has no other reference, so its array becomes `.grad`.
-    """
+    """Finish `leaf`, whose gradients are complete: run its hooks, then accumulate or capture."""
     extra, place = leaf._extra, id(leaf)
     if extra is not None and not extra.hooks and extra.grad_dtype is OWN and not FLAGS.special and place in buffers:
         node = live_accumulator(leaf)

@@ -138,10 +138,7 @@ class allow_mutation_on_saved_tensors:
 
 @contextmanager
 def copies_of_overwritten() -> Iterator[None]:
-    """Copy saved tensors before they are changed in place. Backward raises an error if a saved tensor was changed after the end.
-
-    This has no effect if other code already observes the changes of this thread, or if saved-tensor hooks are disabled.
-    """
+    """Copy saved tensors before they are changed in place, unless other code observes the changes of this thread."""
     if modes.STATE.before_change is not None or modes.STATE.hooks_disabled is not None:
         yield
         return

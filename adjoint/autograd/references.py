@@ -44,11 +44,7 @@ def laid_out_like(grad: Any, array: Any) -> Any:
 
 
 def _with_earlier_shape(grad: Any, array: Any) -> Any:
-    """Return a copy of `grad` with the shape that a leaf had before it got the shape of `array`.
-
-    As in PyTorch, the copy keeps its shape if its strides equal the leading strides of `array`. Otherwise it is
-    broadcast to the current shape. A RuntimeError reports a mismatch.
-    """
+    """Return a copy of `grad`, which has an earlier shape of a leaf, in that shape or broadcast, as in PyTorch."""
     if type(grad) is SparseArray:
         return grad.copy()
     pairs = zip(grad.shape, grad.strides, array.strides, strict=False)

@@ -22,12 +22,9 @@ def made(array: Any) -> Tensor:
 
 
 class Shown(dict[int, Any]):
-    """The tensors through which user code sees the gradients of one backward.
+    """The tensors through which user code sees the gradients of one backward, by the id of the array.
 
-    An object holds one tensor per array, by the id of the array.
-
-    Two hooks therefore see the same tensor. An in-place change by one hook is visible to the other. `given`: the
-    gradients that the caller has given.
+    Hooks see the same tensor, and so the changes of each other. `given`: the gradients that the caller has given.
     """
 
     owners: Sequence[tuple[Any, Tensor]] = ()

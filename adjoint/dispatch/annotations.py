@@ -1,8 +1,4 @@
-"""The annotations for parameters of `forward` in declarations, which determine the arguments of an operator.
-
-`declaration` and `signatures` read the names of the annotations as text. For type checkers, the names denote the values
-that `forward` receives.
-"""
+"""The annotations for parameters of `forward` in declarations, which determine the arguments of an operator."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """How each class of arrays handles a call: the computation by kernels, the writing of results, and the refused calls.
 
-Arrays that are conjugated or negated when they are read count as dense, because `Promote` materializes them. The
-special classes are arrays on the device `meta` (`meta`), sparse arrays (`sparse_layouts`), and arrays of dtypes that
-kernels cannot compute with (`narrow`).
+Lazily conjugated or negated arrays count as dense. Other classes are in `meta`, `sparse_layouts` and `narrow`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The straight-line code of plans, and its lookup without the slow path.
-
-The lookup uses only properties of the arrays that every call reads anyway.
-
-`Operator.frequent` contains the code by kind of call, inference mode, and the dtypes and ranks of the operands.
-"""
+"""The straight-line code of plans, and its lookup in `Operator.frequent` without the slow path."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The reader that prints plans. It writes straight-line source for the common case of each operator's function.
+"""The reader that prints plans, as straight-line source for the common case of each operator's function.
 
-A function first tests whether its arguments are the common case (exact `Tensor`s or plain subclasses on plain arrays, no `out`,
-no unusual mode). If a condition fails, it takes the slow path. The rest of the function consists of the steps of the plan for
-such calls, without other tests.
+A function first tests for exact `Tensor`s or plain subclasses on plain arrays, without `out` and unusual modes.
 """
 
 from __future__ import annotations

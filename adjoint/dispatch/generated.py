@@ -1,8 +1,4 @@
-"""Turning source into functions: the names that generated code uses, and the code of each operator, created on first use.
-
-The code of a function is generated at its first call (see `lazy_stubs`). The import therefore stays fast, and later
-calls are not slower.
-"""
+"""Turning source into functions: the names that generated code uses, and the code of operators, made on first use."""
 
 from __future__ import annotations
 

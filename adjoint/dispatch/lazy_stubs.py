@@ -150,12 +150,9 @@ def generated(function: Any) -> Any:
 
 
 def named(function: Any, name: str, retried: bool = False, of_method: bool = False) -> Any:
-    """Return a separate function object for `function` under another name.
+    """Return a separate function object for `function` under another name, so that an override learns the called name.
 
-    A method takes no `out`.
-
-    Every public name has a separate object, so that an override learns the called name and internal calls are not
-    overridden. Generated code needs no retry wrapper, because the slow path checks for overrides.
+    Generated code needs no retry wrapper, because the slow path checks for overrides.
     """
     if type(function) is not FunctionType:
         return function

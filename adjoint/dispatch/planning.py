@@ -1,8 +1,4 @@
-"""The choice of the steps of a call. Everything that determines the result, except numbers, determines the plan.
-
-The key of a plan consists of the classes of arrays, the dtypes, and whether there are dimensions. An operator caches
-its plans. The steps of its plans alone define the behaviour of an operator.
-"""
+"""The choice of the steps of a call, by all that determines its result except numbers. Operators cache their plans."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Families of operators. A family is imported when one of its names is first used.
 
-`operator_index` lists the names that each family declares. Until a family is imported, the namespaces in this module
-import it when a missing name is requested. Descriptors in place of methods of `Tensor` do the same. `import adjoint`
-imports this module and the index, but no family.
+Until then, namespaces and descriptors in place of methods of `Tensor` stand in for the names in `operator_index`.
 """
 
 from __future__ import annotations
@@ -113,12 +111,7 @@ class Declared(dict[str, Any]):
     def as_module(
         self, module: dict[str, Any], modules: tuple[str, ...] = (), elsewhere: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-        """Return `__getattr__` and `__dir__` for the module with these globals.
-
-        They provide these names, imported on first use.
-
-        The names come from the `modules`. Some names come from the modules in `elsewhere`.
-        """
+        """Return `__getattr__` and `__dir__` with these names, `modules`, and names from `elsewhere`, for the given globals."""
         package = module["__name__"]
 
         def look_up(name: str) -> Any:

@@ -1,7 +1,4 @@
-"""The text of errors about wrong arguments: the forms of overloaded functions, and the names of types.
-
-It is used only when such an error is raised, or when the name of the called form is needed.
-"""
+"""The text of errors about wrong arguments: the forms of overloaded functions, and the names of types."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Calls that straight-line code rejects.
-
-They pass through the handlers of the thread, and then run the code or the steps of their plan. These are calls with mixed or rare
-dtypes, other classes of arrays, NumPy's names for arguments or wrong arguments, and all calls while a thread has handlers: a
-profiler, transforms, or modes that override operators.
-"""
+"""Calls that straight-line code rejects pass through handlers, and then run the code or steps of their plan."""
 
 from __future__ import annotations
 
@@ -60,11 +55,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTI
 
 
 def handlers_of_thread() -> tuple[Handler, ...]:
-    """Return the handlers of operators in this thread. The first handler runs last (see `interpreters.Handler`).
-
-    The recorder receives every call. Interpreters, innermost first, handle the calls that reach them. The other handlers
-    receive the calls that are left to the operator.
-    """
+    """Return the handlers of operators in this thread. The first handler runs last (see `interpreters.Handler`)."""
     here = modes.STATE.__dict__
     handlers: Any = modes.FLAGS.levels if here["stack"] is None else here["stack"]
     if modes.ANOMALY.enabled:
@@ -106,10 +97,7 @@ def proceed(call: Call, handlers: tuple[Handler, ...]) -> Any:
 
 
 def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None) -> Any:
-    """Run the steps of the plan of a call. `act`, if it is given, runs the steps after the arguments have been read.
-
-    If a plan is used often, straight-line code is printed for it. Plans with the same pattern use this code too.
-    """
+    """Run the steps of the plan of a call, or `act` after the reading steps. Plans that are used often get code."""
     if DISPATCHING and dispatching_types(call.given):
         return LATE.taken_over(call)
     plan.runs += 1

@@ -1,9 +1,6 @@
 """Operators on sparse tensors: the choice of the kernel, refusals, and the recorded nodes.
 
-A declaration names the kernel for sparse layouts in the option `sparse`: a function of a module in `kernels.sparse`
-with the parameters of the operator. `VALUES` means that the operator's own kernel applies to the stored elements alone,
-because it is 0 at 0. Operators without the option are refused. Generated code accepts only plain arrays, so sparse
-layouts cost dense operators nothing.
+The option `sparse` names a function of a module in `kernels.sparse`, with the parameters of the operator.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Evaluation of the formulas of a node on gradients of any kind.
-
-Formulas on arrays accept only plain arrays. The elements of a gradient may not be in its array: it may be sparse,
-narrow, lazily conjugated or on `meta`. The formulas then run on tensors, so that each operator decides how to compute.
-"""
+"""Evaluation of the formulas of a node on gradients of any kind, on tensors if elements are stored elsewhere."""
 
 from __future__ import annotations
 

@@ -11,11 +11,7 @@ from .versions import shared_counter
 
 
 class InferenceVersions:
-    """The version counter of inference tensors. Reading the version, which saving requires, is an error.
-
-    `counter`: the counter of in-place changes, if the tensor is an alias of an inference tensor and was created outside
-    inference mode.
-    """
+    """The version counter of inference tensors. Reading the version is an error. `counter`: that of a counted alias."""
 
     __slots__ = ("counter",)
 

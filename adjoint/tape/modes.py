@@ -1,10 +1,7 @@
 """The modes of operators: the state of each thread, and flags that make tests for the default state fast.
 
-Reading thread-local state costs more than recording a small multiplication. `FLAGS` therefore names the threads that have left
-a default. While no thread has a mode, operators read only `FLAGS`. Otherwise they read `STATE`, the state of their thread. The
-functions that switch rare modes are in `mode_switches`.
-
-No interrupt may leave a mode half changed: the functions are `uninterrupted`, and call nothing before the change is complete.
+Reading thread-local state costs more than recording a small multiplication, so operators first read `FLAGS`. No interrupt
+may leave a mode half changed: the functions are `uninterrupted`, and call nothing before the change is complete.
 """
 
 from __future__ import annotations
@@ -47,10 +44,7 @@ class _Flags:
 
 
 class _ThreadState(threading.local):
-    """The modes of one thread. Class attributes are the defaults with which every new thread starts.
-
-    The instance dictionary of each thread contains all modes, so code that reads several modes looks it up once.
-    """
+    """The modes of one thread, all in its instance dictionary. Class attributes are the defaults of new threads."""
 
     grad_enabled = True
     # Inference mode is on; no other mode makes this thread leave straight-line code.

@@ -112,12 +112,7 @@ class Node(NodeInterface):
 
 
 class Nowhere(Node):
-    """The history of a view that was created with recording off from a tensor that requires grad.
-
-    The gradient of such a view goes nowhere. The view, and results computed from it, require grad, but they have neither
-    history nor `.grad`. One node serves all such views. It has no shape to check, and the engine drops the gradients that
-    arrive.
-    """
+    """The history of views that were created with recording off. They require grad, but their gradient goes nowhere."""
 
     __slots__ = ()
     is_nowhere = True

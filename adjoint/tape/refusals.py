@@ -1,8 +1,6 @@
 """Distinguishes refusals, which are errors of kernels about their arguments, from errors of signal handlers.
 
-If a kernel refuses a call, the straight-line code of an operator leaves the call to the slow path, which finds the
-user's error. An error of a signal handler, such as the handler of an alarm, is not a refusal. It reaches the caller,
-and the call is not repeated. A change of memory is counted even if an interrupt ends it half-way.
+After a refusal, the slow path finds the user's error. Errors of handlers reach the caller, and the change is counted.
 """
 
 from __future__ import annotations
@@ -59,10 +57,7 @@ def _code_of(handler: Any) -> CodeType | None:
 def count_change(tensor: Tensor, name: str, change: Callable[..., object], *arguments: Any, depth: int = 1) -> None:
     """Call `change(*arguments)`, which changes `tensor` in place for the operation `name`, and count the change.
 
-    The user's call is at least `depth` frames above the caller.
-
-    A refusal is not counted, because it has changed nothing. An interrupt is counted, because it may arrive when a part
-    has been changed.
+    A refusal is not counted, but an interrupt is. The user's call is at least `depth` frames above the caller.
     """
     try:
         change(*arguments)

@@ -1,8 +1,4 @@
-"""The protocol `__torch_dispatch__`: modes and tensor classes that replace operators below autograd.
-
-This module decides which modes and classes are called, and in which order. `adjoint.aten.torch_dispatch` defines
-the arguments of these calls.
-"""
+"""The protocol `__torch_dispatch__`: which modes and classes replace operators below autograd, in which order."""
 
 from __future__ import annotations
 

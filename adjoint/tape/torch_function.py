@@ -1,8 +1,4 @@
-"""The override protocol `__torch_function__`: how classes and modes override calls.
-
-Calls pay nothing for this protocol until a class or a mode overrides a function. Then `adjoint.dispatch.wrappers`
-installs wrappers on all functions that can be overridden. The wrappers call the functions of this module.
-"""
+"""The override protocol `__torch_function__`: how classes and modes override calls, through `dispatch.wrappers`."""
 
 from __future__ import annotations
 
@@ -118,11 +114,7 @@ def has_torch_function_variadic(*arguments: Any) -> bool:
 
 
 def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None, of_python: bool) -> Any:
-    """Call `__torch_function__` of the innermost mode, then of each of `likes`, until one returns a result.
-
-    Return NotImplemented if all return it. The result of a mode is final, except for functions that PyTorch writes in
-    Python.
-    """
+    """Call `__torch_function__` of the innermost mode, then of each of `likes`, until one returns a result."""
     types = tuple(type(value) for value in likes)
     if mode_is_active():
         modes = STATE.function_modes

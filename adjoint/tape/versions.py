@@ -1,7 +1,4 @@
-"""Version counters. They count in-place changes of memory, so that backward detects changed saved tensors.
-
-A counter is a list that views and aliases share. It contains the version, and the latest change or None.
-"""
+"""Version counters of in-place changes: lists of the version and the latest change that views and aliases share."""
 
 from __future__ import annotations
 

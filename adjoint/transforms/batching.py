@@ -35,11 +35,7 @@ Rule: TypeAlias = Callable[..., Any]
 
 
 class Batch:
-    """The batch of a `vmap`, as rules see it.
-
-    `at(value, index)`: the argument for one batch element. `random()`: "same" or "different", whether all elements get the
-    same random numbers.
-    """
+    """The batch of a `vmap`. `at(value, index)`: the argument for one element. `random()`: "same" or "different"."""
 
     size: int
     at: Callable[[Any, int], Any]
@@ -178,13 +174,7 @@ DIMENSIONS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
 
 
 def along_dims(op: Operator, batch: Batch, value: Any, *rest: Any, more: int = 0) -> Any:
-    """Apply the operator with shifted dimensions.
-
-    Return None if no dimensions are given or the tensor has no dimensions.
-
-    `more` is added to the number of dimensions of `value`. For parameters annotated `Dims`, None and () mean all
-    dimensions.
-    """
+    """Apply the operator with shifted dimensions, of `more` than those of `value`, or return None without dimensions."""
     ndim = value._array.ndim
     if not ndim + more:
         return None
@@ -226,11 +216,7 @@ def broadcast(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 def samples(op: Operator, batch: Batch, *args: Any, ndim: int | None = None) -> Any:
-    """Apply the operator with the batch dimension merged into the sample dimension.
-
-    A dimension of samples may precede `ndim` dimensions (`batch="samples of 3"`). Otherwise the first dimension always
-    counts samples.
-    """
+    """Apply the operator with the batch dimension merged into the sample dimension, which precedes `ndim` others."""
     full = [batch.expanded(value) if isinstance(value, Tensor) else value for value in args]
     ndim = full[0]._array.ndim - 2 if ndim is None else ndim
     lead = full[0].shape[: full[0]._array.ndim - ndim]
@@ -288,10 +274,7 @@ WITHOUT_RULE = {
     squeeze_copy t_copy take transpose_copy.int unsqueeze_copy upsample_nearest_exact1d.vec xlogy_.Tensor
     """.split()
 }
-"""PyTorch's operators without a batching rule, which `_set_vmap_fallback_enabled(False)` makes `vmap` refuse.
-
-The overload `.Tensor` is the call whose last argument is a tensor. Other calls of its operator have a rule.
-"""
+"""PyTorch's operators without a batching rule. `.Tensor` means the call whose last argument is a tensor."""
 
 
 def refuse_fallback(call: Call) -> None:
@@ -315,12 +298,7 @@ _accepted: set[Any] = set()
 
 
 def check_example(op: Operator, args: tuple[Any, ...]) -> None:
-    """Raise the error of `op` for the first example.
-
-    If the operator has accepted one example, other examples with these shapes are not tried.
-
-    The operator is applied to copies, so it changes nothing. Errors that depend on elements are not raised here.
-    """
+    """Raise the error of `op` for a copy of the first example, unless it has accepted an example of these shapes."""
     key: list[Any] = [op.name]
     for value in args:
         if isinstance(value, Tensor):

@@ -1,8 +1,4 @@
-"""A custom `Function` applied to a whole batch at once: the implementation of `generate_vmap_rule`.
-
-The batch passes through a second `Function` of the unwrapped tensors, which is differentiated outside the `vmap`. Its
-`forward`, `backward` and `jvp` run the methods of the first function within a batching interpreter.
-"""
+"""A custom `Function` applied to a whole batch (`generate_vmap_rule`) through a `Function` of unwrapped tensors."""
 
 from __future__ import annotations
 
@@ -114,10 +110,7 @@ def _within(level: VmapInterpreter) -> modes.switched:
 
 
 class _Context:
-    """The `ctx` for batched tensors. It forwards to the `ctx` for the whole batch, and wraps and unwraps the tensors.
-
-    Its attributes are stored in the wrapped `ctx` by level, because the wrapped `ctx` may itself wrap another `ctx`.
-    """
+    """The `ctx` for batched tensors, which wraps and unwraps the tensors of the `ctx` for the whole batch."""
 
     def __init__(self, whole: Any, level: VmapInterpreter) -> None:
         vars(self).update(whole=whole, level=level)

@@ -1,9 +1,6 @@
-"""Function transforms: gradients, vector-Jacobian and Jacobian-vector products.
+"""Function transforms: gradients, vector-Jacobian and Jacobian-vector products, which compose to any depth.
 
-Transforms compose to any depth.
-
-A transform runs its function on copies of the inputs. The copies are leaves of the transform's graph (reverse mode) or
-carry its tangents (forward mode). Outer transforms differentiate through the copies.
+A function runs on copies of its inputs, which are leaves of the transform's graph or carry its tangents.
 """
 
 from __future__ import annotations

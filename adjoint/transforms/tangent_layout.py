@@ -20,10 +20,7 @@ from ..tensor import Tensor, lazy_bits
 
 
 def with_own_memory(tangent: Tensor, output: Tensor, given: dict[str, Any], operator: Operator) -> Tensor:
-    """Return a tangent of a result. Copy the tangent if it has other strides or shares memory with a tangent in `given`.
-
-    A result has separate memory for views and in-place changes, so its tangent needs separate memory too.
-    """
+    """Return a tangent of a result in the layout of the result and in separate memory, except for views."""
     if operator.view:
         return tangent
     array, strides = tangent._array, output._array.strides

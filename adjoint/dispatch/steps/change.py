@@ -79,11 +79,7 @@ def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple
 
 
 def save_operand(node: Node, item: str, tensor: Any, changed: Tensor | None, is_target: bool) -> None:
-    """Save an input, or a sequence of inputs. `changed` is the tensor that an in-place operation is about to change.
-
-    If `changed` is saved as the target of the operation, a copy is saved. If `changed` is another operand, it is not
-    copied: backward will report the change, and the tensor itself will refer to the node.
-    """
+    """Save an input or several. If it is about to be `changed`, save a copy of the target, or an alias of another operand."""
     if isinstance(tensor, (list, tuple)):
         setattr(node, f"saved_{item}", list(tensor))
         setattr(node, f"version_{item}", 0)

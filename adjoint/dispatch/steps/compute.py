@@ -137,10 +137,7 @@ def or_leave(leave: str, struck: Iterable[str] = ()) -> list[str]:
 
 
 def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str]:
-    """Return the arguments of the kernel call. Lists of dimensions become tuples, which NumPy's functions require.
-
-    `dtypes_of_numpy`: whether parameters that are dtypes have been converted to NumPy's dtypes.
-    """
+    """Return the arguments of the kernel call. `dtypes_of_numpy`: whether dtypes have been converted to NumPy's."""
     passed = []
     for name in op.names:
         value = public_name(name) if op.kinds[name] == VALUE else f"{name}_array"
@@ -153,11 +150,7 @@ def passed_arguments(op: Operator, *, dtypes_of_numpy: bool = False) -> list[str
 
 
 def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:
-    """Return the call of the kernel. The small form is called if the arguments permit it.
-
-    The module of generated functions has no name, so NumPy gives no warnings about ufuncs that they call directly
-    (`generated._BASE`). Other functions may cause warnings elsewhere, so they run with warnings disabled.
-    """
+    """Return the call of the kernel, by its small form if possible. `generated._BASE` concerns warnings of ufuncs."""
     kernel, passed = op.kernel, ", ".join(arguments or passed_arguments(op))
     general = form_lines(op, "general", passed)
     if kernel.small is None:

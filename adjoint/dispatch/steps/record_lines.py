@@ -1,8 +1,4 @@
-"""The straight-line code that records a call: edges, the node, and the values that the node saves.
-
-The saved values are defined only here. Generated functions contain these lines. The steps, in-place changes and
-indexing call functions made from these lines (`saving_source`, `part_source`).
-"""
+"""The straight-line code that records a call: edges, the node, and its saved values, which only this code defines."""
 
 from __future__ import annotations
 
