@@ -34,17 +34,7 @@ class dtype:
     """
 
     __module__ = "adjoint"
-    __slots__ = (
-        "abbr",
-        "is_complex",
-        "is_floating_point",
-        "is_signed",
-        "itemsize",
-        "name",
-        "numpy",
-        "roles",
-        "scalar_type",
-    )
+    __slots__ = tuple("abbr is_complex is_floating_point is_signed itemsize name numpy roles scalar_type".split())
 
     name: str
     numpy: NumpyDtype

@@ -83,21 +83,13 @@ def set_printoptions(
     >>> torch.set_printoptions(profile='default')
     """
     global _options
-    _options = _changed_options(precision, threshold, edgeitems, linewidth, profile, sci_mode)
+    sizes = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    _options = _changed_options(profile, sci_mode, **sizes)
 
 
-def _changed_options(
-    precision: int | None = None,
-    threshold: float | None = None,
-    edgeitems: int | None = None,
-    linewidth: float | None = None,
-    profile: str | None = None,
-    sci_mode: bool | None = None,
-) -> _Options:
+def _changed_options(profile: str | None = None, sci_mode: bool | None = None, **sizes: Any) -> _Options:
     base = _options if profile is None else _PROFILES.get(profile.lower(), _options)
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return replace(base, sci_mode=sci_mode, **changed)
+    return replace(base, sci_mode=sci_mode, **{name: value for name, value in sizes.items() if value is not None})
 
 
 def get_printoptions() -> dict[str, Any]:

@@ -49,18 +49,7 @@ class Tensor(Interchange, TensorMethods):
     """
 
     __module__ = "adjoint"
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_array",
-        "_base",
-        "_counter",
-        "_creation",
-        "_edge",
-        "_extra",
-        "_grad",
-        "_view_version",
-    )
+    __slots__ = tuple("__dict__ __weakref__ _array _base _counter _creation _edge _extra _grad _view_version".split())
 
     _array: numpy.ndarray[Any, Any]
     _edge: Any

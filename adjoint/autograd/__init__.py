@@ -62,29 +62,24 @@ __all__ = [
     "variable",
 ]
 
-_BINDINGS = (
-    "_get_sequence_nr",
-    "_pop_saved_tensors_default_hooks",
-    "_profiler_enabled",
-    "_push_saved_tensors_default_hooks",
-)
+_LATE = {
+    "kineto_available": "adjoint.profiler",
+    "NestedIOFunction": "adjoint.nested_function",
+    **dict.fromkeys(("Explanation", "explain"), "adjoint.inspect.explanation"),
+    **dict.fromkeys(("_get_sequence_nr", "_profiler_enabled"), "adjoint._C._autograd"),
+    **dict.fromkeys(("_pop_saved_tensors_default_hooks", "_push_saved_tensors_default_hooks"), "adjoint._C._autograd"),
+}
+"""Rarely used names, and the modules that define them."""
 
 
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
     if name in ("_functions", "forward_ad", "functional", "profiler", "profiler_util"):
         return import_late(f"{__name__}.{name}")
-    if name in ("Explanation", "explain"):
-        value = globals()[name] = getattr(import_late("adjoint.inspect.explanation"), name)
-        return value
-    if name == "kineto_available":
-        return import_late("adjoint.profiler").kineto_available
     if name == "torch":
         return import_late("adjoint")
-    if name == "NestedIOFunction":
-        return getattr(function, name)
-    if name in _BINDINGS:
-        return getattr(import_late("adjoint._C._autograd"), name)
+    if name in _LATE:
+        return getattr(import_late(_LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -98,14 +98,11 @@ class Decorating:
 class _Mode(Decorating):
     """A context manager of a mode. It can be entered more than once."""
 
-    def __enter__(self) -> None:
-        raise TypeError("a mode is entered through its subclasses")
+    prev: bool = False
 
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         modes.set_grad(self.prev)
-
-    prev: bool = False
 
 
 class _Recording(_Mode):

@@ -120,16 +120,6 @@ def retains_grad(self: Tensor) -> bool:
     return reference is not None and reference() is self
 
 
-def backward_hooks(self: Tensor) -> HookDict | None:
-    """The hooks of this tensor, or None before the first hook is registered."""
-    return None if self._extra is None else self._extra.hooks
-
-
-def post_accumulate_hooks(self: Tensor) -> HookDict | None:
-    """The hooks that run after accumulation."""
-    return None if self._extra is None else self._extra.post_hooks
-
-
 def grad_dtype(self: Tensor) -> dtype | None:
     """The dtype of the `.grad` of a leaf: the dtype of the leaf, a dtype that was set, or None, which allows any dtype.
 
@@ -187,14 +177,18 @@ def _use_count(self: Tensor) -> int:
     return 1 + any(isinstance(each, Node) for each in gc.get_referrers(*edges))
 
 
-def keep_grad_fn(self: Tensor) -> None:
-    """Refuse to delete the attribute."""
-    raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+def _kept(name: str, advice: str) -> Callable[[Tensor], None]:
+    """Return a function that refuses to delete an attribute."""
+
+    def keep(self: Tensor) -> None:
+        raise RuntimeError(f"Deletion of {name} not allowed{advice}!")
+
+    return keep
 
 
-def keep_backward_hooks(self: Tensor) -> None:
-    """Refuse to delete the attribute."""
-    raise RuntimeError("Deletion of _backwards_hooks not allowed!")
+def _hooks(name: str) -> Callable[[Tensor], HookDict | None]:
+    """Return a function that returns hooks, or None before the first is registered."""
+    return lambda self: None if self._extra is None else getattr(self._extra, name)
 
 
 def check_new_grad(tensor: Tensor, grad: Any) -> None:
@@ -235,9 +229,9 @@ def install() -> None:
         function.__module__, function.__qualname__ = Tensor.__module__, f"Tensor.{function.__name__}"
         setattr(Tensor, function.__name__, function)
     for name, accessors in (
-        ("_backward_hooks", (backward_hooks, set_backward_hooks, keep_backward_hooks)),
-        ("_grad_fn", (lambda tensor: tensor.grad_fn, None, keep_grad_fn)),
-        ("_post_accumulate_grad_hooks", (post_accumulate_hooks,)),
+        ("_backward_hooks", (_hooks("hooks"), set_backward_hooks, _kept("_backwards_hooks", ""))),
+        ("_grad_fn", (lambda tensor: tensor.grad_fn, None, _kept("_grad_fn", ". Detach tensor instead"))),
+        ("_post_accumulate_grad_hooks", (_hooks("post_hooks"),)),
         ("grad_dtype", (grad_dtype, set_grad_dtype)),
         ("retains_grad", (retains_grad,)),
         ("volatile", (volatile, set_volatile, set_volatile)),

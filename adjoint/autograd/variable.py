@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..tape.aliases import detached
@@ -18,21 +17,9 @@ __all__ = ["Variable", "VariableMeta"]
 class ImperativeEngine:
     """The part of the engine that is available as `Variable._execution_engine`."""
 
-    def queue_callback(self, callback: Callable[[], Any], /) -> None:
-        """Call `callback()` at the end of the backward that is running, before it returns.
-
-        Raises:
-            RuntimeError: if no backward is running.
-        """
-        queue_callback(callback)
-
-    def run_backward(self, *args: Any, **keywords: Any) -> tuple[Any, ...]:
-        """Run `backward` or `grad`, with the arguments of PyTorch's engine."""
-        return _engine_run_backward(*args, **keywords)
-
-    def is_checkpoint_valid(self) -> bool:
-        """Return whether a nested backward may run."""
-        return is_checkpoint_valid()
+    queue_callback = staticmethod(queue_callback)
+    run_backward = staticmethod(_engine_run_backward)
+    is_checkpoint_valid = staticmethod(is_checkpoint_valid)
 
 
 class VariableMeta(type):

@@ -239,7 +239,9 @@ def overridden(frame: FrameType) -> Callable[[], Any] | None:
 def public_function(codes: list[CodeType]) -> tuple[int, FunctionType] | None:
     """Return the index of the first item of `codes` that is a public function's own code, and return the function."""
     places = {  # by identity, because code objects of different functions may be equal
-        id(code): place for place, code in enumerate(codes) if not is_stub(code)
+        id(code): place
+        for place, code in enumerate(codes)
+        if not (code.co_filename.startswith(STANDS_IN) and code.co_name == "wrapper")  # code that functions share
     }
     likely = (
         function
@@ -248,11 +250,6 @@ def public_function(codes: list[CodeType]) -> tuple[int, FunctionType] | None:
     )
     found = [(places[id(code)], function) for function in likely if id(code := own(function).__code__) in places]
     return min(found, key=itemgetter(0), default=None)
-
-
-def is_stub(code: CodeType) -> bool:
-    """Return whether functions share this code before their first call."""
-    return code.co_filename.startswith(STANDS_IN) and code.co_name == "wrapper"
 
 
 def own(function: FunctionType) -> FunctionType:

@@ -36,16 +36,7 @@ class Node(NodeInterface):
     (as lists if there are several). `_code` and `_lasti` identify the instruction of user code that created the node.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_code",
-        "_edges",
-        "_ends",
-        "_grad_dtype",
-        "_grad_shape",
-        "_hooks",
-        "_lasti",
-    )
+    __slots__ = tuple("__weakref__ _code _edges _ends _grad_dtype _grad_shape _hooks _lasti".split())
 
     _hooks: NodeHooks | None
     _code: CodeType

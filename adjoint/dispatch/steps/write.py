@@ -130,14 +130,14 @@ def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> 
     if inference:  # the changes of inference tensors are not counted
         count[-2:] = block("if type(counter) is list:", count[-2:])
         return [
-            *guard(may_share_memory(op, target), leave),
+            *guard([repeated(op), *shared_operands(op)], leave),
             *frame_lines(caller),
             *block("try:", overwriting_lines(op, leave)),
             *or_leave(leave, struck=count),
             *count,
             f"return {target}",
         ]
-    unrecorded = ["node = None", *guard(may_share_memory(op, target), leave)]
+    unrecorded = ["node = None", *guard([repeated(op), *shared_operands(op)], leave)]
     with_history = [
         *block(f"if {RECORDING}:", recorded_change(op, target, leave)),
         *block("else:", unrecorded),
@@ -296,26 +296,17 @@ def repeated(op: Operator) -> str:
     return f"({written(op)}.base is not None and 0 in {written(op)}.strides)"
 
 
-def may_share_memory(op: Operator, target: str) -> list[str]:
-    """Return the conditions under which written elements may also be read, or may share memory."""
-    return [
-        repeated(op),
-        *shared_operands(op, target, op.no_overlap),
-    ]
+def shared_operands(op: Operator) -> list[str]:
+    """Return the conditions under which elements of an operand may be written, as far as version counters show it.
 
-
-def shared_operands(op: Operator, target: str, same: bool) -> list[str]:
-    """Return the conditions under which an operand may share memory with `target`, as far as version counters show it.
-
-    `same`: whether the conditions cover operands with the same elements as `target`. Otherwise each element is read
-    before it is written.
+    Unless no operand may share memory, each element is read before it is written.
     """
-    conditions = []
+    target, conditions = public_name(op.tensors[0]), []
     for name in op.tensors[1:]:
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         counted = f"{public}._counter is not None and {public}._counter is {target}._counter"
-        if same:
+        if op.no_overlap:
             conditions.append(f"({given}({public} is {target} or {counted}))")
         else:
             conditions.append(f"({given}{counted} and overlap({name}_array, {written(op)}))")
@@ -337,7 +328,7 @@ def recorded_change(op: Operator, target: str, leave: str) -> list[str]:
     view = [leave] if op.saved_results else guard([f"not may_be_rebased({target})"], leave)
     itself = [f"{public_name(name)} is {target}" for name in op.tensors[1:]]
     return [
-        *guard(["FLAGS.hooked", repeated(op), *itself, *shared_operands(op, target, op.no_overlap)], leave),
+        *guard(["FLAGS.hooked", repeated(op), *itself, *shared_operands(op)], leave),
         *block(f"if {target}._base is None:", guard(own, leave)),
         *block("else:", view),
         *edge_lines(op),
