@@ -13,11 +13,10 @@ from ..tape import modes
 from ..tape.edges import edge_of
 from ..tape.modes import FLAGS, STATE
 from ..tensor import Tensor, as_array
-from .batched_products import batched_grads, batched_products
 from .engine import run
 from .gradient_edge import GradientEdge
 from .graph_task import Capture
-from .roots import about, as_tuple, edge_of_input, make_grads, plain_root, root_edge
+from .roots import about, as_tuple, batched_grads, batched_products, edge_of_input, make_grads, plain_root, root_edge
 from .shown import Shown, made
 
 

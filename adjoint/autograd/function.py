@@ -16,11 +16,10 @@ from ..tape.node import NOWHERE, Node, start
 from ..tape.saved import released
 from ..tensor import Tensor
 from .anomaly_mode import check_nan
-from .function_context import FunctionCtx, bound
+from .function_context import CLEARED, FunctionCtx, SavedNone, bound, save, unpacked
 from .function_context import once_differentiable as once_differentiable
 from .function_outputs import check_unwanted, checked_grads, is_simple, materialized, numbers_of, tie_outputs
 from .hook_calls import stop_recording, to_tensor
-from .saved_variable import CLEARED, SavedNone, save, unpacked
 
 if TYPE_CHECKING:
     from ..torch_names.nested_function import InplaceFunction, NestedIOFunction

@@ -33,7 +33,7 @@ from ..tape.inference_tensors import mark_inference
 from ..tape.torch_function import has_override
 from ..tape.versions import bump, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass, wrap
-from .saved_variable import check_saved, check_tuple
+from .function_context import check_saved, check_tuple
 from .validate_grad import as_taken
 
 if TYPE_CHECKING:

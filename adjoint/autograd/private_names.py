@@ -10,9 +10,8 @@ import numpy
 from ..device import Size
 from ..tensor import Tensor, wrap
 from .backward import backward, grad
-from .batched_products import batched_grads
 from .gradient_edge import GradientEdge
-from .roots import as_tuple, make_grads, metadata_of
+from .roots import as_tuple, batched_grads, make_grads, metadata_of
 
 
 def _make_grads(outputs: Sequence[Any], grads: Sequence[Tensor | None], is_grads_batched: bool) -> tuple[Any, ...]:

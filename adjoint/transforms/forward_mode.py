@@ -34,7 +34,8 @@ from ..tape import mode_switches, modes
 from ..tape.interpreters import Interpreter, is_recorded, lower, tensors_in
 from ..tape.node import own_hooks
 from ..tensor import Tensor, can_require_grad
-from .tangent_layout import (
+from .tangents import (
+    TRANSPOSE,
     check_changed,
     check_layout,
     checked_tangents,
@@ -43,10 +44,10 @@ from .tangent_layout import (
     laid_out_like,
     pending_like,
     share_tangents,
+    tangents,
     window,
     with_own_memory,
 )
-from .tangents import TRANSPOSE, tangents
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -510,7 +511,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 class dual_level(_Mode):
     """A context manager and decorator that enters a level of forward mode."""
 
-    def __enter__(self) -> int:  # type: ignore[override]
+    def __enter__(self) -> int:
         self.level = _entered()
         return 0
 

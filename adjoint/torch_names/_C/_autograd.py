@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint._runtime.sequence import sequence_numbers
+from adjoint.autograd.function_context import SavedVariable
 from adjoint.autograd.graph import saved_tensors_hooks
 from adjoint.autograd.graph_task import current_node
-from adjoint.autograd.saved_variable import SavedVariable
 from adjoint.tape import mode_switches, modes, views
 from adjoint.tape.node import Node, accumulator_of
 from adjoint.tape.node_interface import InputMetadata as _InputMetadata
