@@ -97,7 +97,9 @@ class Generator:
 
     def clone_state(self) -> "Generator":
         """Return a new generator in the same state."""
-        return _from_stream(self._stream.clone())
+        generator = object.__new__(Generator)
+        generator._stream = self._stream.clone()
+        return generator
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Generator, (self.device,), (self.initial_seed(), None, self.get_state())
@@ -120,12 +122,6 @@ def _check_device(device: object) -> None:
         raise RuntimeError("Cannot get CUDA generator without ATen_cuda library.")
     if kind != "cpu":
         raise RuntimeError(f"{kind.upper()} device type not an accelerator.")
-
-
-def _from_stream(stream: Stream) -> Generator:
-    generator = object.__new__(Generator)
-    generator._stream = stream
-    return generator
 
 
 default_generator = Generator()

@@ -188,7 +188,9 @@ def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
 
     def __getattr__(name: str) -> Any:
         if name in further_names(file) and name not in late:
-            return own.setdefault(name, _object_of_table(file, name))
+            source, defined = further_names(file)[name]
+            there = import_late(f"{OWN}.{source}".rstrip("."))
+            return own.setdefault(name, getattr(there, defined) if defined else there)
         if before is not None:
             return before(name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
@@ -215,13 +217,6 @@ def further_names(module: str) -> dict[str, tuple[str, str]]:
 def inner_modules(module: str) -> frozenset[str]:
     """Return the names of the modules inside a module, among the modules with additional names."""
     return frozenset(each.rpartition(".")[2] for each in _MODULES if each and each.rpartition(".")[0] == module)
-
-
-def _object_of_table(module: str, name: str) -> Any:
-    """Return an object that a module has according to the table, or a module in it."""
-    file, defined = further_names(module)[name]
-    there = import_late(f"{OWN}.{file}".rstrip("."))
-    return getattr(there, defined) if defined else there
 
 
 # --- modules --------------------------------------------------------------------------------------------------------

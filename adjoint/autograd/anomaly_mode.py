@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -133,7 +132,7 @@ def report(node: Node | Tensor) -> None:
         )
         return
     _warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(told)}")
-    for parent in parents_of(node):
+    while (parent := node.metadata.get("parent_")) is not None:
         told = parent.metadata.get("traceback_")
         if told is None:
             _warn(
@@ -145,14 +144,7 @@ def report(node: Node | Tensor) -> None:
             f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
             f"calculation:\n{''.join(told)}"
         )
-
-
-def parents_of(node: Node) -> Iterator[Node]:
-    """Yield the node whose backward created `node`, the node whose backward created that node, and so on."""
-    parent = node.metadata.get("parent_")
-    while parent is not None:
-        yield parent
-        parent = parent.metadata.get("parent_")
+        node = parent
 
 
 def _warn(message: str) -> None:

@@ -193,28 +193,20 @@ class Outputs:
         """Leave a result out of the graph, and forbid in-place changes of it if it is a view of an argument."""
         if role.is_constant:
             result._edge = None
-        if result._base is not None and self.shows_argument(result):
+        args = [arg for arg in self.args if isinstance(arg, Tensor)] if result._base is not None else ()
+        if any(result._base is (arg if arg._base is None else arg._base) for arg in args):
             result._creation = self.creation()
 
     def creation(self) -> str | None:
         """Return the mark of a view, which decides whether the view may be changed in place."""
         if self.node._is_pure_view:
             return None
-        return views.MULTI_OUTPUT if self.are_several() else views.CUSTOM
-
-    def are_several(self) -> bool:
-        """Return whether more than one output is differentiable."""
         constant = self.node.marked_constant
         differentiable = [
             number not in constant and isinstance(output, Tensor) and can_require_grad(output._array)
             for number, output in enumerate(self.outputs)
         ]
-        return sum(differentiable) > 1
-
-    def shows_argument(self, view: Tensor) -> bool:
-        """Return whether `view` is a view of an argument, or of the base of an argument."""
-        args = [arg for arg in self.args if isinstance(arg, Tensor)]
-        return any(view._base is (arg if arg._base is None else arg._base) for arg in args)
+        return views.MULTI_OUTPUT if sum(differentiable) > 1 else views.CUSTOM
 
     def move(self, earlier: Tensor, number: int) -> Tensor:
         """Handle a tensor that is returned more than once. The outputs become one tensor, with the edge of the last output."""

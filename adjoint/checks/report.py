@@ -84,14 +84,9 @@ def explained(analytical: Array, numerical: Array, close: bool) -> str:
         space=" ",
         numerical=shown(numerical),
         analytical=shown(analytical),
-        difference=largest_difference(analytical, numerical),
+        difference=float(numpy.abs(analytical - numerical).max(initial=0)),
     )
     return words + _FAST_FAILED_ALONE if close else words
-
-
-def largest_difference(analytical: Array, numerical: Array) -> float:
-    """Return the largest difference of elements, or NaN if an element is NaN."""
-    return float(numpy.abs(analytical - numerical).max(initial=0))
 
 
 def note(mapping: Mapping, output: int, source: int, matrices: tuple[Array, Array], rtol: float, atol: float) -> str:

@@ -131,7 +131,11 @@ def ask(func: Any, likes: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
             continue
         method = value.__torch_function__
         if getattr(method, "__self__", None) is value:
-            warn_of_plain_method(of_python)
+            warn(
+                f"Defining your `__torch_function__{'' if of_python else '`'} as a plain method is deprecated and will be an "
+                "error in future, please define it as a classmethod.",
+                DeprecationWarning if of_python else UserWarning,
+            )
         result = method(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
@@ -147,17 +151,6 @@ def taken_over(shown: Any, function: Callable[..., Any], args: tuple[Any, ...], 
     if result is NotImplemented:
         raise no_implementation_error(str(shown), likes, False)
     return result
-
-
-PLAIN_METHOD = (
-    "Defining your `__torch_function__{} as a plain method is deprecated and will be an error in future, please define it as a "
-    "classmethod."
-)
-
-
-def warn_of_plain_method(of_python: bool) -> None:
-    """Warn about a `__torch_function__` that is not a class method."""
-    warn(PLAIN_METHOD.format("" if of_python else "`"), DeprecationWarning if of_python else UserWarning)
 
 
 def no_implementation_error(name: str, likes: list[Any], of_python: bool) -> TypeError:
