@@ -132,7 +132,8 @@ def report(node: Node | Tensor) -> None:
         )
         return
     _warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(told)}")
-    while (parent := node.metadata.get("parent_")) is not None:
+    parent = node.metadata.get("parent_")
+    while parent is not None:
         told = parent.metadata.get("traceback_")
         if told is None:
             _warn(
@@ -144,7 +145,7 @@ def report(node: Node | Tensor) -> None:
             f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
             f"calculation:\n{''.join(told)}"
         )
-        node = parent
+        parent = parent.metadata.get("parent_")
 
 
 def _warn(message: str) -> None:
