@@ -188,12 +188,7 @@ _FROM_NUMPY.update({OPAQUE[held]: kind for kind, held in NARROW.items()})
 
 
 def from_numpy(np_dtype: NumpyDtype) -> dtype:
-    """Return the type of a NumPy array's elements.
-
-    Raises:
-        TypeError: if no dtype has such elements.
-        ValueError: if the byte order is not the byte order of the machine.
-    """
+    """Return the type of a NumPy array's elements. Raise an error if there is none in the byte order of the machine."""
     try:
         return _FROM_NUMPY[np_dtype]
     except KeyError:
@@ -248,11 +243,7 @@ def get_default_complex() -> dtype:
 
 
 def scalar_dtype(value: object) -> dtype:
-    """Return the type of a Python (or NumPy) scalar in promotion: `bool`, `int64`, or the default real or complex type.
-
-    Raises:
-        TypeError: if `value` is not a number.
-    """
+    """Return the type of a Python (or NumPy) scalar in promotion. Raise TypeError if `value` is not a number."""
     return dtype_of_numbers(type(value))
 
 
@@ -324,11 +315,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 def _rarely_promoted(type1: dtype, type2: dtype) -> dtype:
-    """Return the common dtype of a rare dtype and another dtype.
-
-    Raises:
-        RuntimeError: if no common dtype exists.
-    """
+    """Return the common dtype of a rare dtype and another dtype, or raise RuntimeError."""
     one, other = type1.scalar_type, type2.scalar_type
     if type1 is type2:
         return type1

@@ -114,13 +114,7 @@ def printoptions(**options: Any) -> AbstractContextManager[None]:
 
 
 def format_tensor(tensor: Printable, name: str = "tensor", contents: str | None = None) -> str:
-    """Return the text of `repr(tensor)`.
-
-    Args:
-        tensor: the tensor to print.
-        name: the text before the parenthesis; for a subclass of Tensor, the name of the class.
-        contents: text to print in place of the elements.
-    """
+    """Return the text of `repr(tensor)` with the `name` before the parenthesis, and `contents` in place of the elements."""
     if contents is None and (wrapped := LATE.text_within_transforms(tensor)) is not None:
         return wrapped
     options = _options
@@ -210,13 +204,7 @@ def _is_implied(dtype: dtypes.dtype, empty: bool) -> bool:
 
 
 def format_with(tensor: Printable, specification: str) -> str:
-    """Return the text of `format(tensor, specification)`.
-
-    A zero-dimensional tensor is formatted as its number.
-
-    Raises:
-        TypeError: if the specification is not empty and the tensor has dimensions.
-    """
+    """Return the text of `format(tensor, specification)`, which formats the number of a zero-dimensional tensor."""
     if tensor._array.ndim == 0 and type(tensor._array) is not Meta:
         return format(_python_values(materialize(tensor._array))[0], specification)
     return object.__format__(tensor, specification)

@@ -35,11 +35,7 @@ def fills_uninitialized_memory() -> bool:
 
 
 def set_fill_uninitialized_memory(mode: Any) -> None:
-    """Choose whether new memory is filled while deterministic algorithms are requested.
-
-    Raises:
-        RuntimeError: if `mode` is not a bool.
-    """
+    """Choose whether new memory is filled while deterministic algorithms are requested."""
     if not isinstance(mode, bool):
         raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
     CHOSEN["fill"] = mode

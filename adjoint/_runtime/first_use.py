@@ -60,12 +60,9 @@ def _within_import(frame: FrameType | None) -> bool:
 
 
 def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for `module`.
+    """Return a `__getattr__` for `module` that imports names, or modules, on first use.
 
-    Each name belongs to another module, or is another module, and is imported on first use.
-
-    Args:
-        places: for each name, the module that defines it, relative to the package of `module`.
+    `places`: for each name, the module that defines it, relative to the package of `module`.
     """
     own = sys.modules[module]
     package = str(own.__package__)

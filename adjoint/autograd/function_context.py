@@ -177,11 +177,7 @@ class SavedVariable(SavedTensor):
                     self.tensor = pack(shown(tensor, edge), hooks[-1], None)
 
     def unpack(self) -> Tensor:
-        """Return the tensor that was given. If there is a hook, the tensor is read back through the hook.
-
-        Raises:
-            RuntimeError: if the tensor is an output, because only the node knows its history.
-        """
+        """Return the tensor that was given, through its hook. Only the node can read an output."""
         if self.output_nr is not None:
             raise RuntimeError("The tensor is an output of the node that has saved it: read it from the node.")
         return self.tensor_for(None)

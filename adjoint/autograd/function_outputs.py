@@ -27,9 +27,9 @@ import numpy
 
 from .._runtime.tracebacks import warn
 from ..dispatch.sequential import is_batched
+from ..dispatch.steps.wrap import make_view
 from ..tape import modes, views
 from ..tape.aliases import detached
-from ..tape.inference_tensors import mark_inference
 from ..tape.torch_function import has_override
 from ..tape.versions import bump, shared_counter
 from ..tensor import Tensor, can_require_grad, is_recorded, make_subclass, wrap
@@ -234,13 +234,7 @@ def viewed(tensor: Tensor) -> Tensor:
         view = tensor.without_history()
     else:
         view = make_subclass(type(tensor) if has_override(tensor) else Tensor, tensor._array.view())
-    if tensor.is_inference():
-        mark_inference(view)
-        return view
-    view._base = tensor if tensor._base is None else tensor._base
-    view._counter = shared_counter(tensor)
-    view._view_version = view._counter[0]
-    view._creation = None
+    make_view(view, tensor, True, None)
     return view
 
 

@@ -129,9 +129,7 @@ def fits(number: Any) -> bool:
 def wrong_type(function: str, name: str, where: str, kind: str, value: Any, wrong: int | None = None) -> TypeError:
     """Return the error for an argument that a parameter declared as `kind` does not accept.
 
-    Args:
-        where: the description of its position, or None if it was given by keyword.
-        wrong: the index of the faulty item of a sequence; by default the first item that is not an integer.
+    `where`: its position, or None. `wrong`: the index of the faulty item of a sequence, by default the first non-integer.
     """
     if kind != "Ints" or not isinstance(value, (tuple, list)):
         return TypeError(f"{function}(): argument '{name}'{where} must be {TYPE_WORDS[kind]}, not {type_name(value)}")
@@ -227,13 +225,7 @@ def mismatch(form: str, args: tuple[Any, ...]) -> str:
 
 
 def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...], inplace: bool) -> list[Any]:
-    """Return the arguments of a deprecated form in the order of the declaration.
-
-    `inplace` selects the in-place variant.
-
-    Raises:
-        TypeError: if the arguments match no deprecated form either.
-    """
+    """Return the arguments of a deprecated form (of the in-place variant if `inplace`) in the order of the declaration."""
     given = [value for value in args if value is not MISSING]
     tensors = [value for value in given if isinstance(value, Tensor)]
     numbers = [value for value in given if is_of_type(value, "Number") and not isinstance(value, Tensor)]

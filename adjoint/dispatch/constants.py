@@ -103,11 +103,7 @@ def _tensor_for_number(number: Any, array: Any) -> Tensor:
 
 
 def wrapped_integer(number: Any, kind: Any) -> Any:
-    """Return an integer of up to 64 bits that `kind` cannot represent as NumPy would cast it: modulo its size, or rounded.
-
-    Raises:
-        OverflowError: if the integer has more bits.
-    """
+    """Return an integer of up to 64 bits as NumPy would cast it to `kind`: modulo its size, or rounded."""
     if isinstance(number, int) and -(1 << 63) <= number < 1 << 64:
         return numpy.asarray(number, dtype=numpy.int64 if number < 0 else numpy.uint64).astype(kind.numpy)
     raise OverflowError("int too big to convert")

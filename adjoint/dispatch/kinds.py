@@ -53,14 +53,7 @@ def is_of(kind: Kind, dtype: Any) -> bool:
 
 
 def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
-    """Return the dtype to which operands of these kinds are converted, and the dtype to which the result is rounded.
-
-    None in place of a dtype means that nothing is converted, or that nothing is rounded.
-
-    Raises:
-        RuntimeError: if the dtypes have no common dtype.
-        TypeError: if an operand is not of a numeric type.
-    """
+    """Return the dtype to which operands are converted, and the dtype to which the result is rounded, or None."""
     single = each_of(kinds) if op.promote else []
     if not single:
         return None, None

@@ -31,11 +31,7 @@ from .steps.write import Decide, Overwrite, Repoint, Target, WriteOut
 
 
 def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: bool = False, caller: int = 1) -> Plan:
-    """Return the plan for operands of these kinds or, without kinds, for plain tensors. `inference`: in inference mode.
-
-    Raises:
-        RuntimeError, TypeError: if the dtypes have no common dtype.
-    """
+    """Return the plan for operands of these kinds or, without kinds, for plain tensors, in `inference` mode or not."""
     plan = Plan(op, way, dict(zip(op.tensor_positions, kinds, strict=False)), inference, caller)
     plan.arrays = class_of(kinds)
     plan.target, plan.rounded = dtypes_of(op, plan.kinds.values())
@@ -77,12 +73,7 @@ def steps_after_reading(plan: Plan) -> list[Step]:
 
 
 def plan_of(op: Operator, args: Any, way: str = FUNCTION) -> Plan:
-    """Return the plan for a call with `args`, in the order of the declaration.
-
-    Raises:
-        TypeError: if an operand should be a tensor, and is neither a tensor nor a number.
-        RuntimeError: if the dtypes of the operands have no common dtype.
-    """
+    """Return the plan for a call with `args`, in the order of the declaration, or raise the errors about the operands."""
     kinds: tuple[Kind, ...] = ()
     for position in op.tensor_positions:
         value = args[position]

@@ -19,12 +19,7 @@ getframe = sys._getframe
 
 
 def call_operator(op: Operator, args: tuple[Any, ...]) -> Any:
-    """Apply `op` as a Python operator. If it returns `NotImplemented`, Python tries the type of the other operand.
-
-    Raises:
-        TypeError: if the first operand is not a tensor, because a method of tensors was called as a function:
-            `Tensor.__radd__(2, x)`.
-    """
+    """Apply `op` as a Python operator. If it returns `NotImplemented`, Python tries the type of the other operand."""
     if not isinstance(args[0], Tensor):
         kind = type(args[0]).__name__
         raise TypeError(f"descriptor '{op.name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")

@@ -50,12 +50,8 @@ def form(
 ) -> str:
     """Return a form of an operator's call in PyTorch's notation: its parameters with their types and defaults.
 
-    Args:
-        op: the operator.
-        left_out: parameters that this form of the function does not have.
-        required: parameters without a default in this form.
-        words: the names of the parameter types that the declaration does not give.
-        out: whether to list `out=`; by default, whether the operator accepts it.
+    `left_out`: parameters that this form does not have. `required`: parameters without a default in this form. `words`: the
+    types that the declaration does not give, by parameter. `out`: whether to list `out=`; by default, if `op` accepts it.
     """
     parts = []
     for name in op.names:

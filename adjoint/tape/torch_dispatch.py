@@ -75,11 +75,7 @@ def check_plain_method(method: Any, name: str) -> None:
 
 
 def ask(mode: Any, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Return the result of the mode or, without a mode, the first result that a class returns.
-
-    Raises:
-        TypeError: if all return NotImplemented.
-    """
+    """Return the result of the mode or, without a mode, the first result that a class returns."""
     types = dispatching_types((*args, *keywords.values()))
     asked: list[Any] = list(types) if mode is None else [mode]
     if mode is not None:

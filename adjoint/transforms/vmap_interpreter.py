@@ -117,11 +117,7 @@ class BatchedTensor(Tensor, plain=False):
         )
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Return whether the elements of each example have row-major order in memory.
-
-        Raises:
-            RuntimeError: if another order is requested, as in PyTorch.
-        """
+        """Return whether each example is in row-major order. Raise an error for other orders, as in PyTorch."""
         if memory_format not in (None, contiguous_format):
             raise RuntimeError(
                 "NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format"
@@ -242,11 +238,7 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         return value
 
     def random(self) -> str:
-        """Return whether all batch elements get the same random numbers: `"same"` or `"different"`.
-
-        Raises:
-            RuntimeError: if `randomness` is "error" or `LEGACY`.
-        """
+        """Return `"same"` or `"different"` random numbers for all batch elements, or raise an error."""
         if self.randomness == LEGACY:
             raise RuntimeError(
                 "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations outside "
