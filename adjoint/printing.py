@@ -49,11 +49,7 @@ class _Options:
     sci_mode: bool | None = None
 
 
-_PROFILES = {
-    "default": _Options(),
-    "short": _Options(precision=2, edgeitems=2),
-    "full": _Options(threshold=inf),
-}
+_PROFILES = {"default": _Options(), "short": _Options(precision=2, edgeitems=2), "full": _Options(threshold=inf)}
 _options = _PROFILES["default"]
 
 

@@ -58,7 +58,7 @@ def warn_of_hooks(extra: Extra | None) -> None:
         if not getattr(hook, "__torch_unserializable__", False):
             warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
-                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning"
             )
 
 

@@ -25,17 +25,6 @@ from typing import Any
 from .first_use import import_late
 from .tracebacks import ending_at_caller
 
-__all__ = [
-    "OWN",
-    "THEIRS",
-    "SameModule",
-    "become_torch",
-    "module_named",
-    "place",
-    "place_of_function",
-    "theirs",
-]
-
 OWN, THEIRS = "adjoint", "torch"
 
 FOLDER = sys.modules[OWN].__path__[0]

@@ -61,7 +61,7 @@ def check_inputs(inputs: tuple[Any, ...]) -> None:
         if value._array.dtype not in (numpy.float64, numpy.complex128):
             warn(
                 f"Input #{number} requires gradient and is not a double precision floating point or complex. This check will "
-                "likely fail if all the inputs are not of double precision floating point or complex. ",
+                "likely fail if all the inputs are not of double precision floating point or complex. "
             )
         if value.layout is strided and any(
             stride == 0 and size > 1 for stride, size in zip(value.stride(), value.shape, strict=True)

@@ -20,13 +20,7 @@ from ..dispatch.steps.record import find_edges, record, recorded
 from ..kernels.runtime.meta_array import Unread
 from ..kernels.runtime.shapes import broadcast_shapes, elements_spanned
 from ..tape import modes, views
-from ..tape.interpreters import (
-    Interpreter,
-    Transform,
-    is_recorded,
-    lower,
-    tensors_in,
-)
+from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, tensors_in
 from ..tape.torch_function import disabled_torch_function_impl
 from ..tape.versions import bump, shared_counter
 from ..tensor import Tensor, new, wrap_dim

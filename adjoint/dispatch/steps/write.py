@@ -138,10 +138,7 @@ def overwriting_body(op: Operator, leave: str, caller: int, inference: bool) -> 
             f"return {target}",
         ]
     unrecorded = ["node = None", *guard([repeated(op), *shared_operands(op)], leave)]
-    with_history = [
-        *block(f"if {RECORDING}:", recorded_change(op, target, leave)),
-        *block("else:", unrecorded),
-    ]
+    with_history = [*block(f"if {RECORDING}:", recorded_change(op, target, leave)), *block("else:", unrecorded)]
     lines = [
         *guard([f"({target}._extra is not None and {target}._extra.inference)"], leave),
         *frame_lines(caller),
