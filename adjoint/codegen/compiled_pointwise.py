@@ -29,9 +29,6 @@ _ONE_BY_ONE = frozenset(
 )
 """Functions for which NumPy uses no vector instructions on many kinds of processors."""
 
-_WEIGHT = 6
-"""The cost of a costly operation on one element, as the number of bytes that could be moved in the same time."""
-
 BOOLEAN = numpy.dtype(bool)
 
 
@@ -80,7 +77,8 @@ class _Variant:
         self.expression = expression
         self.scalars = scalars_of(expression)
         operations = [node.operation for node in expression.nodes() if node.operands and node.kind != SCALAR]
-        self.weight = _WEIGHT * sum(name in COSTLY_OPERATIONS for name in operations) + len(operations) // 2
+        # In bytes that take as long.
+        self.weight = 6 * sum(name in COSTLY_OPERATIONS for name in operations) + len(operations) // 2
         self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Any] = {}
         self.plans: Plans[Plan | None] = Plans()

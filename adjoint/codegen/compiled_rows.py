@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 SMALLEST = 64
 """The minimum size of a block of rows that are summed separately. It is the same for all numbers of threads."""
 
-WEIGHT = 8
-"""The number of bytes that can be moved in the time that one pass takes to compute one element."""
-
-
 Dtype = numpy.dtype[Any]
 
 
@@ -100,7 +96,8 @@ class CompiledRows:
         units = outer if along else outer * -(-inner // tile)
         block = max(-(-units // BLOCKS), SMALLEST) if sums else 1
         whole = length * parts[0] * parts[1] if parts else length
-        row_bytes = whole * (compute.itemsize * (len(operands) + len(outputs)) + WEIGHT)
+        # 8 bytes could be moved in the time of a pass.
+        row_bytes = whole * (compute.itemsize * (len(operands) + len(outputs)) + 8)
         number, stretches, distance, period = parts or (1, 1, 0, 1)
         layout = LAYOUT.pack(
             units=units, length=length, inner=inner, block=block, chunk=length, tile=tile, rest=0, step=inner,

@@ -28,9 +28,6 @@ ROWS_BYTES = 1 << 21
 Row programs have few operations, so waiting for the interpreter lock costs more than a miss in the cache.
 """
 
-STRIP = 256
-"""The number of columns in one tile if a block of adjacent rows is too large for the cache."""
-
 BLOCKS = 16
 """The minimum number of blocks in which sums over rows are computed.
 
@@ -59,7 +56,7 @@ class RowTiles:
         self.warnings = off_for_rows(self.length if inner == 1 else inner)
         column_bytes = max(1, self.length * dtype.itemsize * _walked(expression))
         whole = inner == 1 or column_bytes * inner <= TILE_BYTES
-        self.width = inner if whole else min(STRIP, inner)
+        self.width = inner if whole else min(256, inner)  # columns, if a block is too large
         self.strips = -(-inner // self.width)
         self.rows = outer * self.strips
         self.row_bytes = column_bytes * self.width

@@ -14,9 +14,6 @@ from .elementary_inverse import acos
 from .elementary_trigonometric import cos, sin
 from .language import *
 
-_FIRST_BY_ANGLE = 7
-"""The lowest degree for which the polynomial is computed from the angle."""
-
 
 class Family(NamedTuple):
     """A family of polynomials.
@@ -80,7 +77,7 @@ def _values(x: T, n: T, FAMILY: Static) -> T:
         special = where(beyond, T(math.nan), x)
         steps = where(beyond, T(-1), steps)
     if FAMILY.angle is not None:
-        inside = (degree >= _FIRST_BY_ANGLE) & (fabs(x) < 1)
+        inside = (degree >= 7) & (fabs(x) < 1)  # lower degrees are faster by the recurrence
         if reduce_or(inside):
             angle = acos(x)
             special = FAMILY.angle((degree + FAMILY.shift) * angle)

@@ -41,9 +41,6 @@ FIRST_BYTES = 1 << 23
 PART_SECONDS = 0.04
 """The intended duration of a part, so that an interrupt is raised soon even on a busy machine."""
 
-GROWTH = 8
-"""The maximum ratio of the sizes of two consecutive parts."""
-
 
 def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
     """Call the compiled `function(*arguments, start, stop)` for ranges that together cover `range(n)`.
@@ -98,7 +95,7 @@ def _launch_in_parts(split: Any, n: int, row_bytes: int, place: int) -> None:
         started = perf_counter()
         split(WORKERS.ready(threads), place, begin, rows, row_bytes, threads)
         begin += rows
-        rows = int(rows * min(PART_SECONDS / max(perf_counter() - started, 1e-6), GROWTH))
+        rows = int(rows * min(PART_SECONDS / max(perf_counter() - started, 1e-6), 8))  # at most eight times as many
 
 
 _SOURCE = """def {name}(_rows, _row_bytes, {given}):

@@ -36,12 +36,6 @@ from .values import Value, constant, size_of
 DENSE, REPEATED, PAIRED, INDEXED = "dense", "repeated", "paired", "indexed"
 COLLECTED = GATHERED, RUNS, REPEATS, PATTERN = "gathered", "runs", "repeats", "pattern"
 
-SHORTEST_RUN = 4
-"""Shorter runs of consecutive numbers are collected one by one."""
-
-MOST_TWICE = 12
-"""A loop over whole vectors is compiled separately for at most this number of operations. They take no longer than its checks."""
-
 NARROW, TILE = 64, 1024
 """A row has at least `NARROW` elements if there are other dimensions. A table has at most `TILE` elements."""
 
@@ -92,7 +86,8 @@ def _modes(inputs: Sequence[ndarray], outputs: Sequence[ndarray], inner: int) ->
                 modes[number] = PATTERN
             elif inner > 1 and stride == 0:
                 modes[number] = REPEATS
-            elif stride == view.itemsize and run >= SHORTEST_RUN and inner > 1 and masks_are_cheap(part_type(view)):
+            # Shorter runs are collected one by one.
+            elif stride == view.itemsize and run >= 4 and inner > 1 and masks_are_cheap(part_type(view)):
                 modes[number] = RUNS
             else:
                 modes[number] = GATHERED
@@ -150,7 +145,7 @@ class Plan:
         self.scalars = list(scalars)
         operations = [node.operation for node in expression.nodes() if node.operands]
         light = sum(name in COSTLY for name in operations) <= 2 and HEAVY.isdisjoint(operations)
-        self.whole = COSTLY.isdisjoint(operations) and len(operations) <= MOST_TWICE
+        self.whole = COSTLY.isdisjoint(operations) and len(operations) <= 12  # checks take no longer than more
         self.tables = [operand.mode in (INDEXED, *COLLECTED) for operand in self.operands]
         # More values do not stay in registers, and the longest functions are in float64 alone.
         bits = type_.bits if LONGEST.isdisjoint(operations) else 64

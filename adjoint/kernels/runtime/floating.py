@@ -22,9 +22,6 @@ FLOAT32 = numpy.dtype(numpy.float32)
 HALVES = (FLOAT16, BFLOAT16)
 _FLOATS = frozenset((BFLOAT16, *(held for kind, held in dtypes.NARROW.items() if kind.is_floating_point)))
 
-UNBUFFERED_LENGTH = 192
-"""The least length of a row for which the loop may start again at each row."""
-
 
 def compute_dtype(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
     """Return the type in which `dtype` is computed: float32 for half types, otherwise `dtype`."""
@@ -101,7 +98,7 @@ def off_for_rows(length: int) -> Any:
     NumPy's iterator copies operands that are not contiguous into buffers, unless each row fills a buffer. Rows of a few
     hundred elements fill small buffers. Starting the loop again for such a row takes less time than copying.
     """
-    return _UNBUFFERED if length >= UNBUFFERED_LENGTH else OFF
+    return _UNBUFFERED if length >= 192 else OFF  # shorter rows gain nothing
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:

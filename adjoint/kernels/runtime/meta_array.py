@@ -105,10 +105,6 @@ def in_order(shape: Sequence[int], dtype: Any, order: Sequence[int] | None = Non
     return memory.transpose(sorted(range(len(order)), key=list(order).__getitem__)).view(Meta)
 
 
-_SMALL = 1 << 16
-"""Up to this number of bytes, zeroing memory takes less time than mapping it."""
-
-
 def reserved(shape: Sequence[int], dtype: Any) -> numpy.ndarray[Any, Any]:
     """Return zeros. If there are many, they can only be read. They take addresses, but no memory, if the platform has `mmap`.
 
@@ -117,7 +113,7 @@ def reserved(shape: Sequence[int], dtype: Any) -> numpy.ndarray[Any, Any]:
     """
     dtype = numpy.dtype(dtype)
     count = prod(shape)
-    if count * dtype.itemsize <= _SMALL or not mmap:
+    if count * dtype.itemsize <= 1 << 16 or not mmap:  # zeroing takes less time than mapping
         return numpy.zeros(shape, dtype)
     windows = sys.platform == "win32"
     flags = (

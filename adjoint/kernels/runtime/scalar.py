@@ -105,7 +105,6 @@ class Number(dict[Dtype, Array]):
 
 ZERO, HALF, ONE, TWO = Number(0), Number(0.5), Number(1), Number(2)
 
-_LIMIT = 1024
 _tables: defaultdict[Dtype, dict[Any, Array]] = defaultdict(dict)
 
 
@@ -129,7 +128,7 @@ def typed(value: Any, dtype: Dtype) -> Array:
     if found is None:
         if not isinstance(value, (int, float, complex, numpy.generic)):
             raise TypeError(f"expected a number, got {type(value).__name__}")
-        if len(table) >= _LIMIT:
+        if len(table) >= 1024:
             table.clear()
         found = table[value] = scalar_array(value, dtypes.from_numpy(dtype))
         found.flags.writeable = False

@@ -5,9 +5,6 @@ from __future__ import annotations
 from ....codegen.llvm.external import c_function
 from ....codegen.llvm.kernels import *
 
-_EXACT = 1 << 24
-"""Up to this number, float32 represents all integers."""
-
 
 @loops(explicit=True, plain=True, T=FLOATS)
 def fill_blocks(
@@ -52,7 +49,7 @@ def blocks(out: ndarray, first: float, step: float, width: int) -> Any:
 
 def from_both_ends(out: ndarray, first: float, last: float) -> Any:
     """Write numbers at equal distances from `first` to `last`."""
-    if out.itemsize == 4 and out.size > _EXACT:
+    if out.itemsize == 4 and out.size > 1 << 24:  # float32 does not represent all larger integers
         return NotImplemented
     return fill_from_ends.run(out.size, 16, out, first, last, out.size, W=HOST.vector_bytes // 8)
 

@@ -6,9 +6,6 @@ from ....codegen.llvm.kernels import *
 from ...runtime.layout import row_major
 from ..memory.copying import copy_row
 
-_LOOKED_OVER = 1 << 10
-"""The number of indices that are checked before they are used, so that they are still in the first-level cache."""
-
 
 @loops(plain=True, T=BITS)
 def take_rows(
@@ -102,7 +99,7 @@ def gather_elements(
     column = start - line * run
     while i < stop:
         if i == checked:
-            checked = minimum(stop, i + _LOOKED_OVER)
+            checked = minimum(stop, i + 1024)  # so that they are still in the first-level cache when they are used
             if outside(index + i, checked - i, length, W) != 0:
                 wrong[0] = 1
                 return

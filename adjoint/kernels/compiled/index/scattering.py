@@ -26,9 +26,6 @@ _SAMPLE = 128
 _FOUND, _AHEAD = 1 << 10, 8
 """The number of indices among which a thread first looks for its own indices, and the prefetch distance in rows."""
 
-_PARTS = 64
-"""The least number of columns that threads share."""
-
 
 @loops
 def share_start(share: Int, n: Int, shares: Int) -> Int:
@@ -199,7 +196,8 @@ def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> s
     if not alike or not all(array.flags.c_contiguous for array in (x, index, source)):
         return None
     threads = get_num_threads()
-    by_columns = math.prod(x.shape[:dim]) < 4 * threads and math.prod(x.shape[dim + 1 :]) >= _PARTS * threads
+    # Each thread has 64 columns.
+    by_columns = math.prod(x.shape[:dim]) < 4 * threads and math.prod(x.shape[dim + 1 :]) >= 64 * threads
     return "inner" if by_columns else "outer"
 
 

@@ -26,9 +26,6 @@ PANELS = 4
 BLOCK_ROWS = 256
 """The number of rows of the first factor that are copied together."""
 
-FEW_PANELS = 7
-"""Rows are read in place if there are at most this many panels."""
-
 STRIPS = 4
 """The number of tiles whose rows are copied together, because the rows of one tile fill only a part of a cache line."""
 
@@ -145,7 +142,7 @@ def multiply_rectangle(
     zeros = local(S, WIDTH)
     for COLUMN in unrolled(VECTORS):
         store(zeros + COLUMN * W, vector(S, W)(0))
-    copies = a_column != 1 or columns > FEW_PANELS * WIDTH
+    copies = a_column != 1 or columns > 7 * WIDTH  # few panels read rows in place
     tall = minimum(rows, BLOCK_ROWS) if copies else rows
     for top in range(0, depth, PANEL_ROWS):
         deep = minimum(depth - top, PANEL_ROWS)

@@ -35,12 +35,6 @@ _Layout = tuple[tuple[int, ...], tuple[int, ...]]
 _UNIT = 16
 """The sizes of parts are multiples of this number of rows and columns, which BLAS computes together."""
 
-_FILLED = 0.8
-"""Tiles are used if the result fills at least this fraction of them.
-
-On processors with 16 registers of 32 bytes, tiles take 1.2 to 2 times as long as BLAS for all sizes.
-"""
-
 _BY_VECTORS, _BY_PIECES, _TAKEN_APART, _WRITTEN = 13, {1: 1, 2: 4, 3: 6}, 450, 250
 """Times in picoseconds: the product of two numbers with vectors, and with one, two or three pieces; the conversion of a
 number to pieces; the additional time that tiles need to write a number."""
@@ -298,7 +292,8 @@ def _plan(
         always or _is_faster_in_pieces(-(-rows // down), depth, -(-columns // across), PIECES_OF[kind])
     )
     few = HOST.vector_bytes == 32 and not always
-    by_blas = (few or filled < _FILLED or as_numpy) and not by_pieces and kind is not i32
+    # BLAS wastes less than tiles that are filled in part.
+    by_blas = (few or filled < 0.8 or as_numpy) and not by_pieces and kind is not i32
     unit_down, unit_across = _UNIT, _UNIT if by_blas else VECTORS * width
     if by_pieces:
         unit_down = unit_across = SIDE

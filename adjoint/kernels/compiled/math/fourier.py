@@ -17,9 +17,6 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import transposed
 from ...runtime.parallel import get_num_threads, scratch
 
-_LONGEST = 1 << 13
-"""The maximum length of lines that stay in the second-level cache while they are transformed."""
-
 AHEAD = 32
 """The prefetch distance of loops in elements."""
 
@@ -368,7 +365,8 @@ def _plan(
     width = vector_bytes // dtype.itemsize
     while width > 4 and (width > lines or 8 * size * width * dtype.itemsize > SECOND_CACHE):
         width //= 2
-    factors = _factors(size) if 4 <= width <= lines and width // 2 <= size <= _LONGEST else None
+    # Longer lines leave the second-level cache.
+    factors = _factors(size) if 4 <= width <= lines and width // 2 <= size <= (1 << 13) else None
     if factors is None:
         return None
     kept = n // 2 + 1 if onesided else n

@@ -22,9 +22,6 @@ _BLOCK = 64
 _LARGE = 1 << 18
 """The least number of bytes of whole rows that threads copy faster than one call of NumPy."""
 
-_NARROW = 8
-"""The largest number of elements of a row that is copied by separate instructions."""
-
 Axis = tuple[int, int, int]
 """A dimension of two arrays, with its size and its steps in the target and in the source, in elements."""
 
@@ -231,7 +228,7 @@ def _plan(
     if kind in ("rows", "repeated") and not outer:
         return copy_stretch.compiled(T=word, KIND=kind, W=width, STREAMED=streamed), n, 2 * itemsize, ()
     (n1, t1, s1), (n2, t2, s2), (n3, t3, s3), (n4, t4, s4) = [*outer[::-1], *[(1, 0, 0)] * 4][:4]
-    narrow = n if t0 == 1 and n <= _NARROW else 0
+    narrow = n if t0 == 1 and n <= 8 else 0  # by separate instructions
     function = copy_rows.compiled(T=word, KIND=kind, W=width, STREAMED=streamed and not narrow, N=narrow)
     piece_bytes = (2 if kind in ("rows", "repeated") else 4) * n * itemsize
     return function, n1 * n2 * n3 * n4, piece_bytes, (n, t0, s0, n1, t1, s1, n2, t2, s2, n3, t3, s3, t4, s4)

@@ -17,17 +17,11 @@ from .convolution_kernels import BLOCK, PACKING, PART, PRODUCTS, convolve, inter
 
 Sizes = tuple[int, ...]
 
-_PLANNED_PRODUCTS = 1 << 18
-"""The number of multiplications below which layouts are not compared, because a comparison would take longer."""
-
 _FOR_EACH_THREAD = ((4, 1.0), (2, 1.05), (1, 1.15))
 """The maximum number of blocks per thread, and the factor by which blocks take longer because threads wait for one another."""
 
 _PACKING = 6
 """The time to pack a vector, in products of vectors."""
-
-_STORING = 2
-"""The time to store a piece of a vector, in products of vectors."""
 
 
 class Table:
@@ -108,7 +102,7 @@ class Work(NamedTuple):
 
         `time`: the time of blocks of some sizes. `more`: see `blocks`.
         """
-        if self.products < _PLANNED_PRODUCTS:
+        if self.products < 1 << 18:  # a comparison would take longer
             return self, self.blocks(more, False), False
         best: tuple[float, Work, list[Block], bool] = (math.inf, self, [], False)
         for choice, blocks, cost in self.layouts(more):
@@ -281,7 +275,7 @@ class ProductPlan(_Layout):
         vectors = layout.geometry.vectors_along((samples, *places), (0, 0, 0, 0), whole)
         tiles, left = vectors.tiles(rows, columns)
         products = (tiles * rows * columns + left * single_time(rows)) * -(-work.outs // rows) * work.taps * work.ins
-        storing = _STORING * len(vectors.pieces) * work.outs * math.prod(self.spread)
+        storing = 2 * len(vectors.pieces) * work.outs * math.prod(self.spread)  # a piece takes two products
         return groups * (_PACKING * work.ins * layout.packed_vectors + products + storing)
 
     @property

@@ -17,9 +17,6 @@ Array = numpy.ndarray[Any, Any]
 _VECTORS = 16
 """The number of vectors of positions in a piece of work."""
 
-_PLANES = 4
-"""The number of gradient planes in one piece of work, if there are many."""
-
 
 @loops
 def padded(position: Any, edge: T, stray: T, W: Static, PADDING: Static, ALIGN: Static) -> Any:
@@ -258,7 +255,7 @@ def _pieces(images: tuple[int, ...], grid: tuple[int, ...], sampling: Sampling, 
     place_bytes = channels * len(POLYNOMIALS[sampling.mode]) ** len(sizes) * 16
     if step is not None:
         return count * -(-places // step), step * place_bytes, numbers, static
-    planes = max(1, min(_PLANES, count * channels // 8))
+    planes = max(1, min(4, count * channels // 8))  # of gradients in a piece of work
     return count * -(-channels // planes), planes * places * place_bytes // channels, (*numbers, planes), static
 
 

@@ -10,9 +10,6 @@ from ....codegen.expression import ELEMENT, PART, ROW
 from ....codegen.llvm.kernels import *
 from ...nn.normalization import channel_norm_backward_rows, channel_norm_rows
 
-SHORTEST_PLANE = 16
-"""The minimum size of a channel's planes for which the planes are traversed one by one."""
-
 
 @loops(plain=True, T=FLOATS)
 def find_others(flag: Pointer[i64], x: Pointer[T], start: Int, stop: Int) -> None:
@@ -93,7 +90,7 @@ def _call(
     if x.dtype.char not in "fd" or not x.dtype.isnative or x.ndim < 3 or not x.size:
         return NotImplemented
     (batch, channels), plane = x.shape[:2], math.prod(x.shape[2:])
-    if plane < SHORTEST_PLANE or channels % (groups or 1):
+    if plane < 16 or channels % (groups or 1):  # short planes are not traversed one by one
         return NotImplemented
     rows: tuple[int, ...] = (channels,) if groups is None else (batch, groups)
     parts = (1, batch, channels * plane, channels) if groups is None else (channels // groups, 1, 0, groups)

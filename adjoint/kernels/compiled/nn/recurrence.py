@@ -19,8 +19,6 @@ from . import recurrence_steps as steps_of
 Array = numpy.ndarray[Any, Any]
 
 _MODES = {"LSTM": steps_of.LSTM, "GRU": steps_of.GRU, "RNN_TANH": steps_of.TANH, "RNN_RELU": steps_of.RELU}
-_FILLED = 0.75
-"""Kernels use tile registers if the batch fills at least this number of their rows on all threads."""
 
 
 @recordable
@@ -128,7 +126,8 @@ def _taken(projected: Array, hidden: Array, cell: Array | None, weight: Array, b
 def _tiles(kind: numpy.dtype[Any], batch: int, weight: Array) -> Iterator[_Tile]:
     """Return the tiles for the product of a batch and these weights, the fastest first. The last tile supports all numbers."""
     unit = TILE * get_num_threads()
-    large = min(weight.shape) >= 4 * TILE and batch >= _FILLED * unit * -(-batch // unit)
+    # The batch fills most rows of the tiles of all threads.
+    large = min(weight.shape) >= 4 * TILE and batch >= 0.75 * unit * -(-batch // unit)
     if kind.char == "f" and TILES.usable and (large or LOOPS.every_size):
         if SHAPES.recorder is not None:
             raise Unrecorded

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
 
-_MOST = 16
-"""The maximum number of weights that are unrolled."""
-
 
 @loops(explicit=True, plain=True, T=FLOATS, copied="x")
 def sum_rows(
@@ -63,7 +60,7 @@ def sum_columns(
 def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
     """Compute new element `i` along `axis` as the sum over `k` of `shares[k, i]` times element `places[k, i]`."""
     taps, new = shares.shape
-    if taps > _MOST or not x.size:
+    if taps > 16 or not x.size:  # the weights are unrolled
         return NotImplemented
     old = x.shape[axis]
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])

@@ -60,8 +60,6 @@ def element_type(x: ndarray) -> Any:
 
 
 _BYTE, _INT64 = numpy.dtype(numpy.uint8), numpy.dtype(numpy.int64)
-_PIECES = 4
-"""The number of pieces of the rows for each thread."""
 
 
 def row_plan(
@@ -81,7 +79,7 @@ def row_plan(
 
     def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
         values, order = out
-        pieces = min(rows, _PIECES * parallel.num_threads)
+        pieces = min(rows, 4 * parallel.num_threads)  # four for each thread
         memory = numpy.empty(pieces * row_memory + 64, _BYTE)
         start = address(memory)
         launch(

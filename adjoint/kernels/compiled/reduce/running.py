@@ -8,14 +8,8 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import ask_ahead
 from ...runtime.floating import compute_dtype
 
-_LINES = 4
-"""The number of rows that are processed together, because each element of a row depends on the one before it."""
-
 _TILE = 256
 """The number of columns that are processed together."""
-
-_SHORT = 16
-"""The maximum length of rows whose sums and products are computed side by side."""
 
 _SIZES = Struct("rows length inner")
 _INT64 = numpy.dtype(numpy.int64)
@@ -268,7 +262,7 @@ def scan(x: ndarray, dim: int, name: str, reverse: bool) -> Any:
     if kind is None or not x.size:
         return NotImplemented
     width = HOST.vector_bytes // 8
-    lines, work = min(outer, _LINES), n * 2 * (x.itemsize + 8)
+    lines, work = min(outer, 4), n * 2 * (x.itemsize + 8)  # each element waits for the one before it
     results = [Memory(x.shape, dtype)]
     types: dict[str, Any] = {"T": kind}
     if name in ("max", "min"):
@@ -292,7 +286,7 @@ def scan(x: ndarray, dim: int, name: str, reverse: bool) -> Any:
                   "FIRST": first, "REVERSED": reverse}  # fmt: skip
         along, across = scan_rows, scan_columns
         lines = 2 * width if outer >= 2 * width else 1  # each element waits for the one before
-        if inner == 1 and n > _SHORT and name != "logsumexp":
+        if inner == 1 and n > 16 and name != "logsumexp":  # shorter rows are computed side by side
             along, lines = scan_along, 1
             types["W"] = HOST.vector_bytes * 8 // number.bits
     if inner == 1:

@@ -9,9 +9,6 @@ from ....codegen.llvm.kernels import *
 from .order_keys import element_type, first_row, key_type, order_key, row_plan, store_keys, width_of
 from .sorting import ranked, sort, store_ranks
 
-_RANKED = 64
-"""The maximum number of selected elements that are sorted by comparing each with all others."""
-
 _LEAST = 64
 """The minimum number of candidates that are collected before candidates that are not among the first elements are dropped.
 
@@ -181,7 +178,7 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
     width = width_of(kind, HOST.vector_bytes)
     room_for = -(-min(n, max(4 * k, _LEAST)) // width) * width + 2 * width
     key_bytes = key_type(kind).bits // 8
-    within: Any = None if k <= _RANKED else sort(numpy.empty(shape, x.dtype), descending)
+    within: Any = None if k <= 64 else sort(numpy.empty(shape, x.dtype), descending)  # few elements are ranked
 
     def put_in_order(values: ndarray, order: ndarray) -> None:
         values[...], places = within.run(values)
