@@ -45,17 +45,16 @@ ROW_MAJOR, PLAIN, TURNED = 101, 111, 112
 FRESH, OFFSET = range(2)
 """The initial value of a product, which is either none or a vector in each row."""
 
-(
-    RESULT, A, B, VECTOR, RESULT_STEP, A_STEP, B_STEP, RESULT_ROW, A_ROW, B_ROW, A_FORM, B_FORM, ROWS, DEPTH, COLUMNS, TALL,
-    WIDE, ACROSS, PARTS, BEGINS, SPACES, REFUSED, IN_USE,
-) = range(23)  # fmt: skip
-"""The table of a product.
+PRODUCT = Struct(
+    "result a b vector result_step a_step b_step result_row a_row b_row a_form b_form rows depth columns tall wide across parts "
+    "begins spaces refused"
+)
+"""The table of a product: the addresses of the arrays; the distances, in elements, between matrices of a stack and between rows;
+the forms of the factors; the sizes; the rows and columns of a part, the number of parts side by side, and the number of parts of
+a matrix; the initial value; memory for pieces; and whether values have been found that cannot be split safely. For each part of
+the memory, a word follows that is 1 while a thread uses it."""
 
-It contains the addresses of the arrays; the distances, in elements, between matrices of a stack and between rows; the forms of
-the factors; the sizes; the rows and columns of a part, the number of parts side by side, and the number of parts of a matrix; the
-initial value of the product; memory for pieces; whether values have been found that cannot be split safely; and, for each part of
-the memory, whether a thread uses it.
-"""
+REFUSED = PRODUCT.places["refused"]
 
 
 @loops(plain=True)
@@ -71,69 +70,60 @@ def fill_rows(rows: Pointer[T], distance: Int, vector: Pointer[T], tall: Int, wi
 
 
 @loops(noalias=False)
-def part_at(table: Pointer[i64], index: Int) -> Any:
-    """Return the matrix that contains a part, the first row and column of the part, and the numbers of its rows and columns."""
-    parts, across = table[PARTS], table[ACROSS]
-    top, left = index % parts // across * table[TALL], index % parts % across * table[WIDE]
-    tall, wide = minimum(table[TALL], table[ROWS] - top), minimum(table[WIDE], table[COLUMNS] - left)
-    return index // parts, top, left, tall, wide
+def part_at(told: Any, index: Int, T: Static, S: Static) -> Any:
+    """Return where a part begins in the result, the factors and the vector, and the numbers of its rows and columns."""
+    matrix, number = index // told.parts, index % told.parts
+    top, left = number // told.across * told.tall, number % told.across * told.wide
+    down, right = told.a_row if told.a_form == PLAIN else 1, 1 if told.b_form == PLAIN else told.b_row
+    result = as_pointer(told.result, S) + (matrix * told.result_step + top * told.result_row + left)
+    a = as_pointer(told.a, T) + (matrix * told.a_step + top * down)
+    b = as_pointer(told.b, T) + (matrix * told.b_step + left * right)
+    tall, wide = minimum(told.tall, told.rows - top), minimum(told.wide, told.columns - left)
+    return result, a, b, as_pointer(told.vector, S) + left, tall, wide
 
 
 @loops(noalias=False, plain=True)
 def multiply_parts(table: Pointer[i64], start: Int, stop: Int, T: Static, W: Static, GEMM: Static) -> None:
     """Compute some parts of the products of two stacks of matrices."""
-    result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
+    told = fields(table, PRODUCT)
     for index in range(start, stop):
-        matrix, top, left, tall, wide = part_at(table, index)
-        result = as_pointer(table[RESULT], T) + (matrix * table[RESULT_STEP] + top * result_row + left)
-        a = as_pointer(table[A], T) + (matrix * table[A_STEP] + top * (a_row if table[A_FORM] == PLAIN else 1))
-        b = as_pointer(table[B], T) + (matrix * table[B_STEP] + left * (1 if table[B_FORM] == PLAIN else b_row))
-        if table[BEGINS] == OFFSET:
-            fill_rows(result, result_row, as_pointer(table[VECTOR], T) + left, tall, wide, W)
-        beta = T(0) if table[BEGINS] == FRESH else T(1)
-        form_a, form_b = i32(table[A_FORM]), i32(table[B_FORM])
+        result, a, b, begin, tall, wide = part_at(told, index, T, T)
+        if told.begins == OFFSET:
+            fill_rows(result, told.result_row, begin, tall, wide, W)
+        beta = T(0) if told.begins == FRESH else T(1)
         GEMM(
-            i32(ROW_MAJOR), form_a, form_b, tall, wide, table[DEPTH], T(1), a, a_row, b, b_row, beta, result, result_row
+            i32(ROW_MAJOR), i32(told.a_form), i32(told.b_form), tall, wide, told.depth, T(1), a, told.a_row, b, told.b_row, beta,
+            result, told.result_row,
         )  # fmt: skip
 
 
 @loops(noalias=False, explicit=True, plain=True)
 def multiply_tiles(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, W: Static, R: Static) -> None:
     """Do the same as `multiply_parts`, without BLAS. Sums are of type S."""
-    result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
-    down, right = a_row, i64(1)
-    if table[A_FORM] == TURNED:
-        down, right = i64(1), a_row
-    turned = table[B_FORM] == TURNED
+    told = fields(table, PRODUCT)
+    plain = told.a_form == PLAIN
+    down, right = where(plain, told.a_row, 1), where(plain, 1, told.a_row)
     for index in range(start, stop):
-        matrix, top, left, tall, wide = part_at(table, index)
+        result, a, b, begin, tall, wide = part_at(told, index, T, S)
         multiply_rectangle(
-            as_pointer(table[RESULT], S) + (matrix * table[RESULT_STEP] + top * result_row + left), result_row,
-            tall, wide,
-            as_pointer(table[A], T) + (matrix * table[A_STEP] + top * down), down, right,
-            as_pointer(table[B], T) + (matrix * table[B_STEP] + left * (b_row if turned else 1)), b_row, turned, table[DEPTH],
-            as_pointer(table[VECTOR], S) + left, table[BEGINS] == OFFSET, W, R,
+            result, told.result_row, tall, wide, a, down, right, b, told.b_row, told.b_form == TURNED, told.depth, begin,
+            told.begins == OFFSET, W, R,
         )  # fmt: skip
 
 
 @loops(noalias=False, explicit=True, plain=True)
 def multiply_pieces(table: Pointer[i64], start: Int, stop: Int, T: Static, P: Static, PACK: Static) -> None:
     """Do the same as `multiply_parts` with pieces of bfloat16 numbers, in memory that each thread takes."""
-    result_row, a_row, b_row = table[RESULT_ROW], table[A_ROW], table[B_ROW]
-    a_along, b_along = table[A_FORM] == PLAIN, table[B_FORM] == TURNED
-    own = i64(0)
-    while atomic_exchange(table + (IN_USE + own), 1) != 0:
+    told, in_use, own = fields(table, PRODUCT), table + PRODUCT.size, i64(0)
+    while atomic_exchange(in_use + own, 1) != 0:
         own += 1
     for index in range(start, stop):
-        matrix, top, left, tall, wide = part_at(table, index)
+        result, a, b, begin, tall, wide = part_at(told, index, T, f32)
         multiply_by_pieces(
-            as_pointer(table[RESULT], f32) + (matrix * table[RESULT_STEP] + top * result_row + left), result_row,
-            tall, wide,
-            as_pointer(table[A], T) + (matrix * table[A_STEP] + top * (a_row if a_along else 1)), a_row, a_along,
-            as_pointer(table[B], T) + (matrix * table[B_STEP] + left * (b_row if b_along else 1)), b_row, b_along, table[DEPTH],
-            as_pointer(table[VECTOR], f32) + left, table[BEGINS] == OFFSET, table + REFUSED, table[SPACES] + own * SPACE, PACK, P,
+            result, told.result_row, tall, wide, a, told.a_row, told.a_form == PLAIN, b, told.b_row, told.b_form == TURNED,
+            told.depth, begin, told.begins == OFFSET, table + REFUSED, told.spaces + own * SPACE, PACK, P,
         )  # fmt: skip
-    atomic_store(table + (IN_USE + own), 0)
+    atomic_store(in_use + own, 0)
 
 
 @loops(plain=True)
@@ -193,17 +183,17 @@ def multiply_alone(
 
 
 _IN_RUNS = Struct("table:16 code parts piece threads by_blas state shared")
-"""What `run_product` reads: the table from `RESULT_STEP` to `BEGINS`, and how its parts are computed."""
+"""What `run_product` reads: a part of a `PRODUCT`, and how its parts are computed."""
 
 
 @loops(noalias=False, plain=True, brief=True)
 def run_product(words: Pointer[i64], result: Int, a: Int, b: Int, vector: Int) -> None:
     """Compute a product in a native run, as `product` does. `words`: see `_IN_RUNS`."""
     told = fields(words, _IN_RUNS)
-    table = local(i64, REFUSED)
-    table[RESULT], table[A], table[B], table[VECTOR] = result, a, b, vector
-    for k in rolled(BEGINS + 1 - RESULT_STEP):
-        table[RESULT_STEP + k] = words[k]
+    table = local(i64, PRODUCT.size)
+    table[0], table[1], table[2], table[3] = result, a, b, vector
+    for k in rolled(_IN_RUNS.counts["table"]):
+        table[4 + k] = words[k]
     place, shared = as_integer(table), as_pointer(told.shared, i64)
     if told.by_blas != 0:
         multiply_alone(as_pointer(told.state, i64), told.code, place, told.parts, told.threads, shared)
@@ -249,7 +239,7 @@ class _Plan(NamedTuple):
     """Return whether BLAS cannot read a factor in its layout."""
     shape: tuple[int, ...]
     numbers: tuple[int, ...]
-    """Return the table from `RESULT_STEP` to `PARTS`."""
+    """The part of a `PRODUCT` after the addresses and before the initial value."""
     parts: int
     """The total number of parts."""
     piece: int
@@ -305,9 +295,11 @@ def _plan(
     lies_a, lies_b = _matrix_layout(*a, item), _matrix_layout(*b, item)
     a_step, a_row, a_form = lies_a or (rows * depth, depth, PLAIN)
     b_step, b_row, b_form = lies_b or (depth * columns, columns, PLAIN)
-    numbers = (
-        rows * columns, a_step, b_step, columns, a_row, b_row, a_form, b_form, rows, depth, columns, tall, wide, across, parts,
-    )  # fmt: skip
+    numbers = PRODUCT.pack(
+        result=0, a=0, b=0, vector=0, result_step=rows * columns, a_step=a_step, b_step=b_step, result_row=columns, a_row=a_row,
+        b_row=b_row, a_form=a_form, b_form=b_form, rows=rows, depth=depth, columns=columns, tall=tall, wide=wide, across=across,
+        parts=parts, begins=0, spaces=0, refused=0,
+    )[4:-3]  # fmt: skip
     if by_pieces:
         given = {"T": kind, "P": PIECES_OF[kind]}
         function = multiply_pieces.compiled(**given, PACK=apart(pack, **given))
@@ -317,7 +309,9 @@ def _plan(
         function = multiply_tiles.compiled(T=kind, S=f32 if kind is i32 else kind, W=width, R=height)
     copied = lies_a is None, lies_b is None
     piece = max(1, count * parts // (PIECES * threads))
-    return _Plan(function, copied, (*stack, rows, columns), numbers, count * parts, piece, threads, by_blas, by_pieces)
+    return _Plan(
+        function, copied, (*stack, rows, columns), tuple(numbers), count * parts, piece, threads, by_blas, by_pieces
+    )
 
 
 def _is_faster_in_pieces(rows: int, depth: int, columns: int, pieces: int) -> bool:
@@ -366,7 +360,7 @@ def product(a: Array, b: Array, added: Array | None = None, by_pieces: bool = Tr
         b = numpy.ascontiguousarray(b)
     result = numpy.empty(plan.shape, _RESULTS[kind.char])
     places = address(result), address(a), address(b), vector
-    rest: tuple[int, ...] = (begins,)
+    rest: tuple[int, ...] = (begins, 0, 0)
     if plan.by_pieces:
         spaces = _SPARE.pop() if _SPARE else numpy.empty(0, numpy.uint8)
         if spaces.size < plan.threads * SPACE:
