@@ -15,7 +15,7 @@ from ...runtime.floating import HALVES
 from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads, parallel_rows
 from . import attention_blocks as blocks
-from .attention_blocks import attend, attend_backward
+from .attention_blocks import SIZES, attend, attend_backward
 from .plane_norm import over_samples
 
 Array = numpy.ndarray[Any, Any]
@@ -150,22 +150,22 @@ class _Plan:
     ) -> None:
         lanes = HOST.vector_bytes // query.itemsize
         self.lanes = VECTORS * lanes
-        self.sizes = numpy.zeros(blocks.SIZES, numpy.int64)
+        self.sizes = numpy.zeros(SIZES.size, numpy.int64)
         batch, heads, length, width = self.of_query = query.shape
         self.of_key, self.value_width = key.shape, value.shape[3]
         self.of_statistics = batch, heads, 2, length
         self.sizes[:7] = heads, heads // key.shape[1], length, key.shape[2], width, self.value_width, causal
-        self.sizes[blocks.TWO] = 2
-        self._note(self.sizes, (blocks.Q, query), (blocks.K, key), (blocks.V, value))
+        self.sizes[SIZES.places["two"]] = 2
+        self._note(self.sizes, q=query, k=key, v=value)
         self._nothing = unchanged(numpy.empty(0, query.dtype))
         form = blocks.NO_MASK
         if mask is not None:
             form = blocks.MASK_OF_KEYS if mask.shape[2] == 1 else blocks.MASK_OF_QUERIES
             by_keys = self.mask(mask)
             steps = [step * (size > 1) for step, size in zip(by_keys.strides, by_keys.shape, strict=True)]
-            self.sizes[blocks.MASK : blocks.MASK + 4] = numpy.array(steps) // by_keys.itemsize
+            self.sizes[SIZES.places["mask"] :][:4] = numpy.array(steps) // by_keys.itemsize
         if kept is not None:
-            self._note(self.sizes, (blocks.KEEP, kept))
+            self._note(self.sizes, keep=kept)
         self._static: dict[str, Any] = {
             "T": type_of(query.dtype), "W": lanes, "R": tile_rows(HOST.vector_bytes),
             "WHOLE": width % self.lanes == self.value_width % self.lanes == 0, "MASKED": form,
@@ -187,7 +187,7 @@ class _Plan:
     def plan_forward(self, out: Array) -> _LoopsOfCall:
         """Plan calls whose result has the layout of `out`, which is the layout of all results."""
         batch, heads, length, width = self.of_query
-        self._note(self.sizes, (blocks.O, out))
+        self._note(self.sizes, out=out)
         work = 2 * self.lanes * self.of_key[2] * (width + self.value_width) // FLOPS_PER_BYTE
         loops = attend.compiled(**self._static), batch * heads * -(-length // self.lanes), max(work, 1)
         self.forward = _LoopsOfCall(loops, unchanged(self.sizes.copy()))
@@ -206,29 +206,22 @@ class _Plan:
         parts = to_key, to_value
         if splits > 1:  # consecutive, in row-major order
             parts = numpy.empty(to_key.shape, to_key.dtype), numpy.empty(to_value.shape, to_value.dtype)
-        self._note(
-            sizes,
-            (blocks.O, out),
-            (blocks.GO, grad),
-            (blocks.GQ, to_query),
-            (blocks.GK, parts[0]),
-            (blocks.GV, parts[1]),
-        )
-        sizes[blocks.SPLITS] = splits
-        sizes[blocks.PARTS : blocks.PARTS + 2] = to_key.size, to_value.size
+        self._note(sizes, out=out, grad=grad, grad_q=to_query, grad_k=parts[0], grad_v=parts[1])
+        sizes[SIZES.places["splits"]] = splits
+        sizes[SIZES.places["parts"] :][:2] = to_key.size, to_value.size
         count = batch * heads * splits
         shares = min(count, 1 if threads == 1 else 4 * threads)
-        sizes[[blocks.ITEMS, blocks.SHARES]] = count, shares
+        sizes[SIZES.places["items"] :][:2] = count, shares
         padded = sum([-(-each // self.lanes) * self.lanes for each in (width, self.value_width)])
         work = 5 * length * keys * padded * query_heads // heads // splits // FLOPS_PER_BYTE
         loops = attend_backward.compiled(**self._static), shares, max(work * count // shares, 1)
         room = shares * -(-keys // blocks.KEYS) * blocks.KEYS * padded
         return _LoopsOfCall(loops, unchanged(sizes), splits, room)
 
-    def _note(self, sizes: Array, *places: tuple[int, Array]) -> None:
+    def _note(self, sizes: Array, **arrays: Array) -> None:
         """Write the steps of arrays, in elements, into the table."""
-        for place, array in places:
-            sizes[place : place + 3] = [step // array.itemsize for step in array.strides[:3]]
+        for name, array in arrays.items():
+            sizes[SIZES.places[name] :][:3] = [step // array.itemsize for step in array.strides[:3]]
 
 
 def _added(parts: Array) -> Array:

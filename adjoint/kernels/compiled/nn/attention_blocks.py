@@ -22,25 +22,20 @@ FEATURES = 256
 NO_MASK, MASK_OF_KEYS, MASK_OF_QUERIES = range(3)
 """The term that is added to scores: none, a number for each key, or a number for each key and query."""
 
-# The positions of numbers in the array of a call's sizes.
-HEADS, GROUP, QUERIES, KEY_COUNT, WIDTH, VALUE_WIDTH, CAUSAL, SPLITS = range(8)
-(Q, K, V, O, GO, GQ, GK, GV) = range(8, 8 + 3 * 8, 3)
-"""The steps between batches, heads and rows of each array."""
-MASK, KEEP = range(32, 40, 4)
-"""The steps of the mask between batches, heads, keys and queries, and the steps of the weights that dropout keeps."""
-PARTS = 40
-"""The steps between the parts of keys' and of values' gradients."""
-TWO = 42
-"""The number 2. LLVM does not know this number, so the body of a loop with two iterations is compiled only once."""
-ITEMS, SHARES = 43, 44
-"""The number of parts of heads of keys in the backward pass, and the number of shares of these parts."""
-SIZES = 45
+SIZES = Struct(
+    "heads group queries keys width value_width causal splits q:3 k:3 v:3 out:3 grad:3 grad_q:3 grad_k:3 grad_v:3 mask:4 keep:3 "
+    "parts:2 two items shares"
+)
+"""The sizes of a call; whether it is causal; the number of parts of each head of keys in the backward pass; the steps between
+batches, heads and rows of each array (for the mask between batches, heads, keys and queries); the steps between the parts of
+keys' and of values' gradients; the number 2; and the number of parts of all heads of keys, and of shares of them. LLVM does not
+know that `two` is 2, so the body of a loop with two iterations is compiled only once."""
 
 
 @loops
-def offset_of(sizes: Pointer[i64], batch: Int, head: Int, row: Int, ARRAY: Static) -> Int:
+def offset_of(steps: list[Any], batch: Int, head: Int, row: Int) -> Int:
     """Return the offset of a row of an array."""
-    return batch * sizes[ARRAY] + head * sizes[ARRAY + 1] + row * sizes[ARRAY + 2]
+    return batch * steps[0] + head * steps[1] + row * steps[2]
 
 
 @loops
@@ -146,11 +141,11 @@ def kept(keep: Pointer[u16], key: Int, keep_key: Int, place: Int, W: Static) -> 
 
 
 @loops
-def last_keys(first: Int, rows: Int, sizes: Pointer[i64], W: Static) -> Any:
+def last_keys(first: Int, rows: Int, told: Any, W: Static) -> Any:
     """Return, for each query of a vector, the last key that it may attend to, or -1 for missing queries."""
-    last = broadcast(i32(sizes[KEY_COUNT] - 1), W)
+    last = broadcast(i32(told.keys - 1), W)
     own = lanes(i32, W) + broadcast(i32(first), W)
-    there = where(sizes[CAUSAL] != 0, minimum(own, last), last)
+    there = where(told.causal != 0, minimum(own, last), last)
     return where(first_lanes(rows, W), there, i32(-1))
 
 
@@ -180,7 +175,8 @@ def attend(
     W: Static, R: Static, WHOLE: Static, MASKED: Static, DROPPED: Static,
 ) -> None:  # fmt: skip
     """Compute blocks of queries: the result, and each row's maximum and the reciprocal of its sum of exponentials."""
-    queries, heads, width, value_width = sizes[QUERIES], sizes[HEADS], sizes[WIDTH], sizes[VALUE_WIDTH]
+    told = fields(sizes, SIZES)
+    queries, heads, width, value_width = told.queries, told.heads, told.width, told.value_width
     blocks = (queries + (VECTORS * W - 1)) // (VECTORS * W)
     padded = padded_width(value_width, W)
     columns, sums = local(T, FEATURES * VECTORS * W), local(T, FEATURES * VECTORS * W)
@@ -189,28 +185,28 @@ def attend(
     for item in range(start, stop):
         first = item % blocks * (VECTORS * W)
         head, batch = item // blocks % heads, item // blocks // heads
-        shared = head // sizes[GROUP]
+        shared = head // told.group
         rows = minimum(queries - first, VECTORS * W)
-        pack_columns(columns, q + offset_of(sizes, batch, head, first, Q), sizes[Q + 2], rows, width, scale, W)
-        keys = where(sizes[CAUSAL] != 0, minimum(sizes[KEY_COUNT], first + rows), sizes[KEY_COUNT])
+        pack_columns(columns, q + offset_of(told.q, batch, head, first), told.q[2], rows, width, scale, W)
+        keys = where(told.causal != 0, minimum(told.keys, first + rows), told.keys)
         for column in range(0, VECTORS * W, W):
             store(top + column, vector(T, W)(-math.inf))
             store(total + column, vector(T, W)(0))
         clear(sums, VECTORS * W * padded, W)
-        of_mask = mask + (batch * sizes[MASK] + head * sizes[MASK + 1] + first * sizes[MASK + 3])
-        of_keep = keep + (batch * sizes[KEEP] + head * sizes[KEEP + 1])
+        of_mask = mask + (batch * told.mask[0] + head * told.mask[1] + first * told.mask[3])
+        of_keep = keep + (batch * told.keep[0] + head * told.keep[1])
         for block in range(0, keys, KEYS):
             count = minimum(keys - block, KEYS)
             k_block, v_block = (
-                k + offset_of(sizes, batch, shared, block, K),
-                v + offset_of(sizes, batch, shared, block, V),
+                k + offset_of(told.k, batch, shared, block),
+                v + offset_of(told.v, batch, shared, block),
             )
-            for job in range(sizes[TWO]):
+            for job in range(told.two):
                 # Compute the scores, and from their weights the result.
                 own = job == 0
                 if job == 1:
                     for column in range(0, VECTORS * W, W):
-                        last = last_keys(first + column, rows - column, sizes, W)
+                        last = last_keys(first + column, rows - column, told, W)
                         before = load(top + column, W)
                         found = before
                         for j in range(count):
@@ -219,7 +215,7 @@ def attend(
                                 load(place, W),
                                 block + j,
                                 last,
-                                of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]),
+                                of_mask + ((block + j) * told.mask[2] + column * told.mask[3]),
                                 W,
                                 MASKED,
                             )
@@ -235,7 +231,7 @@ def attend(
                             weight = weight_of(load(place, W) - safe)
                             added += weight
                             if DROPPED:
-                                chosen = kept(of_keep, block + j, sizes[KEEP + 2], first + column, W)
+                                chosen = kept(of_keep, block + j, told.keep[2], first + column, W)
                                 weight = where(chosen, weight * keep_scale, 0.0)
                             store(place, weight)
                         store(total + column, load(total + column, W) * shrink + added)
@@ -243,9 +239,9 @@ def attend(
                         scale_rows(sums, padded, factors, W)
                 add_product(
                     where(own, scores, sums), where(own, i64(VECTORS * W), padded), where(own, count, VECTORS * W),
-                    where(own, i64(VECTORS * W), value_width), where(own, k_block, scores), where(own, sizes[K + 2], 1),
+                    where(own, i64(VECTORS * W), value_width), where(own, k_block, scores), where(own, told.k[2], 1),
                     where(own, i64(1), i64(VECTORS * W)), where(own, count - 1, VECTORS * W), where(own, columns, v_block),
-                    where(own, i64(VECTORS * W), sizes[V + 2]), where(own, width, count), own, W, R, WHOLE,
+                    where(own, i64(VECTORS * W), told.v[2]), where(own, width, count), own, W, R, WHOLE,
                 )  # fmt: skip
         of_head = statistics + 2 * (batch * heads + head) * queries + first
         for column in range(0, VECTORS * W, W):
@@ -256,7 +252,7 @@ def attend(
             store(of_head + (queries + column), inverse, there)
             store(factors + column, inverse)
         scale_rows(sums, padded, factors, W)
-        copy_rows(out + offset_of(sizes, batch, head, first, O), sizes[O + 2], sums, rows, value_width, W)
+        copy_rows(out + offset_of(told.out, batch, head, first), told.out[2], sums, rows, value_width, W)
 
 
 @loops(explicit=True, plain=True)
@@ -269,8 +265,9 @@ def attend_backward(
 
     For each share, `space` has space for the sums of the gradients of all keys and values of a head.
     """
-    queries, heads, width, value_width = sizes[QUERIES], sizes[HEADS], sizes[WIDTH], sizes[VALUE_WIDTH]
-    key_count, group, splits = sizes[KEY_COUNT], sizes[GROUP], sizes[SPLITS]
+    told = fields(sizes, SIZES)
+    queries, heads, width, value_width = told.queries, told.heads, told.width, told.value_width
+    key_count, group, splits = told.keys, told.group, told.splits
     blocks = (queries + (VECTORS * W - 1)) // (VECTORS * W)
     q_columns, q_rows = local(T, FEATURES * VECTORS * W), local(T, FEATURES * VECTORS * W)
     g_columns, g_rows = local(T, FEATURES * VECTORS * W), local(T, FEATURES * VECTORS * W)
@@ -281,45 +278,45 @@ def attend_backward(
     room = (key_count + (KEYS - 1)) // KEYS * KEYS
     k_sums = space + start * room * (padded + value_padded)
     v_sums = k_sums + room * padded
-    for item in range(start * sizes[ITEMS] // sizes[SHARES], stop * sizes[ITEMS] // sizes[SHARES]):
+    for item in range(start * told.items // told.shares, stop * told.items // told.shares):
         split, shared = item % splits, item // splits % (heads // group)
         batch = item // splits // (heads // group)
-        k_head = k + offset_of(sizes, batch, shared, 0, K)
-        v_head = v + offset_of(sizes, batch, shared, 0, V)
+        k_head = k + offset_of(told.k, batch, shared, 0)
+        v_head = v + offset_of(told.v, batch, shared, 0)
         clear(k_sums, room * (padded + value_padded), W)
         for part in range((group * blocks - split + splits - 1) // splits):
             turn = split + part * splits
             head, first = shared * group + turn // blocks, turn % blocks * (VECTORS * W)
             rows = minimum(queries - first, VECTORS * W)
-            for job in range(sizes[TWO]):
+            for job in range(told.two):
                 own = job == 0
                 source = where(
-                    own, q + offset_of(sizes, batch, head, first, Q), grad + offset_of(sizes, batch, head, first, GO)
+                    own, q + offset_of(told.q, batch, head, first), grad + offset_of(told.grad, batch, head, first)
                 )
-                row, size = where(own, sizes[Q + 2], sizes[GO + 2]), where(own, width, value_width)
+                row, size = where(own, told.q[2], told.grad[2]), where(own, width, value_width)
                 factor = where(own, scale, T(1))
                 pack_columns(where(own, q_columns, g_columns), source, row, rows, size, factor, W)
                 pack_rows(where(own, q_rows, g_rows), source, row, rows, size, factor, W)
             for i in range(VECTORS * W):
                 product = vector(T, W)(0)
-                result = out + offset_of(sizes, batch, head, first + minimum(i, rows - 1), O)
+                result = out + offset_of(told.out, batch, head, first + minimum(i, rows - 1))
                 for place in range(0, value_width, W):
                     there = first_lanes(value_width - place, W)
                     product += load(result + place, W, there) * load(g_rows + (i * value_padded + place), W)
                 slopes[i] = reduce_add(product)
             clear(sums, VECTORS * W * padded, W)
             of_head = statistics + 2 * (batch * heads + head) * queries + first
-            of_mask = mask + (batch * sizes[MASK] + head * sizes[MASK + 1] + first * sizes[MASK + 3])
-            of_keep = keep + (batch * sizes[KEEP] + head * sizes[KEEP + 1])
-            keys = where(sizes[CAUSAL] != 0, minimum(key_count, first + rows), key_count)
+            of_mask = mask + (batch * told.mask[0] + head * told.mask[1] + first * told.mask[3])
+            of_keep = keep + (batch * told.keep[0] + head * told.keep[1])
+            keys = where(told.causal != 0, minimum(key_count, first + rows), key_count)
             for block in range(0, keys, KEYS):
                 count = minimum(keys - block, KEYS)
-                k_block, v_block = k_head + block * sizes[K + 2], v_head + block * sizes[V + 2]
-                for job in range(sizes[TWO] + 3):
+                k_block, v_block = k_head + block * told.k[2], v_head + block * told.v[2]
+                for job in range(told.two + 3):
                     # Compute the scores, the gradients of weights, and from these the gradients of values, keys and queries.
                     if job == 2:
                         for column in range(0, VECTORS * W, W):
-                            last = last_keys(first + column, rows - column, sizes, W)
+                            last = last_keys(first + column, rows - column, told, W)
                             there = first_lanes(rows - column, W)
                             top, inverse = (
                                 load(of_head + column, W, there),
@@ -330,14 +327,14 @@ def attend_backward(
                                 place = j * (VECTORS * W) + column
                                 score = masked(
                                     load(weights + place, W), block + j, last,
-                                    of_mask + ((block + j) * sizes[MASK + 2] + column * sizes[MASK + 3]),
+                                    of_mask + ((block + j) * told.mask[2] + column * told.mask[3]),
                                     W, MASKED,
                                 )  # fmt: skip
                                 weight = weight_of(score - top) * inverse
                                 change = load(changes + place, W)
                                 store(weights + place, weight)
                                 if DROPPED:
-                                    chosen = kept(of_keep, block + j, sizes[KEEP + 2], first + column, W)
+                                    chosen = kept(of_keep, block + j, told.keep[2], first + column, W)
                                     change = where(chosen, change * keep_scale, 0.0)
                                     store(weights + place, where(chosen, weight * keep_scale, 0.0))
                                 store(changes + place, weight * (change - slope))
@@ -356,7 +353,7 @@ def attend_backward(
                         where(own, VECTORS * W, count),
                         where(job < 2, i64(VECTORS * W), where(of_values, value_width, width)),
                         where(job < 2, where(of_values, v_block, k_block), where(of_values, weights, changes)),
-                        where(job < 2, where(of_values, sizes[V + 2], sizes[K + 2]), where(own, i64(1), i64(VECTORS * W))),
+                        where(job < 2, where(of_values, told.v[2], told.k[2]), where(own, i64(1), i64(VECTORS * W))),
                         where(own, i64(VECTORS * W), i64(1)),
                         where(job < 2, count - 1, KEYS * VECTORS * W),
                         where(
@@ -365,7 +362,7 @@ def attend_backward(
                             where(own, k_block, where(of_values, g_rows, q_rows)),
                         ),
                         where(
-                            job < 2, i64(VECTORS * W), where(own, sizes[K + 2], where(of_values, value_padded, padded))
+                            job < 2, i64(VECTORS * W), where(own, told.k[2], where(of_values, value_padded, padded))
                         ),
                         where(
                             job < 2, where(of_values, value_width, width), where(own, count, i64(VECTORS * W))
@@ -375,12 +372,12 @@ def attend_backward(
             for i in range(VECTORS * W):
                 slopes[i] = scale
             scale_rows(sums, padded, slopes, W)
-            copy_rows(grad_q + offset_of(sizes, batch, head, first, GQ), sizes[GQ + 2], sums, rows, width, W)
-        to_key = grad_k + (split * sizes[PARTS] + offset_of(sizes, batch, shared, 0, GK))
-        to_value = grad_v + (split * sizes[PARTS + 1] + offset_of(sizes, batch, shared, 0, GV))
-        for job in range(sizes[TWO]):
+            copy_rows(grad_q + offset_of(told.grad_q, batch, head, first), told.grad_q[2], sums, rows, width, W)
+        to_key = grad_k + (split * told.parts[0] + offset_of(told.grad_k, batch, shared, 0))
+        to_value = grad_v + (split * told.parts[1] + offset_of(told.grad_v, batch, shared, 0))
+        for job in range(told.two):
             own = job == 0
             copy_rows(
-                where(own, to_key, to_value), where(own, sizes[GK + 2], sizes[GV + 2]), where(own, k_sums, v_sums), key_count,
+                where(own, to_key, to_value), where(own, told.grad_k[2], told.grad_v[2]), where(own, k_sums, v_sums), key_count,
                 where(own, width, value_width), W,
             )  # fmt: skip
