@@ -130,16 +130,9 @@ def take_piece(taken: Pointer[i64], ticket: Int, first: Int, last: Int, is_own: 
 
 @loops(noalias=False, plain=True, brief=True)
 def take_pieces(
-    shared: Pointer[i64],
-    own: Int,
-    ticket: Int,
-    function: Int,
-    arguments: Int,
-    begin: Int,
-    rows: Int,
-    piece: Int,
-    threads: Int,
-) -> Int:
+    shared: Pointer[i64], own: Int, ticket: Int, function: Int, arguments: Int, begin: Int, rows: Int,
+    piece: Int, threads: Int,
+) -> Int:  # fmt: skip
     """Run the function for pieces of the thread's own part, which is likely to be in its cache, and then of other parts.
 
     The first piece belongs to the submitting thread, which is the first thread and need not request it. Return the

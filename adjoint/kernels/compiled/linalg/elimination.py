@@ -86,16 +86,9 @@ def factor(
 
 @loops
 def substitute(
-    x: Pointer[T],
-    x_row: Int,
-    columns: Int,
-    a: Pointer[T],
-    a_row: Int,
-    a_column: Int,
-    size: Int,
-    divided: boolean,
-    W: Static,
-) -> None:
+    x: Pointer[T], x_row: Int, columns: Int, a: Pointer[T], a_row: Int, a_column: Int, size: Int,
+    divided: boolean, W: Static,
+) -> None:  # fmt: skip
     """Solve a lower triangular system of whole vectors in place, with or without dividing by the diagonal."""
     for k in range(size):
         known = x + k * x_row
@@ -123,15 +116,9 @@ def factor_stack(
 
 @loops(noalias=False, plain=True)
 def solve_stack(
-    work: Pointer[T],
-    pivots: Pointer[i32],
-    regular: Pointer[i32],
-    size: Int,
-    columns: Int,
-    W: Static,
-    start: Int,
-    stop: Int,
-) -> None:
+    work: Pointer[T], pivots: Pointer[i32], regular: Pointer[i32], size: Int, columns: Int, W: Static,
+    start: Int, stop: Int,
+) -> None:  # fmt: skip
     """Solve systems in place. Each row contains the row of a square matrix and then the right-hand sides."""
     for number in range(start, stop):
         matrix = work + number * size * columns

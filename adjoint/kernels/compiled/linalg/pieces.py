@@ -142,15 +142,9 @@ def pack(
 
 @loops
 def multiply_strips(
-    result: Pointer[f32],
-    row: Int,
-    a: Pointer[i32],
-    b: Pointer[i32],
-    steps: Int,
-    begin: Pointer[f32],
-    begin_row: Int,
-    P: Static,
-) -> None:
+    result: Pointer[f32], row: Int, a: Pointer[i32], b: Pointer[i32], steps: Int, begin: Pointer[f32],
+    begin_row: Int, P: Static,
+) -> None:  # fmt: skip
     """Compute a square of the result: add the product of strips of two factors to the content at `begin`."""
     for SUM in unrolled(4):
         load_tile(SUM, begin + (SUM // 2 * TILE * begin_row + SUM % 2 * TILE), 4 * begin_row)

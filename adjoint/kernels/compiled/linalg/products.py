@@ -128,16 +128,9 @@ def multiply_pieces(table: Pointer[i64], start: Int, stop: Int, T: Static, P: St
 
 @loops(plain=True)
 def pair_rows(
-    target: Pointer[i32],
-    source: Pointer[u16],
-    step: Int,
-    row: Int,
-    columns: Int,
-    depth: Int,
-    start: Int,
-    stop: Int,
-    W: Static,
-) -> None:
+    target: Pointer[i32], source: Pointer[u16], step: Int, row: Int, columns: Int, depth: Int, start: Int,
+    stop: Int, W: Static,
+) -> None:  # fmt: skip
     """Store pairs of rows of matrices in words. A missing last row counts as zeros."""
     words = (depth + 1) // 2
     for index in range(start, stop):

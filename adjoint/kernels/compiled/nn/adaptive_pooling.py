@@ -57,15 +57,9 @@ def _largest_plan(
 
 @loops(explicit=True, plain=True)
 def averages(
-    result: Pointer[T],
-    x: Pointer[T],
-    sizes: Pointer[i64],
-    bounds: Pointer[i64],
-    divisors: Pointer[T],
-    start: Int,
-    stop: Int,
-    SPREAD: Static,
-) -> None:
+    result: Pointer[T], x: Pointer[T], sizes: Pointer[i64], bounds: Pointer[i64], divisors: Pointer[T],
+    start: Int, stop: Int, SPREAD: Static,
+) -> None:  # fmt: skip
     """Divide the sums of the windows of planes by their divisors, or (`SPREAD`) compute the transpose."""
     windows = fields(sizes, SIZES)
     length_d, length_h, length_w = windows.length

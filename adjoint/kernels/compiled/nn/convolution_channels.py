@@ -20,16 +20,9 @@ The unit is the time for a tap with packed rows.
 
 @loops(explicit=True, plain=True)
 def convolve_channels(
-    out: Pointer[T],
-    x: Pointer[T],
-    weight: Pointer[T],
-    bias: Pointer[T],
-    sizes: Pointer[i64],
-    strides: Pointer[i64],
-    start: Int,
-    stop: Int,
-    W: Static,
-) -> None:
+    out: Pointer[T], x: Pointer[T], weight: Pointer[T], bias: Pointer[T], sizes: Pointer[i64],
+    strides: Pointer[i64], start: Int, stop: Int, W: Static,
+) -> None:  # fmt: skip
     """Convolve channels `start` to `stop` of all samples. Rows whose taps all lie inside the source are computed together."""
     channels, rows, columns, inner_start, inner_stop, row_taps, column_taps = [sizes[K] for K in unrolled(7)]
     for number in range(start, stop):
@@ -49,16 +42,9 @@ def convolve_channels(
 
 @loops(explicit=True, plain=True)
 def convolve_rows(
-    out: Pointer[T],
-    x: Pointer[T],
-    weight: Pointer[T],
-    bias: T,
-    sizes: Pointer[i64],
-    row_stride: Int,
-    y: Int,
-    W: Static,
-    COUNT: Static,
-) -> None:
+    out: Pointer[T], x: Pointer[T], weight: Pointer[T], bias: T, sizes: Pointer[i64], row_stride: Int, y: Int,
+    W: Static, COUNT: Static,
+) -> None:  # fmt: skip
     """Compute `COUNT` rows of one channel of the result, starting from row `y`."""
     columns, row_taps, column_taps, step, source_rows, source_columns = [sizes[K] for K in (2, 5, 6, 7, 8, 9)]
     above, beside = as_pointer(sizes[10], i64), as_pointer(sizes[11], i64)

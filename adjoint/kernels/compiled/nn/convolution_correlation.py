@@ -12,23 +12,10 @@ SUMS = Struct(
 
 @loops(explicit=True, plain=True)
 def accumulate(
-    totals: Pointer[T],
-    grad: Pointer[T],
-    x: Pointer[T],
-    scratch: Pointer[T],
-    plan: Pointer[i64],
-    blocks: Pointer[i64],
-    offsets: Pointer[i64],
-    dealing: Pointer[i64],
-    strides: Pointer[i64],
-    grad_strides: Pointer[i64],
-    start: Int,
-    stop: Int,
-    W: Static,
-    PACK: Static,
-    DEAL: Static,
-    CORRELATE: Static,
-) -> None:
+    totals: Pointer[T], grad: Pointer[T], x: Pointer[T], scratch: Pointer[T], plan: Pointer[i64],
+    blocks: Pointer[i64], offsets: Pointer[i64], dealing: Pointer[i64], strides: Pointer[i64],
+    grad_strides: Pointer[i64], start: Int, stop: Int, W: Static, PACK: Static, DEAL: Static, CORRELATE: Static,
+) -> None:  # fmt: skip
     """Sum over the positions of each range of blocks, in a separate part of `totals` and of `scratch`.
 
     `PACK`, `DEAL`, `CORRELATE`: the kernels for these steps. `PACK` is None if `x` and `grad` are read in place.
@@ -61,22 +48,10 @@ def accumulate(
 
 @loops(explicit=True, plain=True)
 def correlate(
-    total: Pointer[T],
-    x: Pointer[T],
-    grad: Pointer[T],
-    offsets: Pointer[i64],
-    groups: Int,
-    depth: Int,
-    outs: Int,
-    group_pitch: Int,
-    grad_pitch: Int,
-    vectors: Int,
-    tail: Int,
-    W: Static,
-    ROWS: Static,
-    COLUMNS: Static,
-    STRETCH: Static,
-) -> None:
+    total: Pointer[T], x: Pointer[T], grad: Pointer[T], offsets: Pointer[i64], groups: Int, depth: Int,
+    outs: Int, group_pitch: Int, grad_pitch: Int, vectors: Int, tail: Int, W: Static, ROWS: Static,
+    COLUMNS: Static, STRETCH: Static,
+) -> None:  # fmt: skip
     """Add the sum over positions of gradients times inputs to `total`, for each output channel and tap.
 
     A tile of `ROWS` channels and `COLUMNS` taps stays in registers for `STRETCH` vectors of positions.

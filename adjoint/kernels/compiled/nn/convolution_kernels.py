@@ -31,21 +31,10 @@ STRIDES = Struct("sample channel plane row")
 
 @loops(explicit=True, plain=True)
 def convolve(
-    out: Pointer[T],
-    x: Pointer[T],
-    weight: Pointer[T],
-    bias: Pointer[T],
-    scratch: Pointer[T],
-    plan: Pointer[i64],
-    blocks: Pointer[i64],
-    products: Pointer[i64],
-    strides: Pointer[i64],
-    start: Int,
-    stop: Int,
-    PACK: Static,
-    MULTIPLY: Static,
-    INTERLEAVE: Static,
-) -> None:
+    out: Pointer[T], x: Pointer[T], weight: Pointer[T], bias: Pointer[T], scratch: Pointer[T],
+    plan: Pointer[i64], blocks: Pointer[i64], products: Pointer[i64], strides: Pointer[i64], start: Int,
+    stop: Int, PACK: Static, MULTIPLY: Static, INTERLEAVE: Static,
+) -> None:  # fmt: skip
     """Compute some ranges of blocks, each in a separate part of `scratch`.
 
     `PACK`, `MULTIPLY`, `INTERLEAVE`: the kernels for these steps, or None for steps that are not needed.
@@ -80,15 +69,9 @@ def convolve(
 
 @loops(explicit=True, plain=True)
 def pack(
-    out: Pointer[T],
-    x: Pointer[T],
-    channels: Int,
-    spot: Pointer[i64],
-    sizes: Pointer[i64],
-    strides: Pointer[i64],
-    W: Static,
-    STEP: Static,
-) -> None:
+    out: Pointer[T], x: Pointer[T], channels: Int, spot: Pointer[i64], sizes: Pointer[i64],
+    strides: Pointer[i64], W: Static, STEP: Static,
+) -> None:  # fmt: skip
     """Pack rows of `x` from `spot` on, those of the samples side by side, with zeros outside of the image.
 
     A row overwrites the elements that the previous row has written beyond its end. `slack` zeros follow the last row.
@@ -154,20 +137,9 @@ def dealt(row: Pointer[T], first: Int, step: Int, stop: Int, W: Static, STEP: St
 
 @loops(explicit=True, plain=True)
 def pack_weights(
-    out: Pointer[T],
-    weight: Pointer[T],
-    products: Pointer[i64],
-    taps: Pointer[i64],
-    phases: Int,
-    outs: Int,
-    ins: Int,
-    group_stride: Int,
-    out_stride: Int,
-    in_stride: Int,
-    start: Int,
-    stop: Int,
-    ROWS: Static,
-) -> None:
+    out: Pointer[T], weight: Pointer[T], products: Pointer[i64], taps: Pointer[i64], phases: Int, outs: Int,
+    ins: Int, group_stride: Int, out_stride: Int, in_stride: Int, start: Int, stop: Int, ROWS: Static,
+) -> None:  # fmt: skip
     """Pack blocks of `ROWS` output channels, which are the last dimension. Missing channels repeat the last one."""
     each = (outs + ROWS - 1) // ROWS
     for number in range(start, stop):
@@ -189,22 +161,10 @@ def pack_weights(
 
 @loops(explicit=True, plain=True)
 def multiply(
-    out: Pointer[T],
-    x: Pointer[T],
-    weight: Pointer[T],
-    bias: Pointer[T],
-    offsets: Pointer[i64],
-    part: Pointer[i64],
-    depth: Int,
-    group: Int,
-    groups: Int,
-    outs: Int,
-    group_pitch: Int,
-    weights_first: Int,
-    W: Static,
-    ROWS: Static,
-    COLUMNS: Static,
-) -> None:
+    out: Pointer[T], x: Pointer[T], weight: Pointer[T], bias: Pointer[T], offsets: Pointer[i64],
+    part: Pointer[i64], depth: Int, group: Int, groups: Int, outs: Int, group_pitch: Int, weights_first: Int,
+    W: Static, ROWS: Static, COLUMNS: Static,
+) -> None:  # fmt: skip
     """Compute the sum over taps of inputs times weights for each position and each output channel.
 
     `weights_first`: whether a block of weights is applied to all positions before the next, or all to one tile.
@@ -234,20 +194,10 @@ def multiply(
 
 @loops(explicit=True, plain=True)
 def multiply_tile(
-    out: Pointer[T],
-    x: Pointer[T],
-    weight: Pointer[T],
-    bias: Pointer[T],
-    offsets: Pointer[i64],
-    part: Pointer[i64],
-    begin: Pointer[i64],
-    first: Int,
-    depth: Int,
-    outs: Int,
-    W: Static,
-    ROWS: Static,
+    out: Pointer[T], x: Pointer[T], weight: Pointer[T], bias: Pointer[T], offsets: Pointer[i64],
+    part: Pointer[i64], begin: Pointer[i64], first: Int, depth: Int, outs: Int, W: Static, ROWS: Static,
     COLUMNS: Static,
-) -> None:
+) -> None:  # fmt: skip
     """Compute the sums for a tile in registers, with `ROWS` of the `outs` channels and `COLUMNS` vectors."""
     told = fields(part, PART)
     index, found = as_pointer(told.index, i64), as_pointer(told.pieces, i64)
@@ -283,15 +233,9 @@ def multiply_tile(
 
 @loops(explicit=True, plain=True)
 def interleave(
-    target: Pointer[T],
-    x: Pointer[T],
-    block: Pointer[i64],
-    channels: Int,
-    part: Pointer[i64],
-    sizes: Pointer[i64],
-    W: Static,
-    SPREAD: Static,
-) -> None:
+    target: Pointer[T], x: Pointer[T], block: Pointer[i64], channels: Int, part: Pointer[i64],
+    sizes: Pointer[i64], W: Static, SPREAD: Static,
+) -> None:  # fmt: skip
     """Interleave rows of a result whose phases were computed separately. `SPREAD`: `spread_w` if that is 1 or 2, else 0."""
     told, of_part, strides = fields(block, BLOCK), fields(part, PART), fields(sizes, STRIDES)
     samples, planes, rows, columns = told.samples, told.planes, told.rows, told.columns
