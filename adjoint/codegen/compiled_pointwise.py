@@ -82,10 +82,7 @@ class _Variant:
         self.truths = [node.kind == BOOL for node in expression.outputs]
         self.functions: dict[Any, Any] = {}
         self.plans: Plans[Plan | None] = Plans()
-        """The plans for calls with arrays of a certain dtype and certain shapes and strides.
-
-        A plan is None if NumPy computes the result.
-        """
+        """The plans for calls with arrays of certain dtypes, shapes and strides, or None if NumPy computes."""
 
 
 class CompiledPointwise:
@@ -121,10 +118,7 @@ class CompiledPointwise:
         self._by_parts: dict[tuple[int, ...], CompiledPointwise] = {}
         self._choosers: dict[Any, Callable[..., Any]] = {}
         self.direct: Plans[Plan] = Plans()
-        """The objects that the code of `direct_source` looks up by dtype and by signature.
-
-        They belong to plans with one output.
-        """
+        """The plans with one output that the code of `direct_source` looks up by signature."""
 
     def direct_source(self, signature: str, otherwise: str, namespace: dict[str, Any], into: bool = False) -> str:
         """Return the source of a function that runs a plan with few calls, and returns `otherwise` if there is no plan.

@@ -11,8 +11,7 @@ CALL = 1 << 15
 """The cost of a call of compiled code on several threads, as the number of elements that NumPy adds in the same time."""
 
 THREADED = CALL
-"""The threshold for operations that NumPy computes equally fast: sums of two arrays, copies of rows, conversions, and
-random bits."""
+"""The threshold for what NumPy computes equally fast: sums of two arrays, copies of rows, conversions."""
 
 SUMMED = CALL // 2
 """The threshold for sums of all kinds, in which NumPy computes several additions at once."""
@@ -21,8 +20,7 @@ LARGE = CALL // 4
 """The threshold for arithmetic that has no separate threshold."""
 
 MOVED = CALL // 8
-"""The threshold for operations that move one element at a time (reordering, padding, indexing), and for NumPy's slow
-sums and matrix products."""
+"""The threshold for operations that move one element at a time, and for slow sums and matrix products."""
 
 ELEMENTARY = CALL // 8
 """The threshold for elementary functions."""
@@ -37,15 +35,13 @@ HALVED = CALL // 128
 """The threshold for conversions and exact functions of float16 numbers in compiled loops that are there after many calls."""
 
 SORTED = CALL // 32
-"""The threshold for operations that NumPy computes in many passes: sorting, searching, counting, normal random numbers,
-optimizers."""
+"""The threshold for what NumPy computes in many passes: sorting, searching, counting, optimizers."""
 
 PIECEWISE = CALL // 512
 """The threshold for functions that NumPy computes piece by piece, and for interpolation of images."""
 
 STEPS = CALL // 128
-"""The threshold for sequences of operations with elementary functions, for which NumPy makes several calls, and for
-rows of a table."""
+"""The threshold for sequences of operations with elementary functions, and for rows of a table."""
 
 REJECTED = CALL // 512
 """The threshold for random numbers that are drawn until one number is accepted."""
@@ -54,10 +50,7 @@ JOINED = CALL * 4
 """The threshold for whole rows that NumPy copies at the speed of memory: joined arrays and indexed rows."""
 
 CALLS = 1000
-"""After this number of calls, the compilation of a form for small arrays has paid off.
-
-A function that NumPy computes piece by piece counts as several calls (`elementary.PIECEWISE_OPERATIONS`).
-"""
+"""The calls (see `elementary.PIECEWISE_OPERATIONS`) after which compiling a form for small arrays has paid off."""
 
 FIRST_CACHE, SECOND_CACHE = 1 << 15, 1 << 19
 """The numbers of bytes that stay in a core's first-level cache, and in its second-level cache."""

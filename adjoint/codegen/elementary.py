@@ -32,8 +32,7 @@ COSTLY_OPERATIONS = set(
 """The operations that take a long time for one element and have compiled forms."""
 
 PIECEWISE_OPERATIONS: dict[str, int] = {}
-"""The operations that NumPy computes piece by piece in many calls, each with the number of ordinary calls that one call
-counts as.
+"""The operations that NumPy computes in many calls, each with the number of ordinary calls that it counts as.
 
 The numbers are declared and not measured, so that a program computes the same bits each time.
 """

@@ -85,8 +85,7 @@ OPERATIONS: dict[str, Operation] = {
     "where": Operation(3, "same"),
     **_table(1, "same", "row_sum row_prod row_max row_min column_sum part_sum part_total"),
 }
-"""The operations that an interpreter of expressions must support. Elementary functions (`elementary`) are added to
-these operations."""
+"""The operations that an interpreter must support, with those of `elementary`."""
 
 ROW_REDUCTIONS = frozenset(("row_sum", "row_prod", "row_max", "row_min"))
 """Operations that compute one value for a row of elements."""

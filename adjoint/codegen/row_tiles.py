@@ -23,16 +23,10 @@ SHORT = 32
 """The maximum length of rows that are placed side by side, so that vector loops run across rows."""
 
 ROWS_BYTES = 1 << 21
-"""The number of bytes of rows in one tile.
-
-Row programs have few operations, so waiting for the interpreter lock costs more than a miss in the cache.
-"""
+"""The bytes of rows in one tile. Waiting for the interpreter lock costs more than a miss in the cache."""
 
 BLOCKS = 16
-"""The minimum number of blocks in which sums over rows are computed.
-
-It is the same for any number of threads, so sums do not depend on the number of threads.
-"""
+"""The minimum number of blocks in which sums over rows are computed, for any number of threads."""
 
 
 def _walked(expression: Expression) -> int:

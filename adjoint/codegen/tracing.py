@@ -36,10 +36,7 @@ from .expression import (
 )
 
 ARRAY = "Array"
-"""The annotation of array parameters.
-
-Parameters with other annotations are scalars. Arrays annotated `... | None` may be absent.
-"""
+"""The annotation of arrays, which may be absent if annotated `... | None`. Other parameters are scalars."""
 
 PerRow: TypeAlias = Any
 """The annotation of arrays of row programs that contain one number for each row."""

@@ -89,7 +89,4 @@ store_tile = _instruction("tilestored64", 1, "ptr", "i64")
 """Store a tile in memory at an address, where rows are this many bytes apart."""
 
 multiply_tiles = _instruction("tdpbf16ps", 3)
-"""Add the product of the second and third tiles (bfloat16 numbers) to the first tile (float32 numbers).
-
-A row of the third tile consists of pairs of numbers from two adjacent rows of the matrix.
-"""
+"""Add the product of the second and third tiles (bfloat16, in pairs of rows) to the first tile (float32)."""

@@ -56,10 +56,7 @@ ARRAYS_AT = 1
 """The position of the arrays in the table, after the address of the layout."""
 
 place_of = id if IN_OBJECTS else address
-"""Return the table entry of an array.
-
-The entry is either the array object, in which loops find the address, or the address itself.
-"""
+"""Return the table entry of an array: the object, in which loops find the address, or the address itself."""
 
 
 @loops(noalias=False)

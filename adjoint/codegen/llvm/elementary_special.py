@@ -168,10 +168,7 @@ _SMALL = 0.5
 """Below this number, the power series is short for every `a`."""
 
 _MOST_TERMS, _LONG = 200, 10000.0
-"""The maximum number of terms of a sum, and the value of `a` above which the sum would need more terms.
-
-Above this value, the integral is used.
-"""
+"""The maximum number of terms of a sum, and the value of `a` above which the integral is used."""
 
 _STEP = 0.08
 _PLACES = [_STEP * k - 3.6 for k in range(131)]

@@ -60,10 +60,7 @@ COSTLY = frozenset(name for name, function in FUNCTIONS.items() if isinstance(fu
 """The operations that take many instructions."""
 
 LONGEST = elementary_bessel.FUNCTIONS.keys() | {"lower_incomplete_gamma", "upper_incomplete_gamma"}
-"""Functions whose float32 code is long too.
-
-Their vectors have only as many elements as float64 vectors, which halves the code.
-"""
+"""Functions whose float32 code is long too. Their vectors are as short as float64 vectors."""
 
 HEAVY = LONGEST | elementary_polynomials.FUNCTIONS.keys() | elementary_special.FUNCTIONS.keys() | {"log_ndtr"}
 """The operations that take hundreds of instructions."""

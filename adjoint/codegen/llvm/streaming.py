@@ -19,16 +19,14 @@ from .values import size_of
 STREAMED_BYTES = 1 << 24
 """The minimum size, in bytes, of results that are written without the cache.
 
-On two processors of an EPYC with a cache of 32 MB, a copy of 16 MB takes 580 microseconds through the cache and 230
-without it. Copying 16 MB to another array and back takes 2,400 microseconds through the cache and 1,200 without it. For 4
-MB, it takes 170 microseconds through the cache and 290 without it.
+On two processors of an EPYC, a copy of 16 MB takes 580 microseconds through the cache and 230 without it, and a copy of
+4 MB takes 170 and 290.
 """
 
 LINES_UNREAD = {"znver5": 1 << 25}
-"""The same size for processors that do not read a cache line before a whole vector is written to it.
+"""The same size for processors that do not read a line before a whole vector is written to it.
 
-On two processors of an EPYC of the fifth generation with a cache of 32 MB, filling 16 MB takes 90 microseconds through
-the cache and 390 without it. Filling 64 MB takes 1,500 in both cases.
+On two processors of such an EPYC, filling 16 MB takes 90 microseconds through the cache and 390 without it.
 """
 
 LINE = 64
@@ -43,9 +41,7 @@ def is_streamed(nbytes: int) -> bool:
 AHEAD = 1 << 11
 """Loops that stream results, and first passes over rows, prefetch operands at this distance in bytes.
 
-Processors prefetch data automatically, but not beyond a page, and too late if the computation is long. On two cores of
-a Xeon, prefetching reduces the time of `exp` and `layer_norm` of 16 MB by a tenth to a sixth; `relu` takes the same
-time.
+Processors do not prefetch beyond a page. On a Xeon, this saves a tenth to a sixth of the time of `exp` of 16 MB.
 """
 
 

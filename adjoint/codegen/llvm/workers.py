@@ -36,11 +36,8 @@ from .values import CompilationError
 
 # The memory that threads share, in words. Each thread writes to separate cache lines.
 TICKET, FUNCTION, ARGUMENTS, BEGIN, ROWS, PIECE, THREADS = range(7)
-"""The work and its number. The number is 0 while the work is being written.
-
-The words are the number, the machine code, its other arguments, the first row, the number of rows, the number of rows
-taken at a time, and the number of threads.
-"""
+"""The number of the work (0 while it is being written), the machine code, its other arguments, the first row, and
+the numbers of rows, of rows taken at a time, and of threads."""
 SUBMITTED, LAST_TICKET = 16, 17
 """`SUBMITTED` is 1 while a thread has submitted work, because only one piece of work fits. `LAST_TICKET` is its number."""
 DONE = 32

@@ -20,10 +20,7 @@ def address(array: Any) -> int:
 
 
 AFTER_HEAD = object.__basicsize__
-"""The offset of the address of the elements in an array object.
-
-In all versions of NumPy's binary interface, this address follows the head of the object.
-"""
+"""The offset of the address of the elements in an array object, in all of NumPy's binary interfaces."""
 
 
 def _address_in_object(array: Any) -> int:

@@ -75,7 +75,7 @@ except ImportError:  # pragma: no cover
 WARNINGS: Any = _Warnings()
 """`token = WARNINGS[OFF]` turns the warnings off, and `restore(token)` restores them.
 
-This is a subscript and not a call, because an interrupt may arrive after a call, and would then lose the token.
+After a call instead of a subscript, an interrupt could lose the token.
 """
 
 

@@ -19,10 +19,7 @@ from ...create.mt19937 import Stream
 WORDS = 624
 PERIOD = 397
 WIDTH = 16
-"""The number of words that are computed together.
-
-It is less than the shortest distance between a word and its inputs in the state.
-"""
+"""The number of words that are computed together, less than the distance to their inputs in the state."""
 
 
 @loops

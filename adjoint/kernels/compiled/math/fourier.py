@@ -21,10 +21,7 @@ AHEAD = 32
 """The prefetch distance of loops in elements."""
 
 _APART = 5
-"""The number of registers between two buffers.
-
-Without them, the addresses would differ by a power of two, which causes cache conflicts.
-"""
+"""The number of registers between two buffers, whose addresses would else conflict in the cache."""
 
 
 @loops(flags="contract")

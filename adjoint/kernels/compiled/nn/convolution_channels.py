@@ -12,10 +12,8 @@ ROWS = 4
 """The number of rows of the result that are computed together."""
 
 _EACH_TAP, _BESIDES, _BESIDES_PACKED = 1.5, 3, 16
-"""The times of a vector: for each tap, for all other work here, and for all other work if rows are packed first.
-
-The unit is the time for a tap with packed rows.
-"""
+"""The times of a vector, in taps with packed rows: for each tap, for all else here, and for all else if rows are
+packed."""
 
 
 @loops(explicit=True, plain=True)

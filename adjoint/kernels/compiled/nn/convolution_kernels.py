@@ -13,10 +13,7 @@ PACKING = Struct("phases samples grid:2 pitch channel_pitch slack step:3 table")
 PRODUCTS = Struct(
     f"blocks ranges pitch packed_size ins outs group_pitch phases weights_first packing:{PACKING.size} result:7"
 )
-"""A convolution.
-
-`result`: the strides of samples, channels, planes and rows, and the distance between phases in each dimension.
-"""
+"""A convolution. `result`: the strides of samples, channels, planes and rows, and the distances of phases."""
 
 BLOCK = Struct("sample samples group groups start:3 stop:3 place planes rows columns part")
 """A block of the work: its first sample and group, and the numbers of samples and groups; the positions where it begins in the

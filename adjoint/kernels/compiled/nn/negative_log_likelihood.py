@@ -10,10 +10,7 @@ _TILE = 512
 """The number of positions that are computed together if there are dimensions after the classes."""
 
 _BLOCK = 1 << 10
-"""The number of positions whose losses are added up together.
-
-The number is the same for all threads, so that sums do not depend on the threads.
-"""
+"""The number of positions whose losses are added up together, for any number of threads."""
 
 _FAR = 64
 """The number of bytes that can be moved in the time that access to one distant element takes."""

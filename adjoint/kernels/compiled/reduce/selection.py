@@ -10,10 +10,7 @@ from .order_keys import element_type, first_row, key_type, order_key, row_plan, 
 from .sorting import ranked, sort, store_ranks
 
 _LEAST = 64
-"""The minimum number of candidates that are collected before candidates that are not among the first elements are dropped.
-
-The elements of rows that are not longer are all compared with one another.
-"""
+"""The minimum number of candidates that are collected, or of elements that are not just compared with one another."""
 
 _SHORT = 32
 """The maximum length of rows in which the element at one position is found by comparing all elements with one another."""
