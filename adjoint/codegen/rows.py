@@ -43,8 +43,7 @@ from .costs import THREADED
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .plans import Memory, Plan, Plans, returned
 from .pointwise import BASE_NAMES, dtype_of
-from .row_functions import ROW_FUNCTIONS
-from .row_tiles import Geometry, RowTiles
+from .row_tiles import ROW_FUNCTIONS, Geometry, RowTiles
 from .tracing import Parameters, trace
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ def identifier(char: str) -> str:
 
 
 def is_of_rows(node: Node) -> bool:
-    """Return whether this is an operation of row programs, which `row_functions` implements."""
+    """Return whether this is an operation of row programs, which `row_tiles` implements."""
     return node.operation.startswith(("row_", "column_"))
 
 

@@ -15,8 +15,8 @@ import numpy
 from numpy import ndarray
 
 from .._runtime.first_use import computed_once
-from ..codegen.llvm.built_in import built_in, define_functions_of_python
 from ..codegen.llvm.calls import MOST_ARRAYS
+from ..codegen.llvm.external import built_in, define_functions_of_python
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.workers import WORKERS
 from ..codegen.observed_kernels import KERNELS

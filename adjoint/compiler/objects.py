@@ -19,7 +19,9 @@ from numpy import ndarray
 
 from .._runtime.platform import ctypes
 from ..codegen.acceleration import LOOPS
-from ..codegen.llvm.built_in import (
+from ..codegen.llvm.compilation import Module
+from ..codegen.llvm.element_types import PointerType
+from ..codegen.llvm.external import (
     FALSE,
     NONE,
     TRUE,
@@ -29,8 +31,6 @@ from ..codegen.llvm.built_in import (
     new_float,
     new_reference,
 )
-from ..codegen.llvm.compilation import Module
-from ..codegen.llvm.element_types import PointerType
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.language import Int, Pointer, Static, as_pointer, f32, f64, i32, i64, loops, unrolled
 from ..codegen.llvm.values import CompilationError

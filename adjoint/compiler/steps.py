@@ -17,9 +17,8 @@ from adjoint.optim.declared import Declared
 from adjoint.optim.optimizer import Optimizer, _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from ..codegen.llvm import language
-from ..codegen.llvm.built_in import built_in, float_of, function_of_python
 from ..codegen.llvm.calls import addresses
-from ..codegen.llvm.external import apart
+from ..codegen.llvm.external import apart, built_in, float_of, function_of_python
 from ..codegen.llvm.language import (
     WrittenLoops,
     address,

@@ -26,11 +26,10 @@ from .element_types import PointerType, VectorType, boolean, i32, i64, u32, u64
 from .functions import Builtin, LoopRange
 from .host import HOST
 from .lowering import Lowering
-from .structs import Struct
 from .values import CompilationError, Value, alignment, constant, is_number
 
 __all__ = [
-    "as_integer", "as_pointer", "bits", "broadcast", "cast_pointer", "ceil", "copysign", "fabs", "fields", "floor",
+    "Struct", "as_integer", "as_pointer", "bits", "broadcast", "cast_pointer", "ceil", "copysign", "fabs", "fields", "floor",
     "fma", "fmax", "fmin", "from_bits", "gather", "lanes", "load", "local", "mask_bits", "maximum", "minimum", "prefetch",
     "reduce_add", "reduce_max", "reduce_min", "reduce_or",
     "rint", "rolled", "scale", "shuffle", "sqrt", "store", "table", "trailing_zeros", "trunc", "unrolled", "unsigned",
@@ -56,6 +55,40 @@ def _pointer(value: Any) -> Value:
     if not isinstance(value, Value) or not isinstance(value.type, PointerType):
         raise CompilationError("an address was expected")
     return value
+
+
+class Struct:
+    """The layout of a table of 64-bit integers.
+
+        PLANES = Struct("many step sizes:3")
+        PLANES.pack(many=4, step=100, sizes=(3, 8, 8))
+
+    A kernel reads the table at an address: `planes = fields(table[0], PLANES)`, then `planes.many`, `planes.sizes[K]`.
+    """
+
+    def __init__(self, fields: str) -> None:
+        self.counts: dict[str, int | None] = {}
+        for field in fields.split():
+            name, _, count = field.partition(":")
+            self.counts[name] = int(count) if count else None
+        self.places: dict[str, int] = {}
+        self.size = 0
+        for name, numbers in self.counts.items():
+            self.places[name] = self.size
+            self.size += numbers or 1
+
+    def pack(self, **given: Any) -> list[int]:
+        """Return the integers of the table.
+
+        Raises:
+            TypeError: if the names or the counts of the integers do not match the fields.
+        """
+        if given.keys() != self.counts.keys():
+            raise TypeError(f"{' '.join(given)} are not the fields {' '.join(self.counts)}")
+        numbers = [given[name] if count else (given[name],) for name, count in self.counts.items()]
+        if [len(item) for item in numbers] != [count or 1 for count in self.counts.values()]:
+            raise TypeError(f"{given} do not fit {self.counts}")
+        return [int(number) for item in numbers for number in item]
 
 
 # -- loops ----------------------------------------------------------------------------------------------------------------

@@ -28,14 +28,14 @@ from ...kernels.runtime.layout import row_major_copy
 from ..observed_kernels import KERNELS
 from ..plans import Launch, Memory, Plan, empty
 from .atomics import call_address
-from .built_in import NONE, built_in, error_raised, float_of, function_of_python, new_float, new_reference
 from .compilation import CompiledFunction, character
 from .element_types import FLOATS, T
-from .external import apart
+from .external import NONE, apart, built_in, error_raised, float_of, function_of_python, new_float, new_reference
 from .language import (
     Int,
     Pointer,
     Static,
+    Struct,
     address,
     as_integer,
     as_pointer,
@@ -49,7 +49,6 @@ from .language import (
 )
 from .launch import PARALLEL_BYTES, WHOLE_BYTES, launch
 from .launch import loops as launched
-from .structs import Struct
 from .workers import run_rows
 
 ARRAYS_AT = 1

@@ -21,7 +21,6 @@ from .compilation import CompiledFunction, compile_kernel
 from .element_types import *
 from .functions import LoopKernel
 from .host import HOST
-from .structs import Struct as Struct
 from .values import CompilationError as CompilationError
 
 

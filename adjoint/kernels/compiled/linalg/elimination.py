@@ -8,7 +8,6 @@ from __future__ import annotations
 from ....codegen.llvm.kernels import *
 from ....codegen.plans import Memory, Plan
 from ...runtime.shapes import broadcast_shapes
-from .substitution import TYPES
 
 Array = numpy.ndarray[Any, Any]
 
@@ -178,7 +177,7 @@ def _work(rows: int, columns: int) -> int:
 
 def factor_panel(work: Array, pivots: Array) -> Any:
     """Factor matrices (batch, rows, columns) in place, and store their pivots. Return NotImplemented for complex matrices."""
-    kind = TYPES.get(work.dtype.char)
+    kind = FLOATS(work.dtype)
     item = work.itemsize
     if kind is None or work.strides[2] != item or pivots.strides[1] != pivots.itemsize:
         return NotImplemented
@@ -203,7 +202,7 @@ def unpack(work: Array, pivots: Array) -> Any:
 def pivots_of(a: Array) -> Any:
     """Return the pivots of regular, finite matrices in float64, and the signs of their row exchanges."""
     size = a.shape[-1]
-    if a.dtype.char not in TYPES or not a.size:
+    if FLOATS(a.dtype) is None or not a.size:
         return NotImplemented
     work = numpy.array(a, numpy.float64, order="C").reshape(-1, size, size)
     exchanged = numpy.empty((len(work), size), numpy.int32)
@@ -218,7 +217,7 @@ def pivots_of(a: Array) -> Any:
 
 def solve(a: Array, b: Array | None) -> Any:
     """Find X with `a @ X = b`, or the inverse if `b` is missing. Return NotImplemented if a matrix is singular or not finite."""
-    kind, size = TYPES.get(a.dtype.char), a.shape[-1]
+    kind, size = FLOATS(a.dtype), a.shape[-1]
     if kind is None or not a.size or (b is not None and (b.dtype is not a.dtype or not b.size)):
         return NotImplemented
     batch = a.shape[:-2] if b is None else broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -237,7 +236,7 @@ def solve(a: Array, b: Array | None) -> Any:
 
 def solve_triangular(a: Array, b: Array, upper: bool, unitriangular: bool) -> Any:
     """Plan `a @ X = b` for stacks of small triangular matrices. Run it unless a diagonal has zeros or is not finite."""
-    kind, size = TYPES.get(a.dtype.char), a.shape[-1]
+    kind, size = FLOATS(a.dtype), a.shape[-1]
     if kind is None or a.dtype is not b.dtype or not b.size:
         return NotImplemented
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
