@@ -30,12 +30,9 @@ Unwrap = Callable[[Any], Any]
 # --- regular --------------------------------------------------------------------------------------------------
 
 
-def arange(start: Any, end: Any, step: Any, kind: dtype) -> Array:
-    """Return the numbers `start + i * step` before `end`.
-
-    Integers are exact. Other numbers are computed in float64 and rounded to `kind`. It raises the errors of `range_length`.
-    """
-    size = range_length(start, end, step, kind)
+def arange(start: Any, step: Any, kind: dtype, shape: tuple[int], _: Any) -> Array:
+    """Return the numbers `start + i * step`. Integers are exact. Other numbers are computed in float64 and rounded to `kind`."""
+    (size,) = shape
     if kind.is_floating_point:
         return _float_range(float(start), float(step), size, kind)
     first, distance = int(start), int(step)
@@ -103,31 +100,33 @@ def _float_range(start: float, step: float, size: int, kind: dtype) -> Array:
     return convert(values, kind.numpy)
 
 
-def inclusive_range(start: float, end: float, step: float, kind: dtype) -> Array:
-    """Return the numbers `start + i * step` up to and including `end`."""
+def inclusive_length(start: float, end: float, step: float, kind: dtype) -> int:
+    """Return the number of elements of `torch.range`. It raises the errors of `range_length`."""
     if kind.is_complex or kind.numpy.kind == "b":
         raise refuse("range_cpu", kind)
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * (1 if step > 0 else -1) < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    size = int((end - start) / step) + 1
-    return convert(start + numpy.arange(size, dtype=numpy.float64) * step, kind.numpy)
+    return int((end - start) / step) + 1
 
 
-def linspace(start: Any, end: Any, steps: int, kind: dtype) -> Array:
-    """Return `steps` numbers from `start` to `end`, both included, computed from the nearer end as in PyTorch.
+def inclusive_range(start: float, step: float, _: dtype, shape: tuple[int], dtype: Any) -> Array:
+    """Return the numbers `start + i * step`, computed in float64."""
+    return convert(start + numpy.arange(*shape, dtype=numpy.float64) * step, dtype)
+
+
+def linspace(start: Any, end: Any, kind: dtype, shape: tuple[int], _: Any) -> Array:
+    """Return numbers from `start` to `end`, both included, computed from the nearer end as in PyTorch.
 
     Raises:
-        RuntimeError: if `steps` is negative.
         NotImplementedError: if `kind` is bool or a dtype that kernels cannot compute with.
     """
+    (steps,) = shape
     if steps > 1 and is_within(start, kind) and is_within(end, kind) and kind.is_floating_point:
         found = numpy.empty(steps, kind.numpy)
         if _FROM_BOTH_ENDS.run(steps, found, start, end) is not NotImplemented:
             return found
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
     if kind is dtypes.bool or (kind.roles is not None and steps > 1):
         raise refuse("linspace_cpu", kind)
     return _spaced(start, end, steps, kind).astype(kind.numpy, copy=False)
@@ -172,10 +171,9 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
     return result
 
 
-def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Array:
+def logspace(start: Any, end: Any, base: float, kind: dtype, shape: tuple[int], _: Any) -> Array:
     """Return `base` to the powers `linspace(start, end, steps)`."""
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
+    (steps,) = shape
     if kind.roles is not None or (kind.numpy.kind == "b" and steps > 1):
         raise refuse("logspace_cpu", kind)
     if kind.is_complex:
@@ -197,15 +195,12 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: dtype) -> Arra
     return convert(numbers, kind.numpy)
 
 
-def eye(n: int, m: int, kind: dtype) -> Array:
-    """Return an n by m matrix with ones on the diagonal and zeros elsewhere."""
-    for name, size in (("n", n), ("m", m)):
-        if size < 0:
-            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
-    if kind is dtypes.complex32:
-        raise refuse("eye", kind)
-    result = numpy.zeros((n, m), kind.numpy)
-    result[:m].reshape(-1)[:: m + 1] = 1
+def eye(shape: tuple[int, int], dtype: Any) -> Array:
+    """Return a matrix with ones on the diagonal and zeros elsewhere."""
+    if dtype == dtypes.complex32.numpy:
+        raise refuse("eye", dtypes.complex32)
+    result = numpy.zeros(shape, dtype)
+    result[: shape[1]].reshape(-1)[:: shape[1] + 1] = 1
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -83,7 +84,7 @@ def check_request(
     pin_memory: Any = False,
     layout: Any = None,
 ) -> None:
-    """Raise the errors of `finished` and `leaf` before random numbers are drawn."""
+    """Raise the errors of `write_out` and `leaf` before elements are computed."""
     if device is not None and device is not cpu:
         is_meta(device)
     if pin_memory:
@@ -170,24 +171,25 @@ def result_dtype(function: str, dtype: Any, out: Any) -> Any:
     return out.dtype
 
 
-def finished(
+def made(
     function: str,
-    array: Any,
-    out: Any,
+    shape: tuple[int, ...],
+    kind: dtypes.dtype,
+    make: Any,
+    out: Any = None,
     requires_grad: bool = False,
     device: Any = None,
     pin_memory: bool = False,
     layout: Any = None,
 ) -> Tensor:
-    """Return `array` as a new leaf, or write it to `out`."""
+    """Return a new leaf with the elements `make(shape, dtype)`, or write them to `out`. On `meta`, compute no elements."""
     if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
-        return wrap(array)
+        return wrap(make(shape, kind.numpy))
+    check_request(function, kind.numpy, out, requires_grad, device, pin_memory, layout)
     if out is None:
-        return leaf(array, requires_grad, device, pin_memory, layout)
-    write_out(function, array, out)
-    if requires_grad:
-        out.requires_grad_(True)
-    return out
+        return leaf(allocator(device, make)(shape, kind.numpy), requires_grad, device, pin_memory, layout)
+    write_out(function, make(shape, kind.numpy), out)
+    return out.requires_grad_() if requires_grad else out
 
 
 def write_out(function: str, array: Any, out: Tensor) -> None:
@@ -458,12 +460,9 @@ def _filled(name, make, doc):
             kind = kind or dtypes.get_default_dtype()
             shape = shape_of(sizes, size, name)
             try:
-                array = allocator(device, make)(shape, kind.numpy)
+                return made(name, shape, kind, make, out, requires_grad, device, pin_memory, layout)
             except (ValueError, MemoryError) as error:
                 raise in_words_of_pytorch(error) or error from None
-            if out is None:
-                return leaf(array, requires_grad, device, pin_memory, layout)
-            return finished(name, array, out, requires_grad)
         except Exception as error:
             shorten(error)
             raise
@@ -486,7 +485,7 @@ zeros = _filled(
 )
 
 
-ones = _filled("ones", copying.array_of_ones, "A tensor of ones; the size is given number by number or as a sequence.")
+ones = _filled("ones", copying.array_of, "A tensor of ones; the size is given number by number or as a sequence.")
 
 
 @public()
@@ -504,13 +503,15 @@ def empty(
     """An uninitialized tensor of the given size."""
     shape = shape_of(sizes, size, "empty")
     kind = result_dtype("empty", dtype, out) or dtypes.get_default_dtype()
-    if out is not None and out._array.shape == shape:
+    if out is not None:
+        if out._array.shape != shape:
+            write_out("empty", numpy.empty(shape, kind.numpy), out)
         return out.requires_grad_() if requires_grad else out
     make = allocator(device, copying.ordered_empty)
     array = copying.uninitialized(make(shape, kind.numpy, copying.order_of(memory_format, len(shape))))
     if layout is not None and layout is not strided:
         array[...] = 0  # sparse layouts store nothing
-    return finished("empty", array, out, requires_grad, device, pin_memory, layout)
+    return leaf(array, requires_grad, device, pin_memory, layout)
 
 
 @public()
@@ -576,8 +577,8 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
         kind = fill_value.dtype
     number = fill_value if type(fill_value) in (float, int) else fill_number(fill_value, "full", 2)
     kind = kind or dtypes.scalar_dtype(number)
-    array = copying.filled_with(allocator(device)(shape, kind.numpy), number)
-    return finished("full", array, out, requires_grad, device, pin_memory, layout)
+    make = partial(copying.array_of, value=number)
+    return made("full", shape, kind, make, out, requires_grad, device, pin_memory, layout)
 
 
 @public()

@@ -151,7 +151,7 @@ new_zeros = _new_filled(
     "new_zeros", numpy.zeros, "Zeros of the given size, of this tensor's dtype unless told otherwise."
 )
 new_ones = _new_filled(
-    "new_ones", copying.array_of_ones, "Ones of the given size, of this tensor's dtype unless told otherwise."
+    "new_ones", copying.array_of, "Ones of the given size, of this tensor's dtype unless told otherwise."
 )
 new_empty = _new_filled(
     "new_empty", NUMPY.allocate, "An uninitialised tensor of the given size and this tensor's dtype."

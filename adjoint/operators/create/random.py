@@ -6,6 +6,7 @@ With the same seed, the numbers equal PyTorch's numbers bit for bit. The gradien
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import methodcaller
 from typing import Any
 
@@ -13,7 +14,6 @@ import numpy
 from numpy import ndarray
 
 from ... import dtypes
-from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import cpu, strided
 from ...dispatch.annotations import Array, Float
@@ -25,7 +25,6 @@ from ...dispatch.out import check_castable, refuse_gradient, resize
 from ...kernels.create import random as kernels
 from ...kernels.memory import copying
 from ...kernels.runtime.floating import refuse
-from ...kernels.runtime.meta_array import in_order
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...random import Generator, default_generator
 from ...tape import modes
@@ -33,7 +32,7 @@ from ...tape.modes import is_grad_enabled
 from ...tensor import Tensor, wrap
 from ..memory.conversion import checked_dtype, on_meta
 from .batches import like_batch, one_by_one, under_vmap, with_batch_size
-from .creation import check_request, checked_shape, finished, leaf, result_dtype, shape_of
+from .creation import check_request, checked_shape, leaf, made, result_dtype, shape_of
 from .like import empty_array_like, sparse_like
 
 
@@ -75,10 +74,19 @@ def zeros_like_grad(grad, xp):
 # --- new tensors ----------------------------------------------------------------------------------------------
 
 
-def drawn_into(out: Tensor, shape: tuple[int, ...], sampler: Any, stream: kernels.Stream, *parameters: Any) -> Any:
-    """Draw with `sampler` into a new array of `shape`, in the memory order of `out` if `out` has this shape."""
-    array = copying.empty_like(out._array) if out._array.shape == shape else NUMPY.allocate(shape, out._array.dtype)
-    return sampler(stream, array, *parameters)
+def _drawn(out: Any, sampler: Any, generator: Any, parameters: tuple[Any, ...], shape: Any, dtype: Any) -> Any:
+    """Draw with `sampler` into a new array, in the memory order of the tensor `out` if it has this `shape`."""
+    alike = out is not None and out._array.shape == shape
+    array = copying.empty_like(out._array) if alike else numpy.empty(shape, dtype)
+    return sampler(stream_of(generator), array, *parameters)
+
+
+def _draw(out: Any, sampler: Any, generator: Any, *parameters: Any) -> Any:
+    """Return the function that draws an array of a given shape and dtype. A captured program draws at each of its calls."""
+    draw = partial(_drawn, out, sampler, generator, parameters)
+    if modes.STATE.capture is None or out is not None:
+        return draw
+    return lambda shape, dtype: computed(draw, shape, dtype, keeps=True)._array
 
 
 def _sampled(name, sampler, doc):
@@ -91,25 +99,11 @@ def _sampled(name, sampler, doc):
         shape = shape_of(sizes, size, name)
         if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
             return wrap(sampler(stream_of(generator), numpy.empty(shape, kind.numpy)))
-        captured = modes.STATE.capture is not None and out is None
-        stream: Any = None if captured else stream_of(generator)
-        check_request(name, kind.numpy, out, requires_grad, device, pin_memory, layout)
-        if on_meta(device):
-            return leaf(in_order(shape, kind.numpy), requires_grad, device, pin_memory, layout)
-        if out is not None:
-            array = drawn_into(out, shape, sampler, stream)
-        else:
-            array = computed(_drawn, shape, kind.numpy, sampler, generator, keeps=True)._array
-        return finished(name, array, out, requires_grad, device, pin_memory, layout)
+        return made(name, shape, kind, _draw(out, sampler, generator), out, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
     return public()(under_vmap(with_batch_size)(create))
-
-
-def _drawn(shape: Any, dtype: Any, sampler: Any, generator: Generator | None) -> Any:
-    """Return the numbers that `sampler` draws into a new array."""
-    return sampler(stream_of(generator), numpy.empty(tuple(shape), dtype))
 
 
 def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Generator | None, *parameters: Any) -> Any:
@@ -203,11 +197,8 @@ def randint(
     shape = checked_shape(size, "randint", where=where)
     if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
         return wrap(kernels.random_(stream_of(generator), numpy.empty(shape, kind.numpy), low, high))
-    check_request("randint", kind.numpy, out, requires_grad, device, pin_memory, layout)
-    if on_meta(device):
-        return leaf(in_order(shape, kind.numpy), requires_grad, device, pin_memory, layout)
-    array = kernels.random_(stream_of(generator), numpy.empty(shape, kind.numpy), low, high)
-    return finished("randint", array, out, requires_grad, device, pin_memory, layout)
+    draw = _draw(out, kernels.random_, generator, low, high)
+    return made("randint", shape, kind, draw, out, requires_grad, device, pin_memory, layout)
 
 
 @public()
@@ -249,11 +240,11 @@ def randperm(
     if plain and dtype is dtypes.int64:
         return wrap(kernels.randperm(stream_of(generator), n, dtype.numpy))
     kind = out.dtype if out is not None else checked_dtype(dtype, "randperm")
-    check_request("randperm", kind.numpy, out, requires_grad, device, pin_memory, layout)
-    if on_meta(device):
-        return leaf(in_order((n,), kind.numpy), requires_grad, device, pin_memory, layout)
-    array = kernels.randperm(stream_of(generator), n, kind.numpy)
-    return finished("randperm", array, out, requires_grad, device, pin_memory, layout)
+
+    def draw(shape: tuple[int], dtype: Any) -> Any:
+        return kernels.randperm(stream_of(generator), *shape, dtype)
+
+    return made("randperm", (n,), kind, draw, out, requires_grad, device, pin_memory, layout)
 
 
 def drawing(sampler: Callable[..., Any], *, like_first: bool = False) -> Callable[..., Any]:
@@ -347,19 +338,14 @@ def normal_function(
     kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
     shape = checked_shape(size, "normal")
     device = cpu if device is None else device  # in PyTorch, for any default dtype
-    check_request("normal", kind.numpy, out, requires_grad, device, pin_memory, layout)
-    if out is None:
-        return _normal_of_numbers(mean, std, kind, generator, requires_grad, device, pin_memory, layout, shape)
-    array = drawn_into(out, shape, kernels.normal_, stream_of(generator), mean, std)
-    return finished("normal", array, out, requires_grad, device, pin_memory, layout)
+    draw = _draw(out, kernels.normal_, generator, mean, std)
+    options = kind, draw, out, requires_grad, device, pin_memory, layout
+    return _normal_of_numbers(*options, size=shape) if out is None else made("normal", shape, *options)
 
 
 @under_vmap(with_batch_size)
-def _normal_of_numbers(mean, std, kind, generator, requires_grad, device, pin_memory, layout, shape):
-    array = in_order(shape, kind.numpy) if on_meta(device) else NUMPY.allocate(shape, kind.numpy)
-    if not on_meta(device):
-        array = kernels.normal_(stream_of(generator), array, mean, std)
-    return leaf(array, requires_grad, device, pin_memory, layout)
+def _normal_of_numbers(*options, size):
+    return made("normal", size, *options)
 
 
 def _normal_into(out, mean, std, generator):
@@ -428,10 +414,8 @@ def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
                 "the arguments "
                 "requires grad."
             )
-        chance = input._array if p is None else p
-        check_request("bernoulli", out._array.dtype, out)
-        array = drawn_into(out, input._array.shape, kernels.bernoulli_, stream_of(generator), chance)
-        return finished("bernoulli", array, out)
+        draw = _draw(out, kernels.bernoulli_, generator, input._array if p is None else p)
+        return made("bernoulli", input._array.shape, out.dtype, draw, out)
     if p is None:
         return bernoulli_of_each(input, generator=generator)
     return bernoulli_of_one(input, p, generator=generator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy
@@ -16,13 +17,12 @@ from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...kernels.create import creation as kernels
 from ...kernels.runtime.floating import refuse
-from ...kernels.runtime.meta_array import in_order
 from ...kernels.runtime.shapes import broadcast_shapes as broadcast
 from ...kernels.runtime.shapes import common_shape
 from ...tensor import Tensor
-from ..memory.conversion import checked_dtype, on_meta
+from ..memory.conversion import checked_dtype
 from ..shape.view import expand, view_shape
-from .creation import finished, leaf, result_dtype
+from .creation import leaf, made, result_dtype
 
 _OPTIONS = (
     "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, "
@@ -89,19 +89,15 @@ def arange(
         kind = dtypes.get_default_dtype() if float in (type(start), type(end), type(step)) else dtypes.int64
     if kind is dtypes.int64 and any(type(each) is int and not -_END <= each < _END for each in (start, end, step)):
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
-    if out is None and on_meta(device):
-        length = kernels.range_length(start, end, step, kind)
-        return leaf(in_order((length,), kind.numpy), requires_grad, device, pin_memory, layout)
-    array = kernels.arange(start, end, step, kind)
-    if out is not None and out._array.size not in (0, array.size):
+    size = kernels.range_length(start, end, step, kind)
+    if out is not None and out._array.size not in (0, size):
         warn(
             f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which "
-            "does not match "
-            f"the computed number of elements {array.size}. Note that this may occur as a result of rounding error. "
-            "The out "
-            f"tensor will be resized to a tensor of shape ({array.size},)."
+            f"does not match the computed number of elements {size}. Note that this may occur as a result of rounding "
+            f"error. The out tensor will be resized to a tensor of shape ({size},)."
         )
-    return finished("arange", array, out, requires_grad, device, pin_memory, layout)
+    compute = partial(kernels.arange, start, step, kind)
+    return made("arange", (size,), kind, compute, out, requires_grad, device, pin_memory, layout)
 
 
 def _named_bounds(bounds, start, end, step):
@@ -136,12 +132,13 @@ def range_with_end(
     )
     values = [_number(value, "range", name, 1) for name, value in (("start", start), ("end", end), ("step", step))]
     kind = result_dtype("range", dtype, out) or dtypes.get_default_dtype()
-    array = kernels.inclusive_range(*values, kind)  # type: ignore[call-arg]
-    return finished("range", array, out, requires_grad, device, pin_memory, layout)
+    size = kernels.inclusive_length(*values, kind)  # type: ignore[call-arg]
+    compute = partial(kernels.inclusive_range, values[0], values[2], kind)
+    return made("range", (size,), kind, compute, out, requires_grad, device, pin_memory, layout)
 
 
 def _spaced_arguments(function, start, end, steps, dtype, out):
-    if type(steps) is int and type(start) in _REAL and type(end) in _REAL and dtype is out is None:
+    if type(steps) is int and steps >= 0 and type(start) in _REAL and type(end) in _REAL and dtype is out is None:
         return start, end, steps, dtypes.get_default_dtype()
     sizes = [(name, value._array.ndim) for name, value in (("start", start), ("end", end)) if isinstance(value, Tensor)]
     if any(ndim for _, ndim in sizes):
@@ -159,6 +156,8 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
             f"of:\n{signatures}"
         )
     start, end = _number(start, function, "start", 1), _number(end, function, "end", 2)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
     kind = result_dtype(function, dtype, out)
     if isinstance(start, complex) or isinstance(end, complex):
         inferred = dtypes.get_default_complex()
@@ -184,9 +183,8 @@ def linspace(
     tensor([0.0000, 0.5000, 1.0000])
     """
     start, end, steps, kind = _spaced_arguments("linspace", start, end, steps, dtype, out)
-    made = out is None and steps > 0 and on_meta(device)
-    array = in_order((steps,), kind.numpy) if made else kernels.linspace(start, end, steps, kind)
-    return finished("linspace", array, out, requires_grad, device, pin_memory, layout)
+    compute = partial(kernels.linspace, start, end, kind)
+    return made("linspace", (steps,), kind, compute, out, requires_grad, device, pin_memory, layout)
 
 
 @public()
@@ -206,9 +204,8 @@ def logspace(
 ):
     """`base` to the powers `linspace(start, end, steps)`."""
     start, end, steps, kind = _spaced_arguments("logspace", start, end, steps, dtype, out)
-    made = out is None and steps > 0 and on_meta(device)
-    array = in_order((steps,), kind.numpy) if made else kernels.logspace(start, end, steps, base, kind)
-    return finished("logspace", array, out, requires_grad, device, pin_memory, layout)
+    compute = partial(kernels.logspace, start, end, base, kind)
+    return made("logspace", (steps,), kind, compute, out, requires_grad, device, pin_memory, layout)
 
 
 # --- matrices and their indices -------------------------------------------------------------------------------
@@ -228,11 +225,11 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory
             raise TypeError(
                 f"eye(): argument '{name}' (position {position + 1}) must be int, not {type(size).__name__}"
             )
+        if size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     kind = result_dtype("eye", dtype, out) or dtypes.get_default_dtype()
-    n, m = int(n), int(n if m is None else m)
-    made = out is None and min(n, m) > 0 and on_meta(device)
-    array = in_order((n, m), kind.numpy) if made else kernels.eye(n, m, kind)
-    return finished("eye", array, out, requires_grad, device, pin_memory, layout)
+    shape = int(n), int(n if m is None else m)
+    return made("eye", shape, kind, kernels.eye, out, requires_grad, device, pin_memory, layout)
 
 
 def _triangle(name, kernel, doc):

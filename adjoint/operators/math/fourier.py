@@ -10,7 +10,7 @@ from ...dispatch.out import FOUND, stored
 from ...kernels.math import fourier as kernels
 from ...kernels.runtime.shapes import normalize_dim
 from ...tensor import Tensor
-from ..create.creation import finished, result_dtype
+from ..create.creation import made, result_dtype
 from ..memory.conversion import converted
 
 # --- the operators ----------------------------------------------------------------------------------------------
@@ -333,7 +333,11 @@ def _frequencies(name, n, d, onesided, dtype, out, **options):
         raise RuntimeError(f"{name[4:]} requires a floating point or complex dtype")
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    return finished(name, kernels.frequencies(n, d, kind.numpy, onesided), out, **options)
+
+    def compute(shape, dtype):
+        return kernels.frequencies(n, d, dtype, onesided)
+
+    return made(name, (n // 2 + 1 if onesided else n,), kind, compute, out, **options)
 
 
 @public(namespace="fft", numpy_names=True)
