@@ -132,14 +132,16 @@ class Launch(NamedTuple):
     """A call of a planned kernel in a native run.
 
     `address`: machine code, which takes the address of `size` words and the addresses of arrays. `work`: the bytes that it
-    touches, or an equivalent number. `words`: the function that returns the words, for a number of threads and the address of the
-    memory that these threads share. `kept`: the object that owns memory to which the words point.
+    touches, or an equivalent number. `splits`: whether several threads compute it. `words`: the function that returns the words,
+    for a number of threads and the address of the memory that these threads share. `kept`: the object that owns memory to which
+    the words point.
     """
 
     name: str
     address: int
     size: int
     work: int
+    splits: bool
     words: Callable[[int, int], Sequence[int]]
     kept: Any = None
 

@@ -38,6 +38,9 @@ STATUS = -1
 SIZES = -2
 """The buffer from which blocks read the sizes and strides that differ from run to run."""
 
+BASES = -3
+"""The buffer with the addresses of all buffers, which forks read."""
+
 NAMES = {**vars(language), **FUNCTIONS}
 """The names that blocks may use: the kernel language and elementary functions."""
 
@@ -176,7 +179,7 @@ class Writer:
 
     def between(self, size: int) -> Place:
         """Return the place of a new array of this many bytes between two planned kernels."""
-        number, size = SIZES - 1 - len(self.temporary), -(-size // self.item)
+        number, size = BASES - 1 - len(self.temporary), -(-size // self.item)
         self.temporary.append(number)
         self.forms[number] = (size,), self.dtype
         return Place(number, 0, (size,), (1,))
@@ -212,7 +215,7 @@ class Writer:
 
     def item_of(self, number: int) -> int:
         """Return the bytes of an element of a buffer."""
-        if number in (STATUS, SIZES):
+        if number in (STATUS, SIZES, BASES):
             return 8
         try:
             return numpy.dtype(self.form(number)[1]).itemsize

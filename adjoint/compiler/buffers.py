@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy
 
@@ -18,8 +19,9 @@ class Buffers:
     sizes, so sizes that vary are plain numbers here.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, numbers: Iterable[int] | None = None) -> None:
+        """`numbers`: the values, by default all values of the program."""
+        self.program, self.numbers = program, range(len(program.shapes)) if numbers is None else numbers
         self.of: dict[int, int] = {}
         self.sizes: list[int] = []
         self.members: list[list[int]] = []
@@ -37,7 +39,8 @@ class Buffers:
     def spans(self) -> list[tuple[int, int, int]]:
         """Return the first address of each value that has elements, the address after its last element, and its number."""
         found = []
-        for number, (form, memory) in enumerate(zip(self.program.shapes, self.program.memory, strict=True)):
+        for number in self.numbers:
+            form, memory = self.program.shapes[number], self.program.memory[number]
             if form is None or memory is None or 0 in form[0] or not memory[1]:
                 continue
             steps = [int(step) * (int(size) - 1) for size, step in zip(form[0], memory[0], strict=True)]

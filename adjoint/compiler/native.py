@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 from numpy import ndarray
@@ -24,9 +24,11 @@ from ..codegen.plans import Launch
 from ..kernels.memory.storage import owner, window
 from ..kernels.runtime.addresses import AFTER_HEAD, address
 from ..kernels.runtime.parallel import get_num_threads
-from .blocks import POINTERS, SIZES, STATUS, TYPES, Compiled, Foreign, Writer, order_of
+from .arena import in_arena_with_forks
+from .blocks import BASES, POINTERS, SIZES, STATUS, TYPES, Compiled, Foreign, Writer, order_of
 from .dims import Numbers, at, plain
 from .extents import is_contiguous
+from .forks import Step, fork, one_by_one, parts_of, planned, words_of
 from .fusion import in_one_loop
 from .launches import outlined
 from .loops import write
@@ -39,14 +41,16 @@ class Native:
     """A run of blocks.
 
     `run`: the instructions of the blocks. `inside`: the values in the arena, each stored only while a block uses it.
-    `outside`: the arrays that the run receives. `spans`: the positions of the values. `threads`: the number of threads for which
-    kernels were recorded, and `others` the same run for other numbers.
+    `outside`: the arrays that the run receives. `steps`: the blocks in the order in which they run, with forks. `spans`: the
+    positions of the values. `threads`: the number of threads for which kernels were recorded, and `others` the same run for other
+    numbers.
     """
 
     def __init__(self, writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> None:
         self.instructions, self.values, self.writer = run, len(inside), writer
         self.inside, self.outside = inside, outside
         self.again = functools.partial(write_again, writer, run, inside, outside)
+        self.parts = parts_of(writer)
         self.arrange()
 
     @property
@@ -55,15 +59,19 @@ class Native:
         return len(self.writer.blocks)
 
     def arrange(self) -> None:
-        """Plan the arena."""
+        """Plan the forks and the arena."""
+        self.threads = get_num_threads()
+        self.steps = planned(self.writer, self.parts, self.elements, self.threads)
         writer, numbers = self.writer, (*self.inside, *self.writer.temporary)
         sizes = {number: -(-self.elements(number) * writer.item_of(number) // 64) * 64 for number in numbers}
         self.apart = sum(sizes.values())
-        self.spans, self.arena = in_arena(sizes, [{buffer for buffer, _ in block.pointers} for block in writer.blocks])
+        uses = [{buffer for buffer, _ in block.pointers} for block in writer.blocks]
+        self.spans, self.arena = in_arena_with_forks(sizes, uses, [step for step in self.steps if len(step) > 1])
         places = {number: (0, span.offset) for number, span in self.spans.items()}
         places |= {STATUS: (0, self.arena), SIZES: (1, 0)}  # the status follows the values
         places |= {number: (position, 0) for position, number in enumerate(self.outside, 2)}
-        self.places, self.threads = places, get_num_threads()
+        places[BASES] = 2 + len(self.outside), 0
+        self.places = places
         self.others: dict[int, Native] = {}
         self.functions: dict[tuple[int, int, bool], Any] = {}
 
@@ -121,7 +129,8 @@ class Native:
         Raises:
             CompilationError: if LLVM refuses a block.
         """
-        return self.run if self.writer.launches or self.writer.checks else self.built_in(self.writer.sizes)
+        direct = not self.writer.launches and not self.writer.checks and len(self.steps) == self.blocks
+        return self.built_in(self.writer.sizes, one_by_one(self.blocks)) if direct else self.run
 
     def run(self, *arrays: Any) -> None:
         """Run the blocks on these arrays. Run them one at a time while kernels are observed, or after one has stopped the run."""
@@ -133,7 +142,7 @@ class Native:
         stopped = run(*arrays)
         if stopped is not None:
             *_, position = memoryview(stopped).cast("q")
-            self.made(threads, key[1], True)(*arrays, stopped=stopped, first=position)
+            self.made(threads, key[1], True)(*arrays, stopped=stopped, step=position)
 
     def made(self, threads: int, shared: int, observed: bool) -> Any:
         """Return the function that runs the blocks with this number of threads, and the memory that they share.
@@ -151,18 +160,22 @@ class Native:
         sizes = [*self.writer.sizes]
         for position, launch in self.writer.launches:
             sizes[position : position + launch.size] = launch.words(threads, shared)
+        steps = one_by_one(self.blocks)
         if not observed:
-            return self.built_in(sizes)
+            return self.built_in(sizes, self.steps if threads > 1 else steps, threads=threads, shared=shared)
         places = self.places | {number: (2 + len(self.outside), span.offset) for number, span in self.spans.items()}
         places[STATUS] = 0, 0
-        blocks = [self.built_in(sizes, slice(k, k + 1), places) for k in range(self.blocks)]
-        return functools.partial(self.run_observed, blocks)
+        blocks = [self.built_in(sizes, [step], places) for step in steps]
+        return functools.partial(self.run_observed, blocks, self.steps if threads > 1 else steps)
 
-    def run_observed(self, blocks: list[Any], *arrays: Any, stopped: Any = b"", first: int = 0) -> None:
+    def run_observed(
+        self, blocks: list[Any], steps: list[Step], *arrays: Any, stopped: Any = b"", step: int = 0
+    ) -> None:
         """Run the blocks one at a time, each inside the observers of kernels. Their arena is one more array.
 
-        `stopped`: the arena of a run that the block with the number `first` has stopped.
+        `stopped`: the arena of a run that ended at the `step` with this number, which is one block.
         """
+        first = steps[step][0][0] if stopped else 0
         arena = numpy.empty(self.arena + 64, numpy.uint8)
         arena = arena[-arena.ctypes.data % 64 :]
         arena[: len(stopped) - 8] = numpy.frombuffer(stopped, numpy.uint8)[:-8] if stopped else 0
@@ -197,40 +210,77 @@ class Native:
                 numpy.copyto(value_of(number), result)
 
     def built_in(
-        self, sizes: list[int], blocks: slice = slice(None), places: dict[int, tuple[int, int]] | None = None
+        self,
+        sizes: list[int],
+        steps: list[Step],
+        places: dict[int, tuple[int, int]] | None = None,
+        threads: int = 1,
+        shared: int = 0,
     ) -> Any:
-        """Return the native function of some blocks, for these words in place of the writer's sizes.
+        """Return the native function of some steps, for these words in place of the writer's sizes.
 
-        `places`: the positions of the buffers, if they are not those of the whole run.
+        `places`: the positions of the buffers, if they are not those of the whole run. `threads`: see `made`.
         """
-        writer, words, places = self.writer, [], places or self.places
+        writer, places, sizes = self.writer, places or self.places, [*sizes]
         pointers = MOST_ARRAYS + 1 if writer.launches else POINTERS
-        chosen = writer.blocks[blocks]
-        for block, compiled in zip(chosen, self.machine_code[blocks], strict=True):
-            words.append(compiled.address)
-            for buffer, offset in block.pointers:
+        runner = block_runner(pointers)
+        forks = [step for step in steps if len(step) > 1]
+        apart = [block for step in forks for branch in step for block in branch]
+        width = 1 + 2 * pointers
+        entry, own = len(steps) * width, (len(steps) + len(apart)) * width
+
+        def words_at(address: int, given: list[tuple[int, int]]) -> list[int]:
+            """Return the words of a block: machine code and pointers."""
+            found = [address]
+            for buffer, offset in given:
                 array, begin = places[buffer]
-                words += [array, begin + offset * writer.item_of(buffer)]
-            words += [0, 0] * (pointers - len(block.pointers))
+                found += [array, begin + offset * writer.item_of(buffer)]
+            return found + [0] * (width - len(found))
+
+        words: list[int] = []
+        for step in steps:
+            if len(step) == 1:
+                ((block,),) = step
+                words += words_at(self.machine_code[block].address, writer.blocks[block].pointers)
+                continue
+            words += words_at(fork.compiled().code.address, [(SIZES, len(sizes)), (BASES, 0)])
+            branches = []
+            for branch in step:
+                branches.append((entry - own - len(sizes), len(branch)))
+                entry += len(branch) * width
+            sizes += words_of(runner.also[0], shared, threads, branches)
+        for block in apart:
+            words += words_at(self.machine_code[block].address, writer.blocks[block].pointers)
+        chosen = [writer.blocks[block] for step in steps for branch in step for block in branch]
         touched = sum([self.elements(buffer) for block in chosen for buffer, _ in block.pointers if buffer >= 0])
         code = [
-            len(chosen),
+            len(steps),
             places[STATUS][1],
             8 * (HEAD + len(words)),
-            int(bool(writer.launches) or touched >= ELEMENTS),
+            int(bool(writer.launches) or bool(forks) or touched >= ELEMENTS),
             *words,
             *sizes,
         ]
-        return built_in(f"native, of {len(chosen)} blocks", block_runner(pointers).address, numpy.array(code))
+        return built_in(f"native, of {len(steps)} blocks", runner.address, numpy.array(code))
 
     def __str__(self) -> str:
         names = ", ".join(
             f"%{each.results[0]} = {each.name}" if each.results else each.name for each in self.instructions
         )
+        forks = "".join(
+            f"; {len(step)} branches at once: {' | '.join(map(self.branch, step))}"
+            for step in self.steps
+            if len(step) > 1
+        )
         return (
             f"native run of {self.blocks} blocks; {self.values} values in {self.arena} bytes, "
-            f"{self.apart} if none shared memory: {names}"
+            f"{self.apart} if none shared memory: {names}{forks}"
         )
+
+    def branch(self, blocks: list[int]) -> str:
+        """Return the instructions of a branch as text."""
+        found = {id(each): each for each in [self.writer.blocks[block].instruction for block in blocks]}
+        return ", ".join(f"%{each.results[0]}" if each.results else each.name for each in found.values())
 
 
 def write_again(writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> Native:
@@ -244,43 +294,6 @@ def write_again(writer: Writer, run: list[Instruction], inside: list[int], outsi
 def same_kernels(first: list[tuple[int, Launch]], second: list[tuple[int, Launch]]) -> bool:
     """Return whether runs call the same machine code for their launches, in the same order."""
     return [(each.address, each.size) for _, each in first] == [(each.address, each.size) for _, each in second]
-
-
-class Span(NamedTuple):
-    """The position of a value in the arena, in bytes, and the first and the last block that use it."""
-
-    offset: int
-    size: int
-    first: int
-    last: int
-
-    def shares(self, other: Span) -> bool:
-        """Return whether a block, or the code between two blocks, uses both spans."""
-        return not (self.last < other.first or other.last < self.first)
-
-
-def in_arena(sizes: dict[int, int], uses: list[set[int]]) -> tuple[dict[int, Span], int]:
-    """Return the positions of values in the arena, and the size of the arena.
-
-    Two values share memory if their `uses` do not overlap.
-
-    `sizes`: the sizes in bytes. `uses`: the values that each block uses, in order.
-    """
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    for position, numbers in enumerate(uses):
-        for number in numbers & sizes.keys():
-            first.setdefault(number, position)
-            last[number] = position
-    spans: dict[int, Span] = {}
-    for number in sorted(sizes, key=lambda each: first.get(each, 0)):
-        span = Span(0, sizes[number], first.get(number, 0), last.get(number, len(uses)))
-        for other in sorted(each for each in spans.values() if each.shares(span)):
-            if span.offset + span.size <= other.offset:
-                break
-            span = span._replace(offset=max(span.offset, other.offset + other.size))
-        spans[number] = span
-    return spans, max((span.offset + span.size for span in spans.values()), default=0)
 
 
 HEAD = 4
@@ -298,8 +311,9 @@ ELEMENTS = 1 << 14
 def block_runner(count: int) -> Any:
     """Return the machine code that runs blocks with this many pointers.
 
-    Each word of its code is the address of a block, or the position of an array. If a block writes to the status, the run
-    ends. It returns the arena, and behind it the number of the block.
+    Each word of its code is the address of a block, or the position of an array. The position after the last array contains the
+    addresses of all arrays. If a block writes to the status, the run ends. It returns the arena, and behind it the number of the
+    block.
     """
     define_functions_of_python(
         *("PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"),
@@ -322,6 +336,25 @@ declare void @PyMem_RawFree(ptr)
 declare ptr @PyErr_NoMemory()
 declare ptr @PyByteArray_FromStringAndSize(ptr, i64)
 declare void @Py_IncRef(ptr)
+
+define i64 @run_list(ptr %list, i64 %blocks, ptr %bases, ptr %status.at) {{
+start:
+  br label %run
+run:
+  %block = phi i64 [0, %start], [%block.next, %run]
+  %apart = mul i64 %block, {words}
+  %entry = getelementptr i64, ptr %list, i64 %apart
+  %function = load ptr, ptr %entry
+{pointers}  call void %function({arguments})
+  %block.next = add i64 %block, 1
+  %status = load i64, ptr %status.at
+  %fits = icmp eq i64 %status, 0
+  %left = icmp ult i64 %block.next, %blocks
+  %again = and i1 %fits, %left
+  br i1 %again, label %run, label %end
+end:
+  ret i64 %block
+}}
 
 define ptr @run_blocks(ptr %own, ptr %objects, i64 %given) {{
 start:
@@ -350,7 +383,7 @@ place:
   %arena = inttoptr i64 %aligned to ptr
   %status.at = getelementptr i8, ptr %arena, i64 %size
   store i64 0, ptr %status.at
-  %arrays = add i64 %given, 2
+  %arrays = add i64 %given, 3
   %bases = alloca ptr, i64 %arrays
   store ptr %arena, ptr %bases
   %sizes.place = getelementptr ptr, ptr %bases, i64 1
@@ -369,25 +402,18 @@ find:
   %more = icmp ult i64 %array.next, %given
   br i1 %more, label %find, label %found
 found:
+  %last.at = getelementptr ptr, ptr %base.at, i64 1
+  store ptr %bases, ptr %last.at
   br i1 %releases, label %release, label %run
 release:
   %thread = call ptr @PyEval_SaveThread()
   br label %run
 run:
-  %held = phi ptr [null, %found], [%thread, %release], [%held, %run]
-  %block = phi i64 [0, %found], [0, %release], [%block.next, %run]
-  %apart = mul i64 %block, {words}
-  %word = add i64 %apart, {HEAD}
-  %entry = getelementptr i64, ptr %code, i64 %word
-  %function = load ptr, ptr %entry
-{pointers}  call void %function({arguments})
-  %block.next = add i64 %block, 1
+  %held = phi ptr [null, %found], [%thread, %release]
+  %list = getelementptr i64, ptr %code, i64 {HEAD}
+  %block = call i64 @run_list(ptr %list, i64 %blocks, ptr %bases, ptr %status.at)
   %status = load i64, ptr %status.at
   %fits = icmp eq i64 %status, 0
-  %left = icmp ult i64 %block.next, %blocks
-  %again = and i1 %fits, %left
-  br i1 %again, label %run, label %ran
-ran:
   br i1 %releases, label %take, label %end
 take:
   call void @PyEval_RestoreThread(ptr %held)
@@ -406,7 +432,7 @@ done:
   ret ptr inttoptr (i64 {id(None)} to ptr)
 }}
 """
-    return HOST.compile("run_blocks", text, plain=True, brief=True)
+    return HOST.compile("run_blocks", text, plain=True, brief=True, also=("run_list",))
 
 
 def fused(program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int]) -> list[Instruction]:

@@ -14,7 +14,8 @@ from adjoint import inspect
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.values import CompilationError
-from adjoint.compiler.native import LONGEST, in_arena
+from adjoint.compiler.arena import in_arena
+from adjoint.compiler.native import LONGEST
 from adjoint.compiler.objects import PROGRAMS, addresses, tensor_maker, words
 from adjoint.kernels.runtime import parallel
 

@@ -242,7 +242,8 @@ def launch_in_run(
         return [*told, *table, *positions]
 
     size = _IN_RUNS.size + len(table) + len(positions)
-    return Launch(name, run_call.compiled().code.address, size, rows * row_bytes, words, kept)
+    work = rows * row_bytes
+    return Launch(name, run_call.compiled().code.address, size, work, work >= PARALLEL_BYTES, words, kept)
 
 
 @dataclass(slots=True)

@@ -215,8 +215,9 @@ def in_run(a: _Layout, b: _Layout, char: str, offset: bool, as_numpy: bool) -> A
     plan = planned(1, not as_numpy)  # one thread computes the largest parts, for which pieces are fastest
     if plan is None or plan.by_pieces or any(plan.copied):
         return NotImplemented
-    work = math.prod(plan.shape) * a[0][-1] // FLOPS_PER_BYTE
-    return Launch("product", run_product.compiled().code.address, _IN_RUNS.size, work, words)
+    flops = math.prod(plan.shape) * a[0][-1]
+    code, work = run_product.compiled().code.address, flops // FLOPS_PER_BYTE
+    return Launch("product", code, _IN_RUNS.size, work, flops >= ON_ONE_THREAD, words)
 
 
 _SPARE: list[Array] = []
