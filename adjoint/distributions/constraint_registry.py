@@ -58,50 +58,33 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-def _both(*kinds: Any) -> Callable[[Factory], Factory]:
-    def decorate(factory: Factory) -> Factory:
-        for kind in kinds:
-            biject_to.register(kind, factory)
-            transform_to.register(kind, factory)
-        return factory
-
-    return decorate
+def _register_in_both(factory: Factory, *kinds: Any) -> None:
+    for kind in kinds:
+        biject_to.register(kind, factory)
+        transform_to.register(kind, factory)
 
 
-@_both(constraints.real)
-def _to_real(constraint: Any) -> transforms.Transform:
-    return transforms.identity_transform
+def _to_half_line(bound: str, sign: int) -> Factory:
+    def factory(constraint: Any) -> transforms.Transform:
+        affine = transforms.AffineTransform(getattr(constraint, bound), sign)
+        return transforms.ComposeTransform([transforms.ExpTransform(), affine])
+
+    return factory
 
 
-@_both(constraints.greater_than, constraints.greater_than_eq)
-def _to_above(constraint: Any) -> transforms.Transform:
-    return transforms.ComposeTransform(
-        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
-    )
-
-
-@_both(constraints.less_than)
-def _to_under(constraint: Any) -> transforms.Transform:
-    return transforms.ComposeTransform(
-        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
-    )
-
-
-@_both(constraints.interval, constraints.half_open_interval)
 def _to_between(constraint: Any) -> transforms.Transform:
     low, high = constraint.lower_bound, constraint.upper_bound
     if isinstance(low, (int, float)) and isinstance(high, (int, float)) and (low, high) == (0, 1):
         return transforms.SigmoidTransform()
-    return transforms.ComposeTransform(
-        [transforms.SigmoidTransform(), transforms.AffineTransform(loc=low, scale=high - low)]
-    )
+    affine = transforms.AffineTransform(loc=low, scale=high - low)
+    return transforms.ComposeTransform([transforms.SigmoidTransform(), affine])
 
 
-@_both(constraints.corr_cholesky)
-def _to_corr_cholesky(constraint: Any) -> transforms.Transform:
-    return transforms.CorrCholeskyTransform()
-
-
+_register_in_both(lambda constraint: transforms.identity_transform, constraints.real)
+_register_in_both(_to_half_line("lower_bound", 1), constraints.greater_than, constraints.greater_than_eq)
+_register_in_both(_to_half_line("upper_bound", -1), constraints.less_than)
+_register_in_both(_to_between, constraints.interval, constraints.half_open_interval)
+_register_in_both(lambda constraint: transforms.CorrCholeskyTransform(), constraints.corr_cholesky)
 biject_to.register(constraints.simplex, lambda constraint: transforms.StickBreakingTransform())
 transform_to.register(constraints.simplex, lambda constraint: transforms.SoftmaxTransform())
 transform_to.register(constraints.lower_cholesky, lambda constraint: transforms.LowerCholeskyTransform())

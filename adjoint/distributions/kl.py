@@ -12,7 +12,6 @@ tensor(0.5000)
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -144,9 +143,7 @@ def _categorical_categorical(p: Categorical, q: Categorical) -> Tensor:
     return torch.where(p.probs == 0, 0.0, torch.where(q.probs == 0, torch.inf, terms)).sum(-1)
 
 
-@register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hot_one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
-    return _categorical_categorical(p._categorical, q._categorical)
+register_kl(OneHotCategorical, OneHotCategorical)(lambda p, q: _categorical_categorical(p._categorical, q._categorical))
 
 
 @register_kl(Cauchy, Cauchy)
@@ -203,9 +200,7 @@ def _gamma_gamma(p: Gamma, q: Gamma) -> Tensor:
     )
 
 
-@register_kl(Geometric, Geometric)
-def _geometric_geometric(p: Geometric, q: Geometric) -> Tensor:
-    return -p.entropy() - torch.log1p(-q.probs) / p.probs - q.logits
+register_kl(Geometric, Geometric)(lambda p, q: -p.entropy() - torch.log1p(-q.probs) / p.probs - q.logits)
 
 
 @register_kl(Gumbel, Gumbel)
@@ -215,9 +210,7 @@ def _gumbel_gumbel(p: Gumbel, q: Gumbel) -> Tensor:
     return ratio * EULER + torch.exp(moved + torch.lgamma(1 + ratio)) - moved - ratio.log() - (1 + EULER)
 
 
-@register_kl(HalfNormal, HalfNormal)
-def _half_normal_half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
-    return _normal_normal(p.base_dist, q.base_dist)
+register_kl(HalfNormal, HalfNormal)(lambda p, q: _normal_normal(p.base_dist, q.base_dist))
 
 
 @register_kl(Laplace, Laplace)
@@ -240,9 +233,7 @@ def _pareto_pareto(p: Pareto, q: Pareto) -> Tensor:
     return torch.where(p.support.lower_bound < q.support.lower_bound, torch.inf, kl)
 
 
-@register_kl(Poisson, Poisson)
-def _poisson_poisson(p: Poisson, q: Poisson) -> Tensor:
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+register_kl(Poisson, Poisson)(lambda p, q: p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate))
 
 
 @register_kl(Uniform, Uniform)
@@ -269,10 +260,6 @@ def _transformed_transformed(p: TransformedDistribution, q: TransformedDistribut
 
 
 # --- of multivariate normal distributions ---------------------------------------------------------------------
-
-
-def _of_normals(n: int, log_det_p: Tensor, log_det_q: Tensor, trace: Tensor, distance: Tensor) -> Tensor:
-    return 0.5 * (log_det_q - log_det_p + trace + distance - n)
 
 
 def _low_rank(normal: LowRankMultivariateNormal) -> tuple[Tensor, Tensor, Tensor]:
@@ -309,7 +296,7 @@ def _normals(p: Any, q: Any) -> Tensor:
         tril = q._unbroadcasted_scale_tril
         apart = _batch_mahalanobis(tril.unsqueeze(-3), columns)
         distance = _batch_mahalanobis(tril, moved)
-    return _of_normals(p.event_shape[0], _log_det(p), _log_det(q), apart.sum(-1), distance)
+    return 0.5 * (_log_det(q) - _log_det(p) + apart.sum(-1) + distance - p.event_shape[0])
 
 
 def _called(p: Any, q: Any) -> str:
@@ -361,65 +348,31 @@ def _each(q: type, *ps: type) -> Callable[[Divergence], Divergence]:
     return decorate
 
 
-@functools.singledispatch
-def _mean_log(p: Any) -> Tensor:
-    """Return the expectation of log x."""
-    raise NotImplementedError
-
-
-@_mean_log.register
-def _(p: Beta) -> Tensor:
-    return p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma()
-
-
-@_mean_log.register
-def _(p: Exponential) -> Tensor:
-    return -EULER - p.rate.log()
-
-
-@_mean_log.register
-def _(p: Gamma) -> Tensor:
-    return p.concentration.digamma() - p.rate.log()
-
-
-@_mean_log.register
-def _(p: Pareto) -> Tensor:
-    return p.scale.log() + p.alpha.reciprocal()
-
-
-@_mean_log.register
-def _(p: Uniform) -> Tensor:
-    return (_x_log_x(p.high) - _x_log_x(p.low)) / (p.high - p.low) - 1
-
-
 def _x_log_x(x: Tensor) -> Tensor:
     return torch.xlogy(x, x)
 
 
-@functools.singledispatch
-def _mean_exp(p: Any, t: Tensor) -> Tensor:
-    """Return the expectation of exp(-t * x)."""
-    raise NotImplementedError
+_MEAN_LOG: dict[type, Callable[..., Tensor]] = {
+    Beta: lambda p: p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma(),
+    Exponential: lambda p: -EULER - p.rate.log(),
+    Gamma: lambda p: p.concentration.digamma() - p.rate.log(),
+    Pareto: lambda p: p.scale.log() + p.alpha.reciprocal(),
+    Uniform: lambda p: (_x_log_x(p.high) - _x_log_x(p.low)) / (p.high - p.low) - 1,
+}
+"""The expectation of log x."""
+
+_MEAN_EXP: dict[type, Callable[..., Tensor]] = {
+    Exponential: lambda p, t: p.rate / (p.rate + t),
+    Gamma: lambda p, t: (1 + t / p.rate).pow(-p.concentration),
+    Normal: lambda p, t: torch.exp(-t * p.loc + 0.5 * (t * p.scale).pow(2)),
+    Uniform: lambda p, t: (torch.exp(-t * p.low) - torch.exp(-t * p.high)) / (t * (p.high - p.low)),
+}
+"""The expectation of exp(-t * x)."""
 
 
-@_mean_exp.register
-def _(p: Exponential, t: Tensor) -> Tensor:
-    return p.rate / (p.rate + t)
-
-
-@_mean_exp.register
-def _(p: Gamma, t: Tensor) -> Tensor:
-    return (1 + t / p.rate).pow(-p.concentration)
-
-
-@_mean_exp.register
-def _(p: Normal, t: Tensor) -> Tensor:
-    return torch.exp(-t * p.loc + 0.5 * (t * p.scale).pow(2))
-
-
-@_mean_exp.register
-def _(p: Uniform, t: Tensor) -> Tensor:
-    return (torch.exp(-t * p.low) - torch.exp(-t * p.high)) / (t * (p.high - p.low))
+def _expected(formulas: dict[type, Callable[..., Tensor]], p: Distribution, *args: Tensor) -> Tensor:
+    """Apply the formula for the class of p."""
+    return next(formula for kind, formula in formulas.items() if isinstance(p, kind))(p, *args)
 
 
 @_each(Normal, Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform)
@@ -443,14 +396,14 @@ def _any_exponential(p: Any, q: Exponential) -> Tensor:
 @_each(Gamma, Beta, Exponential, Pareto, Uniform)
 def _any_gamma(p: Any, q: Gamma) -> Tensor:
     norm = q.concentration.lgamma() - q.concentration * q.rate.log()
-    kl = norm - (q.concentration - 1) * _mean_log(p) + q.rate * p.mean - p.entropy()
+    kl = norm - (q.concentration - 1) * _expected(_MEAN_LOG, p) + q.rate * p.mean - p.entropy()
     return torch.where(_is_below(p, 0), torch.inf, kl)
 
 
 @_each(Gumbel, Exponential, Gamma, Normal, Uniform)
 def _any_gumbel(p: Any, q: Gumbel) -> Tensor:
     moved = (p.mean - q.loc) / q.scale
-    tail = torch.exp(q.loc / q.scale) * _mean_exp(p, q.scale.reciprocal())
+    tail = torch.exp(q.loc / q.scale) * _expected(_MEAN_EXP, p, q.scale.reciprocal())
     return q.scale.log() + moved + tail - p.entropy()
 
 
@@ -480,16 +433,14 @@ def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
     low, high = 1 - p.high, 1 - p.low
     mean_log_rest = (_x_log_x(high) - _x_log_x(low)) / (high - low) - 1
     norm = q.concentration1.lgamma() + q.concentration0.lgamma() - (q.concentration1 + q.concentration0).lgamma()
-    kl = norm - (q.concentration1 - 1) * _mean_log(p) - (q.concentration0 - 1) * mean_log_rest - p.entropy()
+    kl = norm - (q.concentration1 - 1) * _expected(_MEAN_LOG, p) - (q.concentration0 - 1) * mean_log_rest - p.entropy()
     return torch.where((p.low < 0) | (p.high > 1), torch.inf, kl)
 
 
 @register_kl(Uniform, Pareto)
 def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
-    kl = (q.alpha + 1) * _mean_log(p) - q.alpha.log() - q.alpha * q.scale.log() - p.entropy()
+    kl = (q.alpha + 1) * _expected(_MEAN_LOG, p) - q.alpha.log() - q.alpha * q.scale.log() - p.entropy()
     return torch.where(p.low < q.scale, torch.inf, kl)
 
 
-@register_kl(Bernoulli, Poisson)
-def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
-    return q.rate - p.probs * q.rate.log() - p.entropy()
+register_kl(Bernoulli, Poisson)(lambda p, q: q.rate - p.probs * q.rate.log() - p.entropy())

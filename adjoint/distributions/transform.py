@@ -21,6 +21,7 @@ class Transform:
     """
 
     bijective: Any = False
+    _given_names: tuple[str, ...] = ()  # the attributes that are arguments of the constructor
     domain: Any
     codomain: Any
 
@@ -58,7 +59,7 @@ class Transform:
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments of the constructor for an equal transform."""
-        return {}
+        return {name: getattr(self, name) for name in self._given_names}
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """Return the transform, or an equal transform with a cache of the given size."""

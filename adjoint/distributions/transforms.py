@@ -47,12 +47,11 @@ __all__ = [
 class ComposeTransform(Transform):
     """The composition of transforms."""
 
+    _given_names = ("parts",)
+
     def __init__(self, parts: Iterable[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.parts = [part.with_cache(cache_size) if cache_size else part for part in parts]
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"parts": self.parts}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
@@ -139,19 +138,18 @@ def _with_event_dim(constraint: Any, event_dim: int) -> Any:
     return constraints.independent(constraint, missing) if missing > 0 else constraint
 
 
-identity_transform = ComposeTransform([])
+identity_transform: Transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
     """A transform whose last batch dimensions belong to the event. `log_abs_det_jacobian` sums over these dimensions."""
 
+    _given_names = ("base_transform", "reinterpreted_batch_ndims")
+
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"base_transform": self.base_transform, "reinterpreted_batch_ndims": self.reinterpreted_batch_ndims}
 
     domain = formula(lambda self: constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims))
 
@@ -189,6 +187,7 @@ class ReshapeTransform(Transform):
     """Reshapes an event from `in_shape` to `out_shape`."""
 
     bijective = True
+    _given_names = ("in_shape", "out_shape")
 
     def __init__(self, in_shape: Iterable[int], out_shape: Iterable[int], cache_size: int = 0) -> None:
         self.in_shape = Size(in_shape)
@@ -196,9 +195,6 @@ class ReshapeTransform(Transform):
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             raise ValueError("in_shape, out_shape have different numbers of elements")
         super().__init__(cache_size=cache_size)
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"in_shape": self.in_shape, "out_shape": self.out_shape}
 
     domain = formula(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
     codomain = formula(lambda self: constraints.independent(constraints.real, len(self.out_shape)))
@@ -234,13 +230,11 @@ class CumulativeDistributionTransform(Transform):
     bijective = True
     codomain = constraints.unit_interval
     sign = 1
+    _given_names = ("distribution",)
 
     def __init__(self, distribution: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"distribution": self.distribution}
 
     domain = formula(lambda self: self.distribution.support)
 
@@ -351,13 +345,11 @@ class PowerTransform(Transform):
     domain = constraints.positive
     codomain = constraints.positive
     bijective = True
+    _given_names = ("exponent",)
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.exponent = exponent if isinstance(exponent, Tensor) else torch.tensor(exponent)
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"exponent": self.exponent}
 
     @lazy_property
     def sign(self) -> Any:
@@ -387,15 +379,13 @@ class AffineTransform(Transform):
     """`y = loc + scale * x` for numbers or, depending on `event_dim`, for vectors or matrices."""
 
     bijective = True
+    _given_names = ("loc", "scale", "event_dim")
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc = loc
         self.scale = scale
         self._event_dim = event_dim
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"loc": self.loc, "scale": self.scale, "event_dim": self._event_dim}
 
     event_dim = formula(lambda self: self._event_dim)
     domain = formula(lambda self: _with_event_dim(constraints.real, self._event_dim))
