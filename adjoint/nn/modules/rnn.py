@@ -167,10 +167,17 @@ class RNNBase(Module):
             return input.unsqueeze(1), False
         return (input.transpose(0, 1) if self.batch_first else input), True
 
-    def _check_state(self, state: Tensor, batch: int, features: int, message: str) -> None:
-        expected = (self.num_layers * self._directions, batch, features)
-        if tuple(state.shape) != expected:
-            raise RuntimeError(message.format(expected, list(state.shape)))
+    def _states(self, given: list[Tensor] | None, like: Tensor, batch: int) -> list[Tensor]:
+        """Return the initial states, (hidden, cell) or (hidden), with the shape `(layers, batch, features)`, or zeros."""
+        layers = self.num_layers * self._directions
+        widths = [self.proj_size or self.hidden_size, self.hidden_size][: 2 if self.mode == "LSTM" else 1]
+        if given is None:
+            return [like.new_zeros(layers, batch, width) for width in widths]
+        for number, (state, width) in enumerate(zip(given, widths, strict=True)):
+            if tuple(state.shape) != (layers, batch, width):
+                name = f"hidden[{number}]" if self.mode == "LSTM" else "hidden"
+                raise RuntimeError(f"Expected {name} size {(layers, batch, width)}, got {list(state.shape)}")
+        return given
 
     def _unpack(self, packed: PackedSequence) -> tuple[Tensor, list[int]]:
         """Return the data of packed sequences, and the number of sequences at each step."""
@@ -180,51 +187,38 @@ class RNNBase(Module):
         self._prepare(data)
         return data, packed.batch_sizes.tolist()
 
-    def _with_packed(self, packed: PackedSequence, state: list[Tensor] | None) -> tuple[PackedSequence, list[Any]]:
-        """Run the forward pass over packed sequences.
-
-        The parts of the initial state (hidden, cell) are `(layers, N, features)`.
-        """
+    def _with_packed(self, packed: PackedSequence, states: list[Tensor] | None) -> tuple[PackedSequence, list[Any]]:
+        """Run the forward pass over packed sequences."""
         data, batch_sizes = self._unpack(packed)
-        batch, layers = batch_sizes[0], self.num_layers * self._directions
-        widths = [self.proj_size or self.hidden_size, self.hidden_size][: 2 if self.mode == "LSTM" else 1]
-        if state is None:
-            state = [data.new_zeros(layers, batch, width) for width in widths]
-        else:
-            if packed.sorted_indices is not None:
-                state = [part.index_select(1, packed.sorted_indices) for part in state]
-            for number, (part, width) in enumerate(zip(state, widths, strict=True)):
-                name = f"hidden[{number}]" if self.mode == "LSTM" else "hidden"
-                self._check_state(part, batch, width, f"Expected {name} size {{}}, got {{}}")
-        output, final = self._walk(data, state, batch_sizes)
+        if states is not None and packed.sorted_indices is not None:
+            states = [state.index_select(1, packed.sorted_indices) for state in states]
+        output, final = self._walk(data, self._states(states, data, batch_sizes[0]), batch_sizes)
         if packed.unsorted_indices is not None:
             final = [part.index_select(1, packed.unsorted_indices) for part in final]
         return PackedSequence(output, *packed[1:]), final
 
-    def _finish(self, output: Tensor, batched: bool) -> Tensor:
-        if not batched:
-            return output.squeeze(1)
-        return output.transpose(0, 1) if self.batch_first else output
-
-    def _with_hidden(self, input: Any, hx: Tensor | None) -> tuple[Any, Tensor]:
-        """Run the forward pass of a network with one tensor as its state."""
+    def _run(self, input: Any, states: list[Tensor] | None) -> tuple[Any, list[Tensor]]:
+        """Run the forward pass from the initial states."""
         if isinstance(input, PackedSequence):
-            packed, (final,) = self._with_packed(input, None if hx is None else [hx])
-            return packed, final
+            return self._with_packed(input, states)
         input, batched = self._prepare(input)
-        if hx is None:
-            hx = input.new_zeros(self.num_layers * self._directions, input.size(1), self.hidden_size)
-        else:
-            expected = 3 if batched else 2
-            if hx.dim() != expected:
-                raise RuntimeError(
-                    f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx should also be {expected}-D "
-                    f"but got {hx.dim()}-D tensor"
-                )
-            hx = hx if batched else hx.unsqueeze(1)
-            self._check_state(hx, input.size(1), self.hidden_size, "Expected hidden size {}, got {}")
-        output, (hidden,) = self._walk(input, [hx])
-        return self._finish(output, batched), hidden if batched else hidden.squeeze(1)
+        if states is not None:
+            self._check_dims([state.dim() for state in states], batched)
+            states = states if batched else [state.unsqueeze(1) for state in states]
+        output, final = self._walk(input, self._states(states, input, input.size(1)))
+        if not batched:
+            return output.squeeze(1), [state.squeeze(1) for state in final]
+        return output.transpose(0, 1) if self.batch_first else output, final
+
+    def _check_dims(self, dims: list[int], batched: bool) -> None:
+        expected = 3 if batched else 2
+        if dims != [expected] * len(dims):
+            is_lstm = self.mode == "LSTM"
+            got = f"({dims[0]}-D, {dims[1]}-D) tensors" if is_lstm else f"{dims[0]}-D tensor"
+            raise RuntimeError(
+                f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx {'and cx ' * is_lstm}should also be "
+                f"{expected}-D but got {got}"
+            )
 
 
 def _check_sizes(mode: str, input_size: Any, hidden_size: Any, num_layers: int, dropout: Any, proj_size: int) -> None:
@@ -307,7 +301,8 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
-        return self._with_hidden(input, hx)
+        output, (hidden,) = self._run(input, None if hx is None else [hx])
+        return output, hidden
 
 
 class GRU(RNNBase):
@@ -322,7 +317,8 @@ class GRU(RNNBase):
         super().__init__("GRU", *args, **kwargs)
 
     def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
-        return self._with_hidden(input, hx)
+        output, (hidden,) = self._run(input, None if hx is None else [hx])
+        return output, hidden
 
 
 class LSTM(RNNBase):
@@ -341,33 +337,8 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def forward(self, input: Any, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
-        if isinstance(input, PackedSequence):
-            packed, (h_n, c_n) = self._with_packed(input, None if hx is None else list(hx))
-            return packed, (h_n, c_n)
-        input, batched = self._prepare(input)
-        batch = input.size(1)
-        output_size = self.proj_size or self.hidden_size
-        if hx is None:
-            layers = self.num_layers * self._directions
-            hidden = input.new_zeros(layers, batch, output_size)
-            cell = input.new_zeros(layers, batch, self.hidden_size)
-        else:
-            hidden, cell = self._states(hx, batched, batch, output_size)
-        output, final = self._walk(input, [hidden, cell])
-        h_n, c_n = final if batched else [tensor.squeeze(1) for tensor in final]
-        return self._finish(output, batched), (h_n, c_n)
-
-    def _states(self, hx: tuple[Tensor, Tensor], batched: bool, batch: int, output_size: int) -> tuple[Tensor, Tensor]:
-        expected = 3 if batched else 2
-        if hx[0].dim() != expected or hx[1].dim() != expected:
-            raise RuntimeError(
-                f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, hx and cx should also be {expected}-D "
-                f"but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
-            )
-        hidden, cell = hx if batched else (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
-        self._check_state(hidden, batch, output_size, "Expected hidden[0] size {}, got {}")
-        self._check_state(cell, batch, self.hidden_size, "Expected hidden[1] size {}, got {}")
-        return hidden, cell
+        output, (h_n, c_n) = self._run(input, None if hx is None else list(hx))
+        return output, (h_n, c_n)
 
 
 class RNNCellBase(Module):
