@@ -29,39 +29,32 @@ def _check_decay(decay: float) -> None:
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
 
+def _multi(average: _Average, share: Callable[[Any], float]) -> _Averages:
+    """Return the function for many averages at once. `share` is the weight of the current value."""
+
+    @torch.no_grad()
+    def update(averaged_param_list: list[Tensor], current_param_list: list[Tensor], num_averaged: Any) -> None:
+        held: Any
+        for held, current in zip(averaged_param_list, current_param_list, strict=True):
+            if held.is_floating_point() or held.is_complex():
+                held.lerp_(current, share(num_averaged))
+            else:
+                held.copy_(average(held, current, num_averaged))
+
+    return update
+
+
 def get_ema_multi_avg_fn(decay: float = 0.999) -> _Averages:
     """Return a function that moves averages towards current values, for many averages at once.
 
     `decay` is the weight of the old average.
     """
-    average = get_ema_avg_fn(decay)
-
-    @torch.no_grad()
-    def ema_update(ema_param_list: list[Tensor], current_param_list: list[Tensor], _: Any) -> None:
-        held: Any
-        for held, current in zip(ema_param_list, current_param_list, strict=True):
-            if held.is_floating_point() or held.is_complex():
-                held.lerp_(current, 1 - decay)
-            else:
-                held.copy_(average(held, current, _))
-
-    return ema_update
+    return _multi(get_ema_avg_fn(decay), lambda _: 1 - decay)
 
 
 def get_swa_multi_avg_fn() -> _Averages:
     """Return a function that averages all values so far, for many averages at once."""
-    average = get_swa_avg_fn()
-
-    @torch.no_grad()
-    def swa_update(averaged_param_list: list[Tensor], current_param_list: list[Tensor], num_averaged: Any) -> None:
-        held: Any
-        for held, current in zip(averaged_param_list, current_param_list, strict=True):
-            if held.is_floating_point() or held.is_complex():
-                held.lerp_(current, 1 / (float(num_averaged) + 1))
-            else:
-                held.copy_(average(held, current, num_averaged))
-
-    return swa_update
+    return _multi(get_swa_avg_fn(), lambda num_averaged: 1 / (float(num_averaged) + 1))
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> _Average:

@@ -70,7 +70,7 @@ class BackwardHook:
         """Return `args` with their tensors passed through the inputs' node."""
         self.input_count = len(args)
         self.input_forms = [(arg.shape, arg.dtype) for arg in args if isinstance(arg, Tensor)]
-        args, self.input_positions = _through_one_node(args, self._watch_inputs)
+        args, self.input_positions = _through_one_node(args, lambda node: node.register_hook(self._on_input_gradients))
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
@@ -84,15 +84,9 @@ class BackwardHook:
             return result
         outputs = result if is_tuple else (result,)
         self.output_count = len(outputs)
-        outputs, positions = _through_one_node(outputs, self._watch_outputs)
+        outputs, positions = _through_one_node(outputs, lambda node: node.register_prehook(self._on_output_gradients))
         self.output_positions = positions or []
         return outputs if is_tuple else outputs[0]
-
-    def _watch_inputs(self, node: Any) -> None:
-        node.register_hook(self._on_input_gradients)
-
-    def _watch_outputs(self, node: Any) -> None:
-        node.register_prehook(self._on_output_gradients)
 
     def _on_output_gradients(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...] | None:
         grad_outputs = _spread(self.output_count, self.output_positions, grads)

@@ -184,8 +184,8 @@ class ParameterDict(Module):
         The values of a mapping without a defined order, such as a `dict`, are added in the order of the sorted keys.
         """
         added = pairs(parameters, "ParametersDict", "ParameterDict")
-        in_order = sorted(added, key=itemgetter(0)) if _has_no_order(parameters) else added
-        for key, value in in_order:
+        has_order = not isinstance(parameters, Mapping) or isinstance(parameters, OrderedDict)
+        for key, value in added if has_order else sorted(added, key=itemgetter(0)):
             self[key] = value
 
     def extra_repr(self) -> str:
@@ -210,10 +210,6 @@ class ParameterDict(Module):
     def __ior__(self, other: Any) -> ParameterDict:
         self.update(other)
         return self
-
-
-def _has_no_order(source: Any) -> bool:
-    return isinstance(source, Mapping) and not isinstance(source, OrderedDict)
 
 
 def _describe(value: Any, kind: str) -> str:
