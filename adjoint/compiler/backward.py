@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -18,6 +18,7 @@ from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, as_array, wrap
 from .buffers import Buffers
 from .dims import Numbers, at
+from .native import Empty, fused
 from .objects import compile_deferred
 from .program import Instruction, Program, Source, numbers_in, used
 from .symbols import is_record
@@ -90,31 +91,20 @@ class Gradients:
 
     Such a function lacks the instructions whose gradients would all be zeros, because zero times an infinite derivative
     would be NaN.
-    `saved`: the values that the forward saves. `choose`: the function that fuses instructions. `laid_out`, `zeros`: the lines
-    that lay out a gradient, and the source of an array of zeros. `parameters`: the parameters of the written functions.
+    `saved`: the values that the forward saves.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        saved: list[int],
-        source: Source,
-        choose: Callable[..., list[Instruction]],
-        laid_out: Callable[[Source, int], list[str]],
-        zeros: Callable[[Source, int], str],
-        parameters: str = "saved, grads",
-    ) -> None:
-        self.program, self.saved, self.source, self.choose = program, saved, source, choose
-        self.laid_out, self.zeros, self.parameters = laid_out, zeros, parameters
+    def __init__(self, program: Program, saved: list[int], source: Source) -> None:
+        self.program, self.saved, self.source = program, saved, source
         self.functions: dict[tuple[int, ...], Any] = {}
         self.fixed = {*source.namespace}
         self.complete = self.written(set())
 
-    def __call__(self, *given: Any) -> tuple[Any, ...]:
-        """Return the gradients for these values of the parameters. A gradient that does not arrive is None."""
-        absent = tuple([seed for seed, grad in zip(self.program.seeds, given[-1], strict=True) if grad is None])
+    def __call__(self, saved: list[Any], grads: list[Any]) -> tuple[Any, ...]:
+        """Return the gradients for these values. A gradient that does not arrive is None."""
+        absent = tuple([seed for seed, grad in zip(self.program.seeds, grads, strict=True) if grad is None])
         function = self.functions.get(absent) or self.compiled(absent)
-        found: tuple[Any, ...] = function(*given)
+        found: tuple[Any, ...] = function(saved, grads)
         return found
 
     def for_numbers(self, numbers: Numbers) -> Gradients:
@@ -122,8 +112,6 @@ class Gradients:
         new, names = copy.copy(self), self.complete.__globals__
         own = {name: at(value, numbers) for name, value in names.items() if name not in self.fixed}
         new.program, new.functions = numbers.program, {}
-        ways: list[Any] = [self.laid_out, self.zeros]
-        new.laid_out, new.zeros = [functools.partial(each.func, numbers.program) for each in ways]
         new.complete = FunctionType(self.complete.__code__, {**names, **own})
         return new
 
@@ -142,15 +130,14 @@ class Gradients:
         results = [each.number for each in program.gradients]
         wanted = {number for number in results if number not in absent}
         lasting = {*wanted, *self.saved, *program.seeds, *zeros}
-        source = Source(self.source.place_of)
-        source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
-        source.run(self.choose(program, instructions, used(instructions, wanted), lasting), lasting, program.shapes)
+        source = self.source.copy()
+        source.run(fused(program, instructions, used(instructions, wanted), lasting), lasting, program.shapes)
         lines = [
-            f"def gradients({self.parameters}):",
+            "def gradients(saved, grads):",
             f"    [{', '.join(f'v{number}' for number in self.saved)}] = saved",
             f"    [{', '.join(f'v{number}' for number in program.seeds)}] = grads",
-            *(f"    {line}" for each in program.seeds if each not in absent for line in self.laid_out(source, each)),
-            *(f"    v{number} = {self.zeros(source, number)}" for number in zeros),
+            *(f"    {line}" for each in program.seeds if each not in absent for line in lay_out(program, source, each)),
+            *(f"    v{number} = {zeros_source(program, source, number)}" for number in zeros),
             *(f"    {line}" for line in source.lines),
             f"    return ({''.join('None, ' if number in absent else f'v{number}, ' for number in results)})",
         ]
@@ -183,13 +170,20 @@ def without(program: Program, absent: set[int]) -> tuple[list[Instruction], list
     return kept, [*read_as_zeros]
 
 
+def lay_out(program: Program, source: Source, number: int) -> list[str]:
+    """Return the lines that give a gradient the memory layout that it had at the capture."""
+    strides, _ = program.memory[number]  # type: ignore[misc]
+    wanted, copied = source.constant(strides), source.constant(Empty(program, number).filled)
+    return [f"if v{number}.strides != {wanted}:", f"    v{number} = {copied}(v{number})"]
+
+
 def zeros_source(program: Program, source: Source, number: int) -> str:
     """Return the source of an array of zeros with the memory layout that a value had at the capture."""
     (shape, dtype), (strides, _) = program.shapes[number], program.memory[number]  # type: ignore[misc]
     return f"{source.constant(functools.partial(zeros, shape, dtype, strides))}()"
 
 
-def zeros(shape: tuple[int, ...], dtype: str, strides: tuple[int, ...]) -> Any:
+def zeros(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
     """Return an array of zeros with these strides."""
     steps = [step * (size - 1) for step, size in zip(strides, shape, strict=True) if size]
     before = -sum(step for step in steps if step < 0)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 from ..dispatch.source import compile_source, indented
-from .backward import Gradients, zeros_source
+from .backward import Gradients
 from .expectations import with_effects
-from .native import Empty, fused
+from .native import fused
 from .program import Instruction, Program, Source
 
 
@@ -35,16 +34,15 @@ class Body(NamedTuple):
         effects: list[str],
         tail: list[str],
     ) -> Body:
-        """Write the code for a program at fixed sizes. `tail`: the lines that create the results."""
+        """Write the code for a program. `tail`: the lines that create the results."""
         kept = program.used(wanted | {each.number for each in program.gradients})
         forward = fused(program, program.instructions[: program.boundary], kept[: program.boundary], wanted)
+        if program.seeds:
+            source.namespace["gradients"] = Gradients(program, saved, source)
         source.run(forward, wanted | {*program.inputs, *program.numbers}, program.shapes)
         lines, positions = with_effects(forward, source.lines, effects, source.namespace)
         numbers = [len(first_lines) + 1 + position for position in positions]
         origins = {numbers[position]: line for position, line in source.origins.items()}
-        if program.seeds:
-            ways = partial(lay_out, program), partial(zeros_source, program)
-            source.namespace["gradients"] = Gradients(program, saved, source, fused, *ways)
         written = cls.compiled([*first_lines, *indented([*lines, *tail])], source.namespace)
         return written._replace(steps=dict(zip(numbers, forward, strict=True)), origins=origins)
 
@@ -54,10 +52,3 @@ class Body(NamedTuple):
         text = "\n".join(lines) + "\n"
         compile_source(text, "<adjoint compiled function>", namespace)
         return cls(text, {}, {}, namespace["run"])
-
-
-def lay_out(program: Program, source: Source, number: int) -> list[str]:
-    """Return the lines that give a gradient the memory layout that it had at the capture."""
-    strides, _ = program.memory[number]  # type: ignore[misc]
-    wanted, copied = source.constant(strides), source.constant(Empty(program, number).filled)
-    return [f"if v{number}.strides != {wanted}:", f"    v{number} = {copied}(v{number})"]

@@ -33,10 +33,11 @@ from ..dispatch.source import compile_source
 from ..kernels.runtime.floating import unwarned
 from ..operators import OPERATORS
 from ..tensor import Tensor, wrap
+from .backward import zeros
 from .errors import Unsupported
 from .known import ARITHMETIC, CREATING, Made
 from .native import fused
-from .objects import compile_deferred
+from .objects import Fits, compile_deferred
 from .program import Constant, Instruction, Program, Reference, Source
 from .program_text import PLAIN, TextWriter
 from .symbols import Number
@@ -234,8 +235,8 @@ class ExportedProgram:
                 returned = node.value or returned
             elif isinstance(node, ast.Expr) and isinstance(node.value.func, ast.Name) and node.value.func.id in CHECKS:  # type: ignore[attr-defined]
                 values = [reader.operand(each).value for each in node.value.args]  # type: ignore[attr-defined]
-                checks.append(CHECKS[node.value.func.id](*values))  # type: ignore[attr-defined]
-                examples[checks[-1].place] = checks[-1].example()
+                checks.append(Check(node.value.func.id, *values))  # type: ignore[attr-defined]
+                examples[checks[-1].place] = vars(checks[-1]).pop("example")
             elif isinstance(node, ast.Assign) and not isinstance(node.value, ast.Call):
                 name, place = node.targets[0].id, ast.unparse(node.value)  # type: ignore[attr-defined]
                 weight = place.startswith("weights[")
@@ -315,19 +316,19 @@ def found(place: str) -> Any:
 
 
 class Check:
-    """A condition on the object at a place in the arguments."""
+    """A condition on the object at a place in the arguments.
 
-    def __init__(self, place: str, *expected: Any) -> None:
-        self.place, self.found, self.expected = place, found(place), expected
+    `is_met`: the condition. `example`: a value like the captured value. `text`: a description of the expected value.
+    """
 
-    def example(self) -> Any:
-        """Return a value like the captured value."""
-        return None
+    def __init__(self, kind: str, place: str, *expected: Any) -> None:
+        self.place, self.found = place, found(place)
+        self.is_met, self.example, self.text = CHECKS[kind](*expected)
 
     def fits(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Return whether the condition is met."""
         try:
-            return self.is_met(self.found(args, kwargs))
+            return bool(self.is_met(self.found(args, kwargs)))
         except (LookupError, TypeError):
             return False
 
@@ -338,94 +339,47 @@ class Check:
             with suppress(LookupError, TypeError):
                 value = self.found(args, kwargs)
             given = shape_of(value) if isinstance(value, Tensor) else repr(value)
-            raise RuntimeError(f"the exported program takes {self.text()} as {self.place}, not {given}")
-
-    def is_met(self, value: Any) -> bool:
-        """Return whether a value fits."""
-        raise NotImplementedError
-
-    def text(self) -> str:
-        """Return a description of the expected value."""
-        return repr(self.expected[-1])
+            raise RuntimeError(f"the exported program takes {self.text} as {self.place}, not {given}")
 
 
-class TensorCheck(Check):
-    """The condition that an object is a tensor with a dtype, a shape and strides."""
-
-    def example(self) -> Any:
-        """Return an array of zeros."""
-        name, shape, strides = self.expected
-        kind = getattr(torch, name).numpy
-        memory = numpy.zeros(
-            sum((size - 1) * step for size, step in zip(shape, strides, strict=True)) + kind.itemsize, "u1"
-        )
-        return numpy.ndarray(shape, kind, memory, strides=strides) if 0 not in shape else numpy.zeros(shape, kind)
-
-    def is_met(self, value: Any) -> bool:
-        """Return whether a value is such a tensor."""
-        name, shape, strides = self.expected
-        if not (isinstance(value, Tensor) and type(value._array) is ndarray):
-            return False
-        array = value._array
-        return array.shape == shape and array.strides == strides and value.dtype is getattr(torch, name)
-
-    def text(self) -> str:
-        """Return a description of the expected value."""
-        name, shape, strides = self.expected
-        return f"{name}{list(shape)} with strides {strides}"
+Condition = tuple[Callable[[Any], Any], Any, str]
+"""A condition on a value, an example, and a description."""
 
 
-class ValueCheck(Check):
-    """A constant."""
-
-    def is_met(self, value: Any) -> bool:
-        """Return whether a value is equal and of the same type."""
-        return type(value) is type(self.expected[0]) and (value == self.expected[0] or value != value)
-
-
-class NumberCheck(Check):
-    """The condition that an object is a number of a type."""
-
-    def example(self) -> Any:
-        """Return 1, as a number of the type."""
-        return {"float": 1.0, "int": 1}[self.expected[0]]
-
-    def is_met(self, value: Any) -> bool:
-        """Return whether a value is of the type."""
-        return type(value).__name__ == self.expected[0]
+def like_tensor(name: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Condition:
+    """Return the condition that a value is a tensor with a dtype, a shape and strides."""
+    dtype = getattr(torch, name)
+    example = zeros(shape, dtype.numpy, strides)
+    fits = Fits(example)
+    return lambda value: isinstance(value, Tensor) and value.dtype is dtype and fits(value._array), example, str(fits)
 
 
-class SequenceCheck(Check):
-    """The condition that an object is a list or a tuple with a length."""
-
-    def is_met(self, value: Any) -> bool:
-        """Return whether a value is such a sequence."""
-        kind, length = self.expected
-        return type(value).__name__ == kind and len(value) == length
-
-    def text(self) -> str:
-        """Return a description of the expected value."""
-        return "a {} of {}".format(*self.expected)
+def equal(expected: Any) -> Condition:
+    """Return the condition that a value is equal and of the same type."""
+    return lambda value: type(value) is type(expected) and (value == expected or value != value), None, repr(expected)
 
 
-class KeysCheck(Check):
-    """The condition that an object is a dictionary with keys in an order."""
-
-    def is_met(self, value: Any) -> bool:
-        """Return whether a value is such a dictionary."""
-        return type(value) is dict and tuple(value) == self.expected[0]
-
-    def text(self) -> str:
-        """Return a description of the expected value."""
-        return f"a dictionary with the keys {self.expected[0]}"
+def number_of_type(kind: str) -> Condition:
+    """Return the condition that a value is a number of a type."""
+    return lambda value: type(value).__name__ == kind, {"float": 1.0, "int": 1}[kind], repr(kind)
 
 
-CHECKS = {
-    "tensor": TensorCheck,
-    "value": ValueCheck,
-    "number_of_type": NumberCheck,
-    "sequence": SequenceCheck,
-    "keys": KeysCheck,
+def sequence(kind: str, length: int) -> Condition:
+    """Return the condition that a value is a list or a tuple with a length."""
+    return lambda value: type(value).__name__ == kind and len(value) == length, None, f"a {kind} of {length}"
+
+
+def with_keys(keys: tuple[Any, ...]) -> Condition:
+    """Return the condition that a value is a dictionary with keys in an order."""
+    return lambda value: type(value) is dict and tuple(value) == keys, None, f"a dictionary with the keys {keys}"
+
+
+CHECKS: dict[str, Callable[..., Condition]] = {
+    "tensor": like_tensor,
+    "value": equal,
+    "number_of_type": number_of_type,
+    "sequence": sequence,
+    "keys": with_keys,
 }
 
 

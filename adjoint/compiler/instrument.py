@@ -244,22 +244,6 @@ class Rewriter(ast.NodeTransformer):
         read = (self.visit if constant else self.identified) if identity else self.fixed
         return located(ast.Compare(read(node.left), node.ops, [read(each) for each in node.comparators]), node)
 
-    def visit_If(self, node: ast.If) -> ast.stmt:
-        """Test the condition."""
-        return self.with_test(node)
-
-    def visit_While(self, node: ast.While) -> ast.stmt:
-        """Test the condition."""
-        return self.with_test(node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        """Test the condition."""
-        return self.with_test(node)
-
-    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        """Test the condition."""
-        return self.with_test(node)
-
     def with_test(self, node: Any) -> Any:
         """Return a statement or an expression with its condition replaced."""
         test = self.tested(node.test)
@@ -267,6 +251,8 @@ class Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         node.test = test
         return node
+
+    visit_If = visit_While = visit_IfExp = visit_Assert = with_test
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Test all operands except the last."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dis
 import enum
@@ -57,47 +58,11 @@ IMMUTABLE_TYPE, HEAP_TYPE = 1 << 8, 1 << 9
 """Flags of classes."""
 
 PURE = frozenset(
-    (
-        len,
-        isinstance,
-        issubclass,
-        abs,
-        round,
-        divmod,
-        pow,
-        callable,
-        format,
-        repr,
-        str,
-        ord,
-        chr,
-        min,
-        max,
-        sum,
-        any,
-        all,
-    )
-) | frozenset(
-    (
-        range,
-        zip,
-        enumerate,
-        reversed,
-        sorted,
-        tuple,
-        list,
-        dict,
-        set,
-        int,
-        float,
-        bool,
-        slice,
-        map,
-        filter,
-        type,
-        iter,
-        next,
-    )
+    vars(builtins)[name]
+    for name in """
+    len isinstance issubclass abs round divmod pow callable format repr str ord chr min max sum any all range zip enumerate
+    reversed sorted tuple list dict set int float bool slice map filter type iter next
+    """.split()
 )
 """Built-in functions that change only the objects that they create (and, for `next`, iterators that were created inside)."""
 
@@ -359,16 +324,7 @@ def is_usual(tensor: Tensor, inference: bool | None = False) -> bool:
 
 
 settings = operator.itemgetter(
-    *(
-        "grad_enabled",
-        "inference",
-        "autocast",
-        "task",
-        "function_modes",
-        "saved_tensor_hooks",
-        "grad_layout",
-        "uncompiled",
-    )
+    *"grad_enabled inference autocast task function_modes saved_tensor_hooks grad_layout uncompiled".split()
 )
 """Return the modes of a thread on which programs depend (see `tape.modes`)."""
 

@@ -292,6 +292,12 @@ class Source:
         self.lines: list[str] = []
         self.origins: dict[int, tuple[str, int]] = {}
 
+    def copy(self) -> Source:
+        """Return the source of another function, which may use the same names."""
+        new = Source(self.place_of)
+        new.namespace, new.names = dict(self.namespace), dict(self.names)
+        return new
+
     def constant(self, value: Any) -> str:
         """Return the name of an object in the source."""
         name = self.names.get(id(value))
@@ -313,8 +319,6 @@ class Source:
             if isinstance(value, Tensor):
                 return self.tensor(value)
             return repr(value) if value is None or type(value) in (bool, int) else self.constant(value)
-        if not isinstance(operand, (list, tuple)):
-            return f"{self.constant(operand)}(sizes)"  # an extent
         open_, close = "[]" if isinstance(operand, list) else "()"
         inner = ", ".join(map(self.operand, operand))
         return f"{open_}{inner}{',' if open_ == '(' and len(operand) == 1 else ''}{close}"

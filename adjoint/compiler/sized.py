@@ -17,18 +17,18 @@ from ..dispatch.source import compile_source
 from ..dtypes import from_numpy
 from ..kernels.runtime.addresses import address
 from ..tensor import Tensor
-from .backward import Gradients, ending_at, tensors_of, zeros_source
+from .backward import ending_at, tensors_of
 from .blocks import Foreign, order_of
+from .body import Body
 from .dims import Numbers, at
-from .expectations import MISSED, Expectation, Left, States, draws, missed, with_effects
+from .expectations import MISSED, Expectation, Left, States, draws, missed
 from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Changing, Method, is_of_host
-from .native import fused
 from .objects import compile_deferred
 from .program import Constant, Instruction, Program, Reference, Source
 
-MOST_PLANS = 256
-"""The maximum number of plans of one program. At more sizes, it runs instruction by instruction."""
+MOST_PLANS = 512
+"""The maximum number of plans of one program. At more sizes, the function runs without a program."""
 
 
 class Sized:
@@ -65,7 +65,6 @@ class Sized:
         self.natives: list[Any] = []
         self.loops: list[Instruction] = []
         self.states = States(program.instructions) if any(map(draws, program.instructions)) else None
-        self.unplanned = self.body(program, False)
         self.differs = False
 
     def __str__(self) -> str:
@@ -97,8 +96,8 @@ class Sized:
         if len(self.plans) < MOST_PLANS:
             del self.tried[key]
             plan = self.plans[key] = self.planned(folded)
-            return plan(None, args, kwargs, *values)
-        return self.unplanned(folded.sizes, args, kwargs, *values)
+            return plan(args, kwargs, *values)
+        return self.function(*args, **kwargs)
 
     # --- a run on copies ------------------------------------------------------------------------------------------------
 
@@ -184,55 +183,23 @@ class Sized:
         kept = {*self.wanted, *self.saved}
         given = folded.shapes[:count], folded.memory[:count], folded.sizes, kept
         program = self.general.for_any_size(self.program, *given)
-        self.shared.append(Shared(self.written(program, True), program, {*self.source.namespace}))
-        return self.shared[-1].at(folded) or self.body(folded.program_of(self.program), True)
+        self.shared.append(Shared(self.written(program), program, {*self.source.namespace}))
+        return self.shared[-1].at(folded) or self.body(folded.program_of(self.program))
 
-    def body(self, program: Program, planned: bool) -> Callable[..., Any]:
+    def body(self, program: Program) -> Callable[..., Any]:
         """Return the function that runs the instructions of a program on loaded inputs, and creates the results."""
-        namespace = self.written(program, planned)
-        made: Callable[..., Any] = namespace["body"]
-        return made if compile_deferred(namespace) else self.body(program, planned)
+        namespace = self.written(program)
+        made: Callable[..., Any] = namespace["run"]
+        return made if compile_deferred(namespace) else self.body(program)
 
-    def written(self, program: Program, planned: bool) -> dict[str, Any]:
+    def written(self, program: Program) -> dict[str, Any]:
         """Return the namespace with this function, in which native functions are not compiled yet."""
-        source = Source(self.program.place_of)
-        source.namespace, source.names = dict(self.source.namespace), dict(self.source.names)
-        kept = program.used(self.wanted | {*self.saved, *self.gradients})
-        choose = fused if planned else unfused
-        boundary = program.boundary
-        outside = {*program.inputs, *program.numbers}
-        if program.seeds:
-            source.namespace["partial"] = functools.partial
-            source.namespace["backward"] = Gradients(
-                program,
-                self.saved,
-                source,
-                choose,
-                functools.partial(in_order, program),
-                functools.partial(zeros_source, program) if planned else self.zeros,
-                "sizes, saved, grads",
-            )
-        source.lines, source.origins = [], {}
-        forward = choose(program, program.instructions[:boundary], kept[:boundary], self.wanted)
-        source.run(forward, self.wanted | outside, program.shapes)
-        lines, positions = with_effects(forward, source.lines, self.head, source.namespace)
-        values = "".join(f", v{number}" for number in self.inputs)
-        body = [
-            *lines,
-            *(["gradients = partial(backward, sizes)"] if program.seeds else []),
-            *self.tail,
-        ]
-        text = "\n".join([f"def body(sizes, args, kwargs{values}):", *(f"    {line}" for line in body)]) + "\n"
-        namespace = source.namespace
-        compile_source(text, "<adjoint compiled function>", namespace)
-        code = namespace["body"].__code__
-        self.origins[code] = {positions[position] + 2: line for position, line in source.origins.items()}
+        source, values = self.source.copy(), "".join(f", v{number}" for number in self.inputs)
+        first = [f"def run(args, kwargs{values}):"]
+        body = Body.of(program, source, self.wanted, self.saved, first, self.head, self.tail)
+        self.origins[body.run.__code__] = body.origins
         self.natives, self.loops = program.natives or self.natives, program.loops or self.loops
-        return namespace
-
-    def zeros(self, source: Source, number: int) -> str:
-        """Return the source of an array of zeros with the form of a value."""
-        return f"{source.constant(functools.partial(zeros_at, self.general.forms[number]))}(sizes)"
+        return source.namespace
 
 
 class Shared:
@@ -257,15 +224,8 @@ class Shared:
             return None
         self.varying = [name for name, value in new.items() if value is not self.namespace[name]]
         namespace = {**self.namespace, **new}
-        code = namespace["body"].__code__
+        code = namespace["run"].__code__
         return FunctionType(code, namespace) if compile_deferred(namespace) else None
-
-
-def unfused(
-    program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int]
-) -> list[Instruction]:
-    """Return the remaining instructions."""
-    return [each for each, keep in zip(instructions, kept, strict=True) if keep]
 
 
 name_of = functools.cache(operator.attrgetter("name"))
@@ -319,8 +279,9 @@ class Trial:
         """Create the gradients of the results, which are arrays of ones."""
         for root, seed in zip(program.roots, program.seeds, strict=False):  # no roots if the graph has been freed
             shape, dtype = self.shapes[root]
-            order = InOrder(program, seed)
-            self.see(seed, order(numpy.ones(shape, getattr(torch, dtype).numpy)))
+            order = order_of(program.shapes[seed][0], program.memory[seed][0])  # type: ignore[index]
+            ones = numpy.ones([shape[dim] for dim in order], getattr(torch, dtype).numpy)
+            self.see(seed, ones.transpose([*map(order.index, range(len(order)))]))
 
     def take(self, instruction: Instruction) -> None:
         """Run an instruction, unless it changes an outside object."""
@@ -354,27 +315,3 @@ class Trial:
         if isinstance(operand, Constant):
             return operand.value
         return operand(self.sizes) if isinstance(operand, Extent) else type(operand)(map(self.operand, operand))
-
-
-def zeros_at(form: Any, sizes: dict[int, int]) -> Any:
-    """Return an array of zeros of a form."""
-    shape = [size if size >= 0 else sizes[~size] for size in form.dims]
-    return numpy.zeros(shape, getattr(torch, form.dtype).numpy)
-
-
-def in_order(program: Program, source: Source, number: int) -> list[str]:
-    """Return the line that lays out a gradient as at the capture."""
-    return [f"v{number} = {source.constant(InOrder(program, number))}(v{number})"]
-
-
-class InOrder:
-    """Creates the memory of an array with its dimensions in the captured order, from the slowest to the fastest."""
-
-    def __init__(self, program: Program, number: int) -> None:
-        self.order = order_of(program.shapes[number][0], program.memory[number][0])  # type: ignore[index]
-        self.back = tuple(map(self.order.index, range(len(self.order))))
-
-    def __call__(self, array: Any) -> Any:
-        """Return the array, or a copy."""
-        lain = array.transpose(self.order)
-        return array if lain.flags.c_contiguous else lain.copy("C").transpose(self.back)

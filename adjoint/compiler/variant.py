@@ -330,7 +330,7 @@ class Written:
             f"plan = {plans}.get(({key}))",
             "if plan is None:",
             f"    return {sized}(({key}), args, kwargs{given})",
-            f"return plan(None, args, kwargs{given})",
+            f"return plan(args, kwargs{given})",
         ]
 
     def description(self, value: Any) -> Any:

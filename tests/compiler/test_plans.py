@@ -39,9 +39,9 @@ def facts(shared, folded):
     """Return the code of a plan, and the objects that depend on sizes."""
     found = shared.numbers(folded.sizes, folded.memory, folded.constants)
     numbers = Numbers(found, folded.program_of(shared.program))
-    functions = [shared.namespace["body"]]
+    functions = [shared.namespace["run"]]
     if shared.program.seeds:
-        functions.append(shared.namespace["backward"].complete)
+        functions.append(shared.namespace["gradients"].complete)
     for each in functions:
         code, names = each.__code__, each.__globals__
         found = {name: at(value, numbers) for name, value in names.items() if name in code.co_names}
@@ -64,7 +64,7 @@ def counts(monkeypatch):
             count = len(self.program.shapes)
             given = folded.shapes[:count], folded.memory[:count], folded.sizes, {*self.wanted, *self.saved}
             program = self.general.for_any_size(self.program, *given)
-            other = Shared(self.written(program, True), program, {*self.source.namespace})
+            other = Shared(self.written(program), program, {*self.source.namespace})
             assert [*facts(one, folded)] == [*facts(other, folded)]
             found[1] += 1
         return plan
