@@ -22,8 +22,6 @@ def __getattr__(name: str) -> Any:
     """Import rarely used modules on first use."""
     if name in _LATE:
         return import_module(f"{__name__}.{name}")
-    if name == "swap_tensors":
-        return torch._C._swap_tensor_impl
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -11,110 +11,13 @@ from adjoint import dtypes as _dtypes
 from adjoint._runtime.absent import absent
 from adjoint._runtime.first_use import import_late
 from adjoint._runtime.tracebacks import end_at_caller, warn
-from adjoint.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
-from adjoint.autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
-from adjoint.autograd.graph_task import current_task_id as _current_graph_task_id
 from adjoint.device import device
-from adjoint.operators.memory.swapping import swap_tensors as _swap_tensor_impl
 from adjoint.tape.interpreters import tensors_in as _tensors_in
 from adjoint.tape.modes import STATE as _STATE
-from adjoint.tape.modes import is_grad_enabled as is_grad_enabled
-from adjoint.tape.modes import set_grad as _set_grad_enabled
-from adjoint.tape.torch_dispatch import DisableTorchDispatch as _DisableTorchDispatch
-from adjoint.tape.torch_dispatch import disabled_torch_dispatch_impl as _disabled_torch_dispatch_impl
-from adjoint.tape.torch_function import DisableTorchFunction as DisableTorchFunction
 from adjoint.tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from adjoint.tape.torch_function import disabled_torch_function_impl as _disabled_torch_function_impl
-from adjoint.tape.torch_function import has_torch_function as _has_torch_function
-from adjoint.tape.torch_function import has_torch_function_unary as _has_torch_function_unary
-from adjoint.tape.torch_function import has_torch_function_variadic as _has_torch_function_variadic
-from adjoint.tape.torch_function import mode_is_active as _is_torch_function_mode_enabled
-from adjoint.torch_names._C._autograd import current_autograd_node as _current_autograd_node
-from adjoint.torch_names._C._autograd import execution_order as _current_graph_task_execution_order
-from adjoint.torch_names._C._autograd import will_engine_execute_node as _will_engine_execute_node
-from adjoint.torch_names._library.fallback import get_autograd_fallback_mode as _get_autograd_fallback_mode
-from adjoint.torch_names._library.fallback import set_autograd_fallback_mode as _set_autograd_fallback_mode
 
-__all__ = [
-    "DisableTorchFunction",
-    "DisableTorchFunctionSubclass",
-    "_DisableTorchDispatch",
-    "_EnteredMode",
-    "_WeakTensorRef",
-    "_autograd",
-    "_current_autograd_node",
-    "_current_graph_task_execution_order",
-    "_current_graph_task_id",
-    "_disabled_torch_dispatch_impl",
-    "_disabled_torch_function_impl",
-    "_enter_dual_level",
-    "_exit_dual_level",
-    "_functions",
-    "_functorch",
-    "_get_autograd_fallback_mode",
-    "_get_dispatch_stack_at",
-    "_has_torch_function",
-    "_has_torch_function_unary",
-    "_has_torch_function_variadic",
-    "_is_fwd_grad_enabled",
-    "_is_torch_function_enabled",
-    "_is_torch_function_mode_enabled",
-    "_is_view_replay_enabled",
-    "_len_torch_dispatch_stack",
-    "_len_torch_function_stack",
-    "_pop_torch_dispatch_stack",
-    "_push_on_torch_dispatch_stack",
-    "_set_autograd_fallback_mode",
-    "_set_fwd_grad_enabled",
-    "_set_grad_enabled",
-    "_swap_tensor_impl",
-    "_will_engine_execute_node",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-]
-
-
-_FORWARD_MODE, _DISPATCH, _SETTINGS = "transforms.forward_mode", "aten.torch_dispatch", "settings"
-
-_ELSEWHERE = {
-    "_enter_dual_level": (_FORWARD_MODE, "enter_dual_level"),
-    "_is_fwd_grad_enabled": (_FORWARD_MODE, "_is_fwd_grad_enabled"),
-    "_set_fwd_grad_enabled": (_FORWARD_MODE, "_set_fwd_grad_enabled"),
-    "_EnteredMode": (_DISPATCH, "Entered"),
-    "_AutoDispatchBelowAutograd": ("aten.python_kernels", "below_autograd"),
-    "parse_schema": ("aten.schemas", "parse_schema"),
-    "_get_dispatch_stack_at": (_DISPATCH, "mode_at"),
-    "_len_torch_dispatch_stack": (_DISPATCH, "modes_pushed"),
-    "_pop_torch_dispatch_stack": (_DISPATCH, "pop_mode"),
-    "_push_on_torch_dispatch_stack": (_DISPATCH, "push_mode"),
-    "_FunctionBase": ("autograd.function", "Function"),
-    "_TensorBase": ("tensor", "Tensor"),
-    "TensorBase": ("tensor", "Tensor"),
-    "_VariableFunctions": ("", ""),
-    "_InferenceMode": ("autograd.grad_mode", "inference_mode"),
-    "FileCheck": ("testing", "FileCheck"),
-    "Generator": ("random", "Generator"),
-    "Size": ("device", "Size"),
-    "StorageBase": ("kernels.memory.storages", "StorageBase"),
-    "dtype": ("dtypes", "dtype"),
-    "OutOfMemoryError": ("", "OutOfMemoryError"),
-    "layout": ("", "layout"),
-    "memory_format": ("", "memory_format"),
-    "_ConvBackend": ("_C._convolution", "_ConvBackend"),
-    "_select_conv_backend": ("_C._convolution", "select_conv_backend"),
-    "_get_cpu_capability": ("backends.cpu", "get_cpu_capability"),
-    "_get_deterministic_algorithms": (_SETTINGS, "are_deterministic_algorithms_enabled"),
-    "_get_deterministic_fill_uninitialized_memory": ("_runtime.determinism", "fills_uninitialized_memory"),
-    "_set_deterministic_fill_uninitialized_memory": ("_runtime.determinism", "set_fill_uninitialized_memory"),
-    "_get_warnAlways": (_SETTINGS, "is_warn_always_enabled"),
-    "_set_warnAlways": (_SETTINGS, "set_warn_always"),
-    "_from_dlpack": ("utils.dlpack", "from_dlpack"),
-    "_to_dlpack": ("utils.dlpack", "to_dlpack"),
-    "_is_multithreading_enabled": ("autograd.grad_mode", "is_multithreading_enabled"),
-    "_set_multithreading_enabled": ("autograd.grad_mode", "set_multithreading_enabled"),
-    "_set_view_replay_enabled": ("autograd.grad_mode", "_force_original_view_tracking"),
-}
-"""Names that other modules define: the name here, the module, and the name in that module."""
+__all__ = ["DisableTorchFunctionSubclass", "_disabled_torch_function_impl"]
 
 _OF_TORCHSCRIPT = frozenset(
     """
@@ -214,7 +117,7 @@ def _get_accelerator() -> device:
 
 def _exit_dual_level(level: int) -> None:
     """Leave the level `level`, which must be the innermost level."""
-    found = import_late(f"adjoint.{_FORWARD_MODE}").current_level()
+    found = import_late("adjoint.transforms.forward_mode").current_level()
     if found is None or level != 0:
         raise RuntimeError(
             "Exiting a forward AD level that is not the last that was created is not support. Ensure they are released in the "
@@ -316,12 +219,10 @@ def __getattr__(name: str) -> Any:
         switches = vars(import_late(f"adjoint.backends.{library}"))
         if switch in switches:
             return partial(switches.__getitem__ if kind == "get" else switches.__setitem__, switch)
-    if name in ("_autograd", "_functions", "_functorch", "_nn"):
+    if name == "_functions":
         return import_late(f"{__name__}.{name}")
-    if name in _ELSEWHERE:
-        module, there = _ELSEWHERE[name]
-        found = import_late(f"adjoint.{module}".rstrip("."))
-        return getattr(found, there) if there else found
+    if name == "_EnteredMode":  # the base class of modes in `torch.utils._python_dispatch`
+        return import_late("adjoint.aten.torch_dispatch").Entered
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
