@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from multiprocessing import *
+from pathlib import Path
 
 from .._runtime.tracebacks import end_functions_at_caller, end_public_at_caller
 from . import arenas, channels, compiled, reductions, sharing
@@ -37,6 +38,7 @@ __all__ = [
 
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
+_NAME = Path("/proc/thread-self/comm")
 
 
 def get_all_sharing_strategies() -> set[str]:
@@ -58,6 +60,16 @@ def set_sharing_strategy(new_strategy: str) -> None:
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")
     _strategy = new_strategy
+
+
+def _get_thread_name() -> str:
+    """Return the name of this thread in the lists of the system, such as `ps -T`. Only Linux has it."""
+    return _NAME.read_text().rstrip("\n")
+
+
+def _set_thread_name(name: str) -> None:
+    """Give this thread a name of at most 15 bytes in the lists of the system. Only Linux has such names."""
+    _NAME.write_text(name)
 
 
 reductions.init_reductions()

@@ -21,7 +21,7 @@ from ..tensor import Tensor
 Array = numpy.ndarray[Any, Any]
 
 _roots: weakref.WeakValueDictionary[tuple[Any, ...], Array] = weakref.WeakValueDictionary()
-"""The arrays with memory in segments, by position. Tensors that arrive one by one can then share one memory."""
+"""The arrays with memory in segments, by position. Tensors that arrive one by one, or return, then share one memory."""
 
 
 def share(tensor: Tensor) -> None:
@@ -118,6 +118,7 @@ def place(root: Array) -> tuple[Segment, int, int]:
     if not isinstance(segment, Segment):
         raise AssertionError("this memory cannot be sent")
     start = address(root) - address(numpy.frombuffer(segment, numpy.uint8))
+    _roots[segment.key, start, root.nbytes] = root  # memory that returns to this process is the same storage
     return segment, start, root.nbytes
 
 

@@ -174,6 +174,7 @@ class Library:
         self._given: list[tuple[str, str, Any]] = []
         self._destroy = weakref.finalize(self, _remove, self._defined, self._given, ns if kind == "DEF" else "")
         self._destroy.atexit = False
+        self.m = self._destroy  # programs delete this name
         if kind == "DEF":
             _DEFINED.add(ns)
 

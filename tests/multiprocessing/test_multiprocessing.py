@@ -164,6 +164,21 @@ def test_views_of_one_memory_stay_views_of_one_memory():
 
 
 @pytest.mark.thorough
+def test_memory_that_returns_to_its_process_is_the_same_storage():
+    x = torch.arange(6.0).view(2, 3)
+    assert all(each.untyped_storage()._cdata == x.untyped_storage()._cdata for each in sent((x, x[1], x.t())))
+    assert sent(x.untyped_storage())._cdata == x.untyped_storage()._cdata
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names of threads")
+def test_threads_have_names():
+    before = mp._get_thread_name()
+    mp._set_thread_name("loader 3")
+    assert mp._get_thread_name() == "loader 3"
+    mp._set_thread_name(before)
+
+
+@pytest.mark.thorough
 def test_what_goes_with_a_tensor():
     parameter = torch.nn.Parameter(torch.ones(2))
     parameter.grad = torch.ones(2)

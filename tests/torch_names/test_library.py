@@ -79,3 +79,10 @@ def test_defined_operators_are_traced_and_overridden():
     packet = torch.ops.seen.twiceOf
     graph = torch.fx.symbolic_trace(lambda x: twice(x) + packet(x) + torch.ops.aten.add.Tensor(x, 1)).graph
     assert [node.name for node in graph.nodes] == "x twice_of_default twice_of add add_tensor add_1 output".split()
+
+
+def test_libraries_let_programs_delete_their_handle():
+    library = torch.library.Library("handled", "FRAGMENT")
+    library.define("twice(Tensor x) -> Tensor")
+    del library.m, library
+    assert not hasattr(torch.ops.handled, "twice")

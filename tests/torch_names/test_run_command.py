@@ -272,12 +272,14 @@ def test_a_copy_of_the_helpers_of_pytorchs_tests_is_found_on_the_path(tmp_path):
     helpers.mkdir(parents=True)
     (helpers / "__init__.py").touch()
     (helpers / "common.py").write_text("from torch._inductor.utils import GPU_TYPES\nimport torch._refs.linalg\n")
-    probe = "try:\n    import torch._inductor\nexcept ModuleNotFoundError as error:\n    print(error.name)\n"
+    probe = "try:\n    import torch._prims\nexcept ModuleNotFoundError as error:\n    print(error.name)\n"
     (tmp_path / "probe.py").write_text(probe)  # a file that does not name the helpers
     text = """
 import torch, probe
 from torch.nn.parallel._functions import Broadcast  # before the helpers
 from torch.testing._internal import common
+import torch._logging._internal, torch._dynamo.test_case
+print([*torch._logging._internal.log_registry.get_log_qnames()], torch._dynamo.test_case.TestCase._exit_stack.close())
 print(common.__name__, common.GPU_TYPES, torch._refs.linalg.det(torch.eye(2)).item(), torch.mps.is_available())
 from torch.utils import cpp_extension
 try:
@@ -286,7 +288,8 @@ except NotImplementedError as error:
     print(str(error).partition(":")[0])
 """
     assert output_of(text, tmp_path) == [
-        "torch._inductor",
+        "torch._prims",
+        "[] None",
         "torch.testing._internal.common ['cuda', 'mps', 'xpu', 'mtia'] 1.0 False",
         "torch.utils.cpp_extension.load is not in adjoint",
     ]

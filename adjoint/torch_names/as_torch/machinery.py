@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -117,13 +117,14 @@ OF_VALUE: list[tuple[Any, str]] = [
     ("fake", "distributed.Backend.FAKE"),
     (["cuda", "mps", "xpu", "mtia"], "_inductor.utils.GPU_TYPES"),
     (SimpleNamespace(available_dsls=()), "backends.python_native"),
-    ({}, "_dynamo.utils.counters"),
+    ({}, "_dynamo.utils.counters _logging._internal.log_state"),
+    (SimpleNamespace(get_log_qnames=tuple), "_logging._internal.log_registry"),
     (
         SimpleNamespace,
         (
             "_C._distributed_c10d.AllToAllOptions _C._distributed_c10d.AllgatherOptions _C._distributed_c10d.AllreduceOptions "
             "_C._distributed_c10d.BarrierOptions _C._distributed_c10d.BroadcastOptions _C._distributed_c10d.ReduceScatterOptions "
-            "_C._distributed_c10d.ScatterOptions _higher_order_ops.InvokeQuant"
+            "_C._distributed_c10d.ScatterOptions _higher_order_ops.InvokeQuant _logging._internal.LogState"
         ),
     ),
     (
@@ -132,6 +133,8 @@ OF_VALUE: list[tuple[Any, str]] = [
             "_C._debug_only_are_vmap_fallback_warnings_enabled _C._debug_only_display_vmap_fallback_warnings "
             "_C._get_graph_executor_optimize _C._jit_set_profiling_executor _C._jit_set_profiling_mode "
             "_C._profiler.gather_traceback _C._set_graph_executor_optimize _logging.scribe.open_source_signpost "
+            "_logging._init_logs _logging._internal._get_log_state _logging._internal._init_logs "
+            "_logging._internal._set_log_state "
             "backends.disable_global_flags distributed.Backend.register_backend utils._helion.has_helion "
             "utils._pallas.has_pallas_package utils._pallas.has_tpu_pallas utils._triton.has_triton"
         ),
@@ -165,7 +168,7 @@ OF_VALUE: list[tuple[Any, str]] = [
     (nullcontext, "_dispatch.python.enable_python_dispatcher overrides.enable_reentrant_dispatch"),
     (_undecorated, "_inductor.config.patch"),
     (type("HigherOrderOperator", (), {"__init__": _nothing, "py_impl": _undecorated}), "_ops.HigherOrderOperator"),
-    (TestCase, "_dynamo.test_case.TestCase"),
+    (type("TestCase", (TestCase,), {"_exit_stack": ExitStack()}), "_dynamo.test_case.TestCase"),
     (TorchVersion, "_vendor.packaging.version.parse"),
     (_checked, "_test_check_tensor"),
     (_Warning.apply, "_C._nn._test_warn_in_autograd"),
