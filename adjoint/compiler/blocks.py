@@ -121,6 +121,7 @@ class Writer:
         """Begin a block."""
         self.lines = []
         self.pointers: dict[tuple[int, int], str] = {}
+        self.owned: dict[int, str] = {}
         self.functions: dict[str, tuple[str, Any]] = {}
         self.named: dict[int, tuple[str, Dim]] = {}
         self.count = 0
@@ -205,7 +206,12 @@ class Writer:
 
     def pointer(self, buffer: int, offset: int = 0) -> str:
         """Return the name of a pointer to an element of a buffer."""
-        return self.pointers.setdefault((buffer, offset), f"p{len(self.pointers)}")
+        return self.owned.get(buffer) or self.pointers.setdefault((buffer, offset), f"p{len(self.pointers)}")
+
+    def own(self, name: str) -> int:
+        """Return the number of a buffer that is a variable of the block."""
+        self.owned[number := BASES - 1 - len(self.owned)] = name
+        return number
 
     def size_name(self, size: Dim) -> str:
         """Return the name of a size in the text."""

@@ -104,6 +104,9 @@ def product(writer: Writer, first: Place, second: Place, out: Place, base: Place
     if rows * inner * columns > PRODUCT or not rows * columns:
         raise Foreign
     width = writer.width
+    few = rows >= 2 * ROWS and inner < 2 * width <= 2 * columns and not any(type(each) is Dim for each in second.shape)
+    if few and second.strides[1] != 1 and out.strides[1] == 1:
+        second = transposed(writer, second)  # vectors of columns: a sum of few products is computed one by one
     vectors = columns // width if second.strides[1] == 1 and out.strides[1] == 1 else 0
     if base is not None and base.strides[1] not in (0, 1):
         vectors = 0
@@ -126,6 +129,18 @@ def product(writer: Writer, first: Place, second: Place, out: Place, base: Place
                 f"                {total} = fma({writer.read(first, [i, k])}, {writer.read(second, [k, j])}, {total})",
                 f"            ({writer.element(out, [i, j])})[0] = {total}",
             ]
+
+
+def transposed(writer: Writer, place: Place) -> Place:
+    """Write a copy of a matrix, with adjacent columns, in the block's own memory."""
+    (rows, columns), (name, i, j) = place.shape, [writer.fresh(each) for each in "mij"]
+    writer.lines += [
+        f"    {name} = local(E, {rows * columns})",
+        f"    for {j} in range({columns}):",
+        f"        for {i} in range({rows}):",
+        f"            {name}[{i} * {columns} + {j}] = {writer.read(place, [i, j])}",
+    ]
+    return Place(writer.own(name), 0, place.shape, (columns, 1))
 
 
 def vector_lines(

@@ -98,6 +98,7 @@ PRODUCTS = {
     "x @ y.T": (lambda x, y: x @ y.T, (3, 20), (5, 20)),
     "x.T @ y": (lambda x, y: x.T @ y, (6, 3), (6, 17)),
     "linear": (lambda x, y: F.linear(x, y, y[:, 0]), (4, 9), (16, 9)),
+    "linear with few inputs": (lambda x, y: F.linear(x, y, y[:, 0]) + x @ y.T, (33, 5), (21, 5)),
     "addmm": (lambda x, y: torch.addmm(x[:, :1], x, y) + torch.addmm(y, x[:7].T @ x[:7], y, beta=0.5), (7, 7), (7, 10)),
     "vector": (lambda x, y: x @ y, (4, 5), (5,)),
     "columns and a vector": (lambda x, y: (x.T * 2).mv(y + 1).tanh(), (4, 5), (4,)),
