@@ -172,6 +172,7 @@ def is_number(value: Any) -> bool:
 def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
     """Return the error for arguments that no overload of `function` accepts."""
     call = call_of(function)
+    args = tuple(value for value in args if value is not MISSING)
     if args and call.receiver is not None and args[0] is call.receiver:
         args = args[1:]
     if not names and call.named:
@@ -182,8 +183,7 @@ def invalid_arguments(function: str, *args: Any, **names: Any) -> TypeError:
     if len(forms) < 2:
         expected = "".join(f", but expected ({form})" for form in forms)
     else:
-        reasons = [unknown_names(form, args, names) if names else mismatch(form, args) for form in forms]
-        listed = [f" * ({form})\n{reason}" for form, reason in zip(forms, reasons, strict=True)]
+        listed = [f" * ({form})\n{_reason(form, args, names)}" for form in forms]
         expected = ", but expected one of:\n" + "".join(listed)
     return TypeError(f"{call.name}() received an invalid combination of arguments - got ({got}){expected}")
 
@@ -198,30 +198,36 @@ def _without(args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]
     return tuple(rest)
 
 
-def unknown_names(form: str, args: tuple[Any, ...], names: Mapping[str, Any]) -> str:
-    """Return a line with the unknown keywords of a form, if the form can have this number of arguments."""
-    parameters = [part.partition(" = ") for part in form.split(", ") if part != "*"]
-    left = {words.rpartition(" ")[2]: bool(default) for words, default, _ in parameters[len(args) :]}
-    unknown = names.keys() - left.keys()
-    missing = any(not optional and name not in names for name, optional in left.items())
-    if missing or not unknown or len(args) + len(names) > len(parameters):
+def _reason(form: str, args: tuple[Any, ...], names: Mapping[str, Any]) -> str:
+    """Return a line that marks what is wrong with the arguments for a form, or nothing unless their numbers are equal.
+
+    As in PyTorch, a default belongs to the name of a parameter, and the types of numbers have no common name.
+    """
+    types = [part.partition(" = ")[0].rpartition(" ")[0] for part in form.split(", ")]
+    parameters = [part.removeprefix(f"{kind} ") for part, kind in zip(form.split(", "), types, strict=True)]
+    if len(parameters) != len(args) + len(names):
         return ""
-    listed = ", ".join(name for name in names if name in unknown)
-    return f"      didn't match because some of the keywords were incorrect: {listed}\n"
+    unknown = ", ".join(name for name in names if name not in parameters)
+    if unknown:
+        return f"      didn't match because some of the keywords were incorrect: {unknown}\n"
+    by_name = [name for name in parameters[len(args) :] if name in names]
+    marked = []
+    for kind, label, value in zip(
+        types, [""] * len(args) + [f"{name}=" for name in by_name], [*args, *map(names.get, by_name)], strict=False
+    ):
+        given = f"{label}{_with_items(value)}"
+        fits = isinstance(value, Tensor) if kind == "Tensor" else kind == type_name(value)
+        marked.append(given if fits else f"!{given}!")
+    listed = ", ".join(marked) + ("" if args else ", ")  # sic
+    return f"      didn't match because some of the arguments have invalid types: ({listed})\n"
 
 
-def mismatch(form: str, args: tuple[Any, ...]) -> str:
-    """Return a line that marks the arguments of wrong types, for a form with one parameter for each argument of the call."""
-    words = [part.partition(" = ")[0].rpartition(" ")[0] for part in form.split(", ")]
-    if len(words) != len(args) or "*" in form:
-        return ""
-    given = [type_name(value) for value in args]  # PyTorch compares names: no type is called Number
-    fits = [
-        isinstance(value, Tensor) if word == "Tensor" else word == name
-        for word, value, name in zip(words, args, given, strict=True)
-    ]
-    marked = [name if fit else f"!{name}!" for name, fit in zip(given, fits, strict=True)]
-    return f"      didn't match because some of the arguments have invalid types: ({', '.join(marked)})\n"
+def _with_items(value: Any) -> str:
+    """Return the name of a type, for sequences with the types of the items."""
+    if type(value) not in (list, tuple):
+        return type_name(value)
+    items = ", ".join(map(type_name, value))
+    return f"list of [{items}]" if type(value) is list else f"tuple of ({items}{',' * (len(value) == 1)})"
 
 
 def in_new_order(op: Operator, args: tuple[Any, ...], keywords: tuple[Any, ...], inplace: bool) -> list[Any]:

@@ -23,6 +23,12 @@ TYPE_WORDS = {
 OUT = "*, Tensor out = None"
 """The end of the forms of functions with `out=`."""
 
+NEW = (
+    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, "
+    "bool requires_grad = False"
+)
+"""The end of the forms of functions that make new tensors."""
+
 FORMS: dict[str, tuple[str, ...] | Callable[[], tuple[str, ...]]] = {}
 """The forms of a function's call that PyTorch lists: the forms of its operators, or the forms in a declaration."""
 

@@ -9,17 +9,10 @@ import adjoint as torch
 from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
+from ...dispatch.arguments import invalid_arguments
 from ..parameter import Parameter
 from . import call
 from .registration import Registered
-
-_FORMS = """to() received an invalid combination of arguments - got ({}), but expected one of:
- * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, \
-torch.memory_format memory_format = None)
- * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
- * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)
-"""
-
 
 Target = tuple[torch.device | None, torch.dtype | None, bool, torch.memory_format | None]
 """The device, the dtype, `non_blocking` and the memory format."""
@@ -44,7 +37,7 @@ def parse_to(*args: Any, **kwargs: Any) -> Target:
     allowed = {"tensor", "device", "dtype", "non_blocking", "copy", "memory_format"}
     repeated = set(names[: len(args)]) & set(values)
     if len(args) > len(names) or repeated or not set(values) <= allowed:
-        raise TypeError(_FORMS.format(_describe(given, kwargs)))
+        raise invalid_arguments("to", *given, **kwargs)
     values.update(zip(names, args, strict=False))
     device, dtype = values.get("device"), values.get("dtype")
     if values.get("tensor") is not None:
@@ -56,7 +49,7 @@ def parse_to(*args: Any, **kwargs: Any) -> Target:
         and isinstance(memory_format, torch.memory_format | None)
         and all(isinstance(flag, bool) for flag in flags)
     ):
-        raise TypeError(_FORMS.format(_describe(given, kwargs)))
+        raise invalid_arguments("to", *given, **kwargs)
     if values.get("copy", False):
         raise RuntimeError(".to() does not accept copy argument")
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -174,10 +167,3 @@ def compiled_in_place(module: Any, *args: Any, **kwargs: Any) -> None:
     """
     module._compiled_call_impl = torch.compile(module._call_impl, *args, **kwargs)
     module._call_hooks[call.COMPILED] = True
-
-
-def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    def kind(value: Any) -> str:
-        return ("torch." if isinstance(value, (torch.dtype, torch.device)) else "") + type(value).__name__
-
-    return ", ".join([*map(kind, args), *(f"{name}={kind(value)}" for name, value in kwargs.items())])

@@ -11,7 +11,9 @@ from ..._runtime.places import module_named
 from ..._runtime.tracebacks import ending_at_caller, warn
 from ...device import Size, cpu, device, sparse_coo, strided
 from ...device import device as device_class
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import PUBLIC, public, tensors
+from ...dispatch.signatures import FORMS
 from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import storages
@@ -29,7 +31,7 @@ def legacy_array(
     unchanged. With `exact`, a tensor of another dtype is an error.
     """
     if names:
-        raise _no_such_form(args, names)
+        raise invalid_arguments("new", *args, **names)
     if device is not None and device_class(device).type != "cpu":
         raise RuntimeError(
             f"legacy constructor expects device type: cpu but device type: {device_class(device).type} was passed"
@@ -53,7 +55,7 @@ def legacy_array(
     for position, size in enumerate(sizes):
         if not hasattr(size, "__index__") or type(size) is bool:
             if position == 0:
-                raise _no_such_form(args, {})
+                raise invalid_arguments("new", *args)
             raise TypeError(
                 f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error "
                 f'"type must be tuple of ints,but got {type(size).__name__}"'
@@ -63,18 +65,13 @@ def legacy_array(
     return numpy.zeros([int(size) for size in sizes] if sizes or isinstance(data, Size) else 0, kind.numpy)
 
 
-def _no_such_form(args: tuple[Any, ...], names: dict[str, Any]) -> TypeError:
-    """Return the error for arguments that no form of `Tensor` accepts."""
-    given = [type(value).__name__ for value in args]
-    given += [
-        f"{name}={'torch.dtype' if type(value) is dtypes.dtype else type(value).__name__}"
-        for name, value in names.items()
-    ]
-    return TypeError(
-        f"new() received an invalid combination of arguments - got ({', '.join(given)}), but expected one of:\n"
-        " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
-        " * (tuple of ints size, *, torch.device device = None)\n * (object data, *, torch.device device = None)\n"
-    )
+FORMS["new"] = (
+    "*, torch.device device = None",
+    "torch.Storage storage",
+    "Tensor other",
+    "tuple of ints size, *, torch.device device = None",
+    "object data, *, torch.device device = None",
+)
 
 
 def _options(kind: dtypes.dtype) -> str:

@@ -17,11 +17,12 @@ from ... import dtypes
 from ...codegen.kernel import Kernel
 from ...device import cpu, strided
 from ...dispatch.annotations import Array, Float
-from ...dispatch.arguments import MISSING
+from ...dispatch.arguments import MISSING, invalid_arguments, is_number
 from ...dispatch.array_functions import computed
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.meta import place_like
 from ...dispatch.out import check_castable, refuse_gradient, resize
+from ...dispatch.signatures import NEW
 from ...kernels.create import random as kernels
 from ...kernels.memory import copying
 from ...kernels.runtime.floating import refuse
@@ -303,17 +304,18 @@ class normal_of_both:
     grad_std = zeros_like_grad
 
 
-_NORMAL_SIGNATURES = (
-    " * (Tensor mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)\n"
-    " * (Tensor mean, float std = 1, *, torch.Generator generator = None, Tensor out = None)\n"
-    " * (float mean, Tensor std, *, torch.Generator generator = None, Tensor out = None)\n"
-    " * (float mean, float std, tuple of ints size, *, torch.Generator generator = None, Tensor out = None, "
-    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, "
-    "bool requires_grad = False)\n"
+_DRAWN = "*, torch.Generator generator = None, Tensor out = None"
+
+
+@public(
+    name="normal",
+    forms=(
+        f"Tensor mean, Tensor std, {_DRAWN}",
+        f"Tensor mean, float std = 1, {_DRAWN}",
+        f"float mean, Tensor std, {_DRAWN}",
+        f"float mean, float std, tuple of ints size, {_DRAWN}, {NEW}",
+    ),
 )
-
-
-@public(name="normal")
 def normal_function(
     mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
     requires_grad=False,
@@ -324,17 +326,17 @@ def normal_function(
     >>> torch.normal(2.0, 3.0, (2,), generator=torch.Generator().manual_seed(0))
     tensor([6.6230, 1.1197])
     """
-    if (size is not None or dtype is not None) and (isinstance(mean, Tensor) or isinstance(std, Tensor)):
-        raise _wrong_normal(mean, std, **({"dtype": dtype} if size is None else {"size": size}))
-    if out is not None and (isinstance(mean, Tensor) or isinstance(std, Tensor)):
+    of_tensors = isinstance(mean, Tensor) or isinstance(std, Tensor)
+    numbers = all(isinstance(value, Tensor) or is_number(value) for value in (mean, std))
+    if not numbers or of_tensors == (size is not None) or (of_tensors and dtype is not None):
+        raise invalid_arguments("normal", mean, std, *([] if size is None else [size]))
+    if out is not None and of_tensors:
         return _normal_into(out, mean, std, generator)
     if isinstance(mean, Tensor):
         draw = normal_of_both if isinstance(std, Tensor) else normal_of_mean
         return draw(mean, std, generator=generator)
     if isinstance(std, Tensor):
         return normal_of_std(mean, std, generator=generator)
-    if size is None:
-        raise _wrong_normal(mean, std)
     kind = result_dtype("normal", dtype, out) or dtypes.get_default_dtype()
     shape = checked_shape(size, "normal")
     device = cpu if device is None else device  # in PyTorch, for any default dtype
@@ -368,16 +370,6 @@ def _normal_into(out, mean, std, generator):
     else:
         out.normal_(0.0, std, generator=generator)
     return tensors.add(mean, out, out=out)
-
-
-def _wrong_normal(*arguments, **names):
-    shown = [type(value).__name__ for value in arguments] + [
-        f"{name}={type(value).__name__}" for name, value in names.items()
-    ]
-    return TypeError(
-        f"normal() received an invalid combination of arguments - got ({', '.join(shown)}), but expected one "
-        f"of:\n{_NORMAL_SIGNATURES}"
-    )
 
 
 @internal(drawing(kernels.bernoulli), node="BernoulliBackward0", batch="leading", aten_name="bernoulli")

@@ -12,9 +12,10 @@ from ... import dtypes
 from ..._runtime.tracebacks import warn
 from ...device import Size
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import is_of_type
+from ...dispatch.arguments import invalid_arguments, is_number, is_of_type, wrong_type
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
+from ...dispatch.signatures import NEW, OUT
 from ...kernels.create import creation as kernels
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.shapes import broadcast_shapes as broadcast
@@ -24,28 +25,10 @@ from ..memory.conversion import checked_dtype
 from ..shape.view import expand, view_shape
 from .creation import leaf, made, result_dtype
 
-_OPTIONS = (
-    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, "
-    "bool requires_grad = False)\n"
-)
-_ARANGE_SIGNATURES = (
-    f" * (Number end, *, Tensor out = None, {_OPTIONS}"
-    f" * (Number start, Number end, *, {_OPTIONS}"
-    f" * (Number start, Number end, Number step = 1, *, Tensor out = None, {_OPTIONS}"
-)
 
-
-def _number(value: Any, function: str, name: str, position: int) -> Any:
+def _number(value: Any) -> Any:
     """Return a Python number. NumPy scalars and zero-dimensional tensors are converted."""
-    if isinstance(value, Tensor) and value._array.ndim == 0 and not (value.requires_grad and "range" in function):
-        return value.item()
-    if isinstance(value, (numpy.number, numpy.bool_)):
-        return value.item()
-    if not isinstance(value, (int, float, complex)):
-        raise TypeError(
-            f"{function}(): argument '{name}' (position {position}) must be Number, not {type(value).__name__}"
-        )
-    return value
+    return value.item() if isinstance(value, (Tensor, numpy.generic)) else value
 
 
 _REAL = frozenset((int, float))
@@ -57,7 +40,13 @@ _FEW = 1 << 15
 """Up to this many numbers, NumPy is as fast as a compiled kernel."""
 
 
-@public()
+@public(
+    forms=(
+        f"Number end, {OUT}, {NEW}",
+        f"Number start, Number end, *, {NEW}",
+        f"Number start, Number end, Number step = 1, {OUT}, {NEW}",
+    )
+)
 def arange(
     *bounds, start=None, end=None, step=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
     requires_grad=False,
@@ -82,8 +71,11 @@ def arange(
     else:
         start, end, step = _named_bounds(bounds, start, end, step)
     if not (type(start) in _REAL and type(end) in _REAL and type(step) in _REAL):
-        given = (("start", start), ("end", end), ("step", step))
-        start, end, step = (_number(value, "arange", name, 1) for name, value in given)
+        if not all(is_of_type(value, "Number") for value in (start, end, step)):
+            if len(bounds) == 1:
+                raise wrong_type("arange", "end", " (position 1)", "Number", end)
+            raise invalid_arguments("arange", *bounds)
+        start, end, step = map(_number, (start, end, step))
     kind = None if dtype is out is None else result_dtype("arange", dtype, out)
     if kind is None:
         kind = dtypes.get_default_dtype() if float in (type(start), type(end), type(step)) else dtypes.int64
@@ -109,13 +101,7 @@ def _named_bounds(bounds, start, end, step):
         or any(name in given for name in names[: len(bounds)])
         or not {"end", *given} <= {*names[: len(bounds)], *given}
     ):
-        shown = ", ".join(
-            [type(value).__name__ for value in bounds] + [f"{n}={type(v).__name__}" for n, v in given.items()]
-        )
-        raise TypeError(
-            f"arange() received an invalid combination of arguments - got ({shown}), but expected one "
-            f"of:\n{_ARANGE_SIGNATURES}"
-        )
+        raise invalid_arguments("arange", *bounds)
     given.update(zip(names, bounds, strict=False))
     return given.get("start", 0), given.get("end", 0), given.get("step", 1)
 
@@ -130,11 +116,20 @@ def range_with_end(
         "Python's "
         "range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
-    values = [_number(value, "range", name, 1) for name, value in (("start", start), ("end", end), ("step", step))]
+    for position, (name, value) in enumerate((("start", start), ("end", end), ("step", step)), 1):
+        if not is_of_type(value, "Number"):
+            raise wrong_type("range", name, f" (position {position})", "Number", value)
+    values = [*map(_number, (start, end, step))]
     kind = result_dtype("range", dtype, out) or dtypes.get_default_dtype()
     size = kernels.inclusive_length(*values, kind)  # type: ignore[call-arg]
     compute = partial(kernels.inclusive_range, values[0], values[2], kind)
     return made("range", (size,), kind, compute, out, requires_grad, device, pin_memory, layout)
+
+
+def _spaced_forms(base):
+    """Return the forms of `linspace`, or with the parameter `base` the forms of `logspace`."""
+    ends = itertools.product(("Tensor", "Number"), repeat=2)
+    return tuple(f"{first} start, {last} end, int steps{base}, {OUT}, {NEW}" for last, first in ends)
 
 
 def _spaced_arguments(function, start, end, steps, dtype, out):
@@ -144,18 +139,9 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
     if any(ndim for _, ndim in sizes):
         got = " and ".join(f"{name} with {ndim} dimension(s)" for name, ndim in sizes)
         raise RuntimeError(f"{function} only supports 0-dimensional start and end tensors, but got {got}.")
-    if not is_of_type(steps, "Int"):
-        given = ", ".join(type(value).__name__ for value in (start, end, steps) if value is not None)
-        base = ", float base = 10.0" if function == "logspace" else ""
-        signatures = "".join(
-            f" * ({first} start, {last} end, int steps{base}, *, Tensor out = None, {_OPTIONS}"
-            for last, first in itertools.product(("Tensor", "Number"), repeat=2)
-        )
-        raise TypeError(
-            f"{function}() received an invalid combination of arguments - got ({given}), but expected one "
-            f"of:\n{signatures}"
-        )
-    start, end = _number(start, function, "start", 1), _number(end, function, "end", 2)
+    if not (is_of_type(steps, "Int") and all(is_number(end) or isinstance(end, Tensor) for end in (start, end))):
+        raise invalid_arguments(function, *(value for value in (start, end, steps) if value is not None))
+    start, end = _number(start), _number(end)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     kind = result_dtype(function, dtype, out)
@@ -171,7 +157,7 @@ def _spaced_arguments(function, start, end, steps, dtype, out):
     return start, end, int(steps), kind or dtypes.get_default_dtype()
 
 
-@public()
+@public(forms=_spaced_forms(""))
 @sequential_fallback
 def linspace(
     start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
@@ -187,7 +173,7 @@ def linspace(
     return made("linspace", (steps,), kind, compute, out, requires_grad, device, pin_memory, layout)
 
 
-@public()
+@public(forms=_spaced_forms(", float base = 10.0"))
 @sequential_fallback
 def logspace(
     start,

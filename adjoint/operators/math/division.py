@@ -7,7 +7,7 @@ import numpy
 from ... import dtypes
 from ..._runtime.tracebacks import shorten
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import is_number
+from ...dispatch.arguments import invalid_arguments, is_number
 from ...dispatch.decorators import binary, internal, public, tensors
 from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import OUT, number_either_way, with_number
@@ -62,8 +62,7 @@ class div_rounded:
 
 def _checked_rounding(input, other, rounding_mode):
     if not isinstance(rounding_mode, str):
-        got = f"Tensor, {'Tensor, ' if isinstance(other, Tensor) else ''}rounding_mode={type(rounding_mode).__name__}"
-        raise TypeError(f"div() received an invalid combination of arguments - got ({got})")
+        raise invalid_arguments("div", input, other)
     return rounding_mode
 
 

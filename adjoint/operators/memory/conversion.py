@@ -11,6 +11,7 @@ from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
 from ...dispatch.annotations import Array
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import internal, public
 from ...kernels.memory import copying
 from ...kernels.runtime.layout import has_channels_last
@@ -24,13 +25,7 @@ from ...tensor import Tensor, can_require_grad, wrap
 
 _BUILTIN_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
 
-_SIGNATURES = (
-    " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
-    "torch.memory_format memory_format = None)\n"
-    " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = "
-    "None)\n"
-    " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
-)
+_LAST = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"
 
 
 def checked_dtype(dtype: Any, function: str) -> Any:
@@ -130,7 +125,15 @@ def converted(input: Tensor, dtype: Any = None, copy: bool = False, memory_forma
     return to_dtype(input, dtype, memory_format)
 
 
-@public(namespace=None, method=True)
+@public(
+    namespace=None,
+    method=True,
+    forms=(
+        f"torch.device device = None, torch.dtype dtype = None, {_LAST}",
+        f"torch.dtype dtype, {_LAST}",
+        f"Tensor tensor, {_LAST}",
+    ),
+)
 def to(input, *args, **names):
     """The tensor converted to another dtype (or to the dtype of another tensor).
 
@@ -203,30 +206,18 @@ def _to_arguments(args, names):
         place = first if first is not None else place
         order.insert(0, "dtype")
     else:
-        raise _wrong_arguments(args, names)
+        raise invalid_arguments("to", *args, **names)
     if len(rest) > len(order) or set(order[: len(rest)]) & set(flags):
-        raise _wrong_arguments(args, names)
+        raise invalid_arguments("to", *args, **names)
     flags.update(zip(order, rest, strict=False))
     if "dtype" in flags and kind is None:
         kind = flags.pop("dtype")
         if not (kind is None or type(kind) is dtypes.dtype or kind in _BUILTIN_TYPES):
-            raise _wrong_arguments(args, names)
+            raise invalid_arguments("to", *args, **names)
         kind = checked_dtype(kind, "to")
     if not set(flags) <= {"non_blocking", "copy", "memory_format"}:
-        raise _wrong_arguments(args, names)
+        raise invalid_arguments("to", *args, **names)
     return kind, place, flags
-
-
-def _wrong_arguments(args, names):
-    shown = [_type_name(value) for value in args] + [f"{name}={_type_name(value)}" for name, value in names.items()]
-    given = ", ".join(shown) + (", " if names else "")
-    return TypeError(
-        f"to() received an invalid combination of arguments - got ({given}), but expected one of:\n{_SIGNATURES}"
-    )
-
-
-def _type_name(value):
-    return {dtypes.dtype: "torch.dtype", device: "torch.device"}.get(type(value), type(value).__name__)
 
 
 def _cast_method(name, kind):

@@ -180,15 +180,10 @@ class fill_tensor:
 _fill_, _fill_tensor_ = fill.inplace, fill_tensor.inplace
 
 
-def _check_fill_value(value, function):
+def _check_fill_value(input, value):
     if not isinstance(value, Tensor):
         if not isinstance(value, (int, float, complex, numpy.number, numpy.bool_)):
-            name = type(value).__name__
-            wrong = f"      didn't match because some of the arguments have invalid types: (!{name}!)\n"
-            raise TypeError(
-                f"{function}() received an invalid combination of arguments - got ({name}), but expected one of:\n"
-                f" * (Tensor value)\n{wrong} * (Number value)\n{wrong}"
-            )
+            raise invalid_arguments("fill", input, value)
     elif value._array.ndim:
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
@@ -205,7 +200,7 @@ def fill_(input, value):
     """
     if type(value) is float or type(value) is int:
         return _fill_(input, value)
-    _check_fill_value(value, "fill_")
+    _check_fill_value(input, value)
     return _fill_tensor_(input, value) if isinstance(value, Tensor) else _fill_(input, value)
 
 
@@ -234,12 +229,12 @@ class full_of_tensor:
         return xp.sum_to_size(grad, value_shape)
 
 
-@public(name="fill")
+@public(name="fill", forms=("Tensor input, Tensor value", "Tensor input, Number value"))
 def fill_function(input=None, value=None, **names):
     """A tensor like `input` filled with `value`, a number or a zero-dimensional tensor."""
     if names:
         return with_numpy_names(fill_function, names, input, value)
-    _check_fill_value(value, "fill")
+    _check_fill_value(input, value)
     return full_of_tensor(input, value) if isinstance(value, Tensor) else full_of_number(input, value)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import public
 from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.sequential import is_readable, read_array, sequential_fallback
@@ -221,7 +222,14 @@ def _tensor(function, value, name="other", position=2):
 # --- dtypes ---------------------------------------------------------------------------------------------------
 
 
-@public()
+@public(
+    forms=(
+        "Tensor tensor, Tensor other",
+        "Number scalar, Tensor tensor",
+        "Tensor tensor, Number other",
+        "Number scalar1, Number scalar2",
+    )
+)
 def result_type(tensor1, tensor2):
     """The dtype of the result of an operation on two tensors, or on a tensor and a number.
 
@@ -232,31 +240,9 @@ def result_type(tensor1, tensor2):
     return promote((_operand(tensor1, tensor1, tensor2), _operand(tensor2, tensor1, tensor2)))
 
 
-_RESULT_TYPE_SIGNATURES = (
-    ("Tensor tensor, Tensor other", (True, True)),
-    ("Number scalar, Tensor tensor", (False, True)),
-    ("Tensor tensor, Number other", (True, False)),
-    ("Number scalar1, Number scalar2", (False, False)),
-)
-
-
 def _operand(value: Any, *operands: Any) -> tuple[dtypes.dtype, int]:
     if isinstance(value, Tensor):
         return value.dtype, Rank.DIMENSIONED if value._array.ndim else Rank.ZERO_DIM
     if isinstance(value, (int, float, complex, numpy.number, numpy.bool_)):
         return dtypes.scalar_dtype(value), Rank.SCALAR
-    names = [type(operand).__name__ for operand in operands]
-    lines = [
-        f"result_type() received an invalid combination of arguments - got ({', '.join(names)}), but expected one of:"
-    ]
-    for signature, wanted in _RESULT_TYPE_SIGNATURES:
-        fits = [
-            isinstance(operand, Tensor if tensor else (int, float, complex))
-            for operand, tensor in zip(operands, wanted, strict=True)
-        ]
-        marked = ", ".join(name if fit else f"!{name}!" for name, fit in zip(names, fits, strict=True))
-        lines += [
-            f" * ({signature})",
-            f"      didn't match because some of the arguments have invalid types: ({marked})",
-        ]
-    raise TypeError("\n".join(lines) + "\n")
+    raise invalid_arguments("result_type", *operands)

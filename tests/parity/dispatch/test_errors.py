@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import adjoint
 from tests.parity.dispatch.wrong_calls import MISTAKES as MISTAKES_OF_OPERATORS
 from tests.parity.exceptions import KNOWN, unexcused
 from tests.parity.programs import compare
@@ -484,6 +485,44 @@ def test_mistake_is_told_in_the_same_words(mistake: str) -> None:
     differences = compare(f"raises(lambda: {mistake})")
     remaining = unexcused(f"mistake {mistake}", differences)
     assert not remaining, "\n".join(remaining)
+
+
+OVERLOADS = """
+torch.arange(1, "a")
+torch.arange(1, start=2, end=3)
+torch.linspace(0, 1, 2.5)
+torch.linspace("a", 1, 3)
+torch.logspace(0, 1)
+torch.normal(t, 1.0, (2,))
+torch.normal(1.0, 1.0)
+torch.normal("a", t)
+torch.result_type([1], (t,))
+torch.result_type(1, "a")
+torch.fill(t, value="a")
+torch.fill(t, [1.5, 2])
+torch.where(t > 0, t, other="a")
+torch.where(t > 0, self="a", other=t)
+torch.div(t, t, rounding_mode=1)
+torch.std(t, "a")
+torch.Tensor("a", 2)
+torch.nn.Linear(2, 2).to(foo=1)
+t.fill_(())
+t.clamp("a", 1)
+t.clamp(min="a", max=1)
+t.div(t, rounding_mode=1)
+t.to(foo=1)
+t.to(None, None, None, None, None, 3)
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize("mistake", OVERLOADS)
+def test_forms_of_overloaded_functions_are_listed_in_the_same_words(mistake: str) -> None:
+    messages = []
+    for module in (torch, adjoint):
+        with pytest.raises(TypeError, match="invalid combination of arguments") as raised:
+            eval(mistake, {"torch": module, "t": module.ones(2)})
+        messages.append(str(raised.value))
+    assert messages[1] == messages[0]
 
 
 def test_known_differences_are_of_mistakes_that_are_compared() -> None:
