@@ -20,45 +20,10 @@ from adjoint import dtypes
 from adjoint._runtime.first_use import import_late
 from adjoint.device import device as device_class
 from adjoint.dispatch.decorators import tensors as operators
-from adjoint.serialization.tensors import rebuild_meta as _rebuild_meta_tensor_no_storage
-from adjoint.serialization.tensors import rebuild_parameter as _rebuild_parameter
-from adjoint.serialization.tensors import rebuild_parameter_with_state as _rebuild_parameter_with_state
-from adjoint.serialization.tensors import rebuild_tensor as _rebuild_tensor
-from adjoint.serialization.tensors import rebuild_tensor_v2 as _rebuild_tensor_v2
-from adjoint.serialization.tensors import rebuild_tensor_v3 as _rebuild_tensor_v3
 from adjoint.tape.torch_function import has_torch_function
 from adjoint.tensor import Tensor
 
 from .overrides import handle_torch_function
-
-__all__ = [
-    "ExceptionWrapper",
-    "KeyErrorMessage",
-    "_element_size",
-    "_flatten_dense_tensors",
-    "_get_async_or_non_blocking",
-    "_get_device_index",
-    "_get_obj_state",
-    "_handle_complex",
-    "_import_dotted_name",
-    "_is_privateuse1_backend_available",
-    "_rebuild_meta_tensor_no_storage",
-    "_rebuild_parameter",
-    "_rebuild_parameter_with_state",
-    "_rebuild_tensor",
-    "_rebuild_tensor_v2",
-    "_rebuild_tensor_v3",
-    "_reorder_tensors_as",
-    "_set_obj_state",
-    "_take_tensors",
-    "_unflatten_dense_tensors",
-    "classproperty",
-    "cpu_count",
-    "is_compiling",
-    "render_call",
-    "try_import",
-]
-
 
 # --- flat buffers -----------------------------------------------------------------------------------------------
 
