@@ -13,6 +13,7 @@ from typing import Any
 from ..device import cpu
 from ..dispatch.decorators import tensors
 from ..tensor import Tensor
+from .overloads import REDUCTIONS
 
 Values = dict[str, Any]
 Named = tuple[str, Values]
@@ -172,32 +173,22 @@ def _made(values: Values, *order: str, own: bool = False) -> Values:
     return made
 
 
-def _sized(name: str) -> Callable[[Values], Named]:
-    return lambda values: (name, _made({**values, "size": _size(values)}, "size"))
+def _sized(name: str, *others: str) -> Callable[[Values], Named]:
+    return lambda values: (name, _made({**values, "size": _size(values)}, "size", *others))
 
 
 def _like(name: str, *others: str) -> Callable[[Values], Named]:
     def form(values: Values) -> Named:
         values["self"] = values.pop("input")
+        if "size" in others:
+            values["size"] = _size(values)
         return name, _made(values, "self", *others, own=True)
-
-    return form
-
-
-def _new(name: str, *others: str) -> Callable[[Values], Named]:
-    def form(values: Values) -> Named:
-        values["self"] = values.pop("input")
-        return name, _made({**values, "size": _size(values)}, "self", "size", *others, own=True)
 
     return form
 
 
 def _listed(name: str, *order: str) -> Callable[[Values], Named]:
     return lambda values: (name, _made(values, *order))
-
-
-def _full(values: Values) -> Named:
-    return "full", _made({**values, "size": _size(values)}, "size", "fill_value")
 
 
 def _arange(values: Values) -> Named:
@@ -213,12 +204,8 @@ def _randint(values: Values) -> Named:
     low, high = values.get("low") or 0, values.get("high")
     if arguments:
         low, high = (low, arguments[0]) if len(arguments) == 1 else arguments[:2]
-    given = (
-        {"high": high, "size": list(size)}
-        if not low and len(arguments) < 2
-        else {"low": low, "high": high, "size": list(size)}
-    )
-    return "randint", {**given, **_made(values)}
+    from_0 = not low and len(arguments) < 2
+    return "randint", {**({} if from_0 else {"low": low}), "high": high, "size": list(size), **_made(values)}
 
 
 def _eye(values: Values) -> Named:
@@ -253,10 +240,10 @@ def _multinomial(values: Values) -> Named:
 LEAVES: dict[str, Callable[[Values], Named]] = {
     **{name: _sized(name) for name in ("ones", "zeros", "empty", "rand", "randn")},
     **{name: _like(name) for name in ("ones_like", "zeros_like", "empty_like", "rand_like", "randn_like")},
-    **{name: _new(name) for name in ("new_zeros", "new_ones", "new_empty")},
-    "full": _full,
+    **{name: _like(name, "size") for name in ("new_zeros", "new_ones", "new_empty")},
+    "full": _sized("full", "fill_value"),
     "full_like": _like("full_like", "fill_value"),
-    "new_full": _new("new_full", "fill_value"),
+    "new_full": _like("new_full", "size", "fill_value"),
     "arange": _arange,
     "randint": _randint,
     "eye": _eye,
@@ -311,12 +298,9 @@ def _index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = F
     return self.index_put_(tuple(whole), values, accumulate)
 
 
-_WORDS = ("none", "mean", "sum")
-
-
 def _loss(name: str) -> Callable[..., Any]:
     def function(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
-        return getattr(tensors, name)(self, target, weight, ignore_index, _WORDS[reduction])
+        return getattr(tensors, name)(self, target, weight, ignore_index, REDUCTIONS[reduction])
 
     return function
 
@@ -325,7 +309,7 @@ def _loss_backward(name: str) -> Callable[..., Any]:
     def function(
         grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
     ) -> Any:
-        return getattr(tensors, name)(grad_output, self, target, weight, ignore_index, _WORDS[reduction])
+        return getattr(tensors, name)(grad_output, self, target, weight, ignore_index, REDUCTIONS[reduction])
 
     return function
 
@@ -334,10 +318,6 @@ def _number_of(self: Tensor) -> Any:
     if not self.numel():
         raise RuntimeError("_local_scalar_dense: Empty tensor not supported")
     return self.item()
-
-
-def _lifted(self: Tensor) -> Tensor:
-    return self
 
 
 def _tangent_of_base(self: Tensor, other: Tensor, *, self_num_batch_dims: int = 0) -> Tensor:
@@ -365,7 +345,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         input, weight, bias, group, eps
     ),
     "binary_cross_entropy_with_logits": lambda self, target, weight=None, pos_weight=None, reduction=1: (
-        tensors.bce_with_logits(self, target, weight, pos_weight, _WORDS[reduction])
+        tensors.bce_with_logits(self, target, weight, pos_weight, REDUCTIONS[reduction])
     ),
     "_prelu_kernel": lambda self, weight: tensors.prelu_kernel(self, weight),
     "rsub": lambda self, other, alpha=1: (
@@ -384,7 +364,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "index": _indexed,
     "index_put": _index_put,
     "index_put_": _index_put_,
-    "lift_fresh": _lifted,
+    "lift_fresh": lambda self: self,
     "detach": lambda self: self.detach(),
     "_local_scalar_dense": _number_of,
     "slice": lambda self, dim=0, start=None, end=None, step=1: tensors.slice(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import adjoint as torch
 
-from .node import Argument, Node, map_arg, qualified_name, shown_type
+from .node import Argument, Node, map_aggregate, map_arg, qualified_name, shown_type
 
 SYMBOLS = {
     operator.add: "{} + {}", operator.sub: "{} - {}", operator.mul: "{} * {}", operator.floordiv: "{} // {}",
@@ -384,31 +384,28 @@ class Graph:
         raise NotImplementedError("Graph.on_generate_code is not in adjoint: use Graph.set_codegen.")
 
 
-class _Number(NamedTuple):
-    """A placeholder for a node in a pickled graph."""
+def last_uses(graph: Graph) -> dict[Node, list[Node]]:
+    """Return the nodes that each node uses last."""
+    uses: dict[Node, list[Node]] = {}
+    seen: set[Node] = set()
+    for node in reversed(graph.nodes):
+        for used in node.all_input_nodes:
+            if used not in seen:
+                seen.add(used)
+                uses.setdefault(node, []).append(used)
+    return uses
 
-    value: int
+
+class _Number(int):
+    """A placeholder for a node in a pickled graph."""
 
 
 def _rebuilt(steps: list[Any]) -> Graph:
-    from .node import map_aggregate
-
     graph = Graph()
     nodes: list[Node] = []
-
-    def back(value: Any) -> Any:
-        if isinstance(value, _Number):
-            return nodes[value.value]
-        if isinstance(value, tuple) and not hasattr(value, "_fields"):
-            return tuple(map(back, value))
-        if isinstance(value, list):
-            return list(map(back, value))
-        if isinstance(value, dict):
-            return {key: back(each) for key, each in value.items()}
-        return map_aggregate(value, lambda each: each)
-
+    back: Callable[[Any], Any] = lambda each: nodes[each] if type(each) is _Number else each
     for name, op, target, args, kwargs, kind, meta in steps:
-        node = graph.create_node(op, target, back(args), back(kwargs), name, kind)
+        node = graph.create_node(op, target, map_aggregate(args, back), map_aggregate(kwargs, back), name, kind)
         node.meta = meta
         nodes.append(node)
     return graph
@@ -446,17 +443,7 @@ class _Writer:
         self.free: list[str] = []
         self.lines: list[str] = []
         self.names = {node.name for node in graph.nodes}
-        self.last_uses = self._last_uses()
-
-    def _last_uses(self) -> dict[Node, list[Node]]:
-        uses: dict[Node, list[Node]] = {}
-        seen: set[Node] = set()
-        for node in reversed(self.graph.nodes):
-            for used in node.all_input_nodes:
-                if used not in seen:
-                    seen.add(used)
-                    uses.setdefault(node, []).append(used)
-        return uses
+        self.last_uses = last_uses(graph)
 
     def written(self) -> PythonCode:
         """The code."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import linecache
 from typing import Any
@@ -26,17 +27,7 @@ def _compiled(src: str, names: dict[str, Any]) -> Any:
 
 def _copy_attr(from_module: Any, to_module: Any, target: str) -> None:
     """Copy the attribute at a path from one module to another module."""
-    *prefix, last = target.split(".")
-    for part in prefix:
-        from_module = getattr(from_module, part)
-        if not hasattr(to_module, part):
-            setattr(to_module, part, torch.nn.Module())
-        to_module = getattr(to_module, part)
-    value = getattr(from_module, last)
-    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
-        to_module.register_buffer(last, value)
-    else:
-        setattr(to_module, last, value)
+    _assign_attr(functools.reduce(getattr, target.split("."), from_module), to_module, target)
 
 
 def _assign_attr(value: Any, to_module: Any, target: str) -> None:

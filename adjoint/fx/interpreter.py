@@ -6,10 +6,10 @@ from typing import Any
 
 import adjoint as torch
 
-from .graph import Graph
+from .graph import Graph, last_uses
 from .graph_module import GraphModule
-from .node import Node, map_arg
-from .proxy import Proxy, TracerBase
+from .node import Node, map_aggregate, map_arg
+from .proxy import GraphAppendingTracer, Proxy
 
 
 class Interpreter:
@@ -30,13 +30,7 @@ class Interpreter:
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values
         self.extra_traceback = True
-        self.user_to_last_uses: dict[Node, list[Node]] = {}
-        seen: set[Node] = set()
-        for node in reversed(self.graph.nodes) if garbage_collect_values else ():
-            for used in node.all_input_nodes:
-                if used not in seen:
-                    seen.add(used)
-                    self.user_to_last_uses.setdefault(node, []).append(used)
+        self.user_to_last_uses = last_uses(self.graph) if garbage_collect_values else {}
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
         """Run the graph with these arguments. `initial_env` contains known results."""
@@ -136,10 +130,7 @@ class Interpreter:
         return args[0]
 
 
-class _Appending(TracerBase):
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
+class _Appending(GraphAppendingTracer):
     def is_leaf_module(self, _: torch.nn.Module, __: str) -> bool:
         return True
 
@@ -175,16 +166,5 @@ class Transformer(Interpreter):
         """Return the new module."""
         result = self.run(enable_io_processing=False)
         if result is not None:
-            self.new_graph.output(map_proxies(result))
+            self.new_graph.output(map_aggregate(result, lambda each: each.node if isinstance(each, Proxy) else each))
         return GraphModule(self.module, self.new_graph)
-
-
-def map_proxies(value: Any) -> Any:
-    """Return `value` with nodes in place of stand-ins."""
-    if isinstance(value, Proxy):
-        return value.node
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(map_proxies, value))
-    if isinstance(value, dict):
-        return {key: map_proxies(each) for key, each in value.items()}
-    return value

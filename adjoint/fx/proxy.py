@@ -17,6 +17,11 @@ from .graph import SYMBOLS, Graph
 from .node import Node, map_aggregate
 
 _FOLDER = torch.__file__.removesuffix("__init__.py")
+_PLAIN = (
+    *(str, int, float, bool, complex, bytes, enum.Enum, Node),
+    *(torch.dtype, torch.device, torch.memory_format, torch.layout, torch.Tensor),
+)
+"""The classes of the arguments of nodes."""
 
 
 class TraceError(ValueError):
@@ -74,20 +79,7 @@ class TracerBase:
             return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
         if isinstance(a, range):
             return range(*map(self.create_arg, (a.start, a.stop, a.step)))
-        plain = (
-            str,
-            int,
-            float,
-            bool,
-            complex,
-            bytes,
-            torch.dtype,
-            torch.device,
-            torch.memory_format,
-            torch.layout,
-            enum.Enum,
-        )
-        if isinstance(a, (*plain, Node, torch.Tensor)) or a is None or a is ... or callable(a):
+        if isinstance(a, _PLAIN) or a is None or a is ... or callable(a):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
@@ -264,20 +256,6 @@ def _operator(function: Any, reflected: bool = False) -> Any:
 for _function in SYMBOLS:
     _plain = _function.__name__.strip("_")
     setattr(Proxy, f"__{_plain}__", _operator(_function))
-    if _plain in (
-        "add",
-        "sub",
-        "mul",
-        "floordiv",
-        "truediv",
-        "mod",
-        "pow",
-        "lshift",
-        "rshift",
-        "and",
-        "or",
-        "xor",
-        "matmul",
-    ):
+    if _plain in "add sub mul floordiv truediv mod pow lshift rshift and or xor matmul".split():
         setattr(Proxy, f"__r{_plain}__", _operator(_function, reflected=True))
 Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]

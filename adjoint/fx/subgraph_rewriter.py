@@ -266,13 +266,7 @@ def _replaced(graph: Graph, match: InternalMatch, by: Graph, changed: dict[Node,
 def _copy_attributes(gm: GraphModule, replacement: torch.nn.Module) -> None:
     """Copy the attributes that the graph needs from the replacement, and remove modules that are no longer used."""
     for node in gm.graph.nodes:
-        if node.op in ("call_module", "get_attr") and not _has(gm, node.target):
+        if node.op in ("call_module", "get_attr") and not gm.graph._has(node.target):
             _copy_attr(replacement, gm, node.target)
     gm.delete_all_unused_submodules()
     gm.graph.lint()
-
-
-def _has(module: Any, target: str) -> bool:
-    for part in target.split("."):
-        module = getattr(module, part, None)
-    return module is not None

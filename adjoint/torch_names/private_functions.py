@@ -14,22 +14,10 @@ from adjoint.dtypes import C_NAMES
 from adjoint.kernels.sparse import layouts as kernels
 
 Tensor = torch.Tensor
-
-__all__ = [
-    "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_add_relu", "_add_relu_", "_addmm_activation", "_aminmax",
-    "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "_assert_tensor_metadata", "_cast_Byte", "_cast_Char",
-    "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short", "_compute_linear_combination",
-    "_conj", "_conj_copy", "_conj_physical", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo",
-    "_debug_has_internal_overlap", "_dim_arange", "_efficientzerotensor", "_euclidean_dist", "_fft_c2c", "_fft_c2r", "_fft_r2c",
-    "_fused_sdp_choice", "_grid_sampler_2d_cpu_fallback", "_index_put_impl_", "_int_mm", "_is_all_true", "_is_any_true",
-    "_is_zerotensor", "_lazy_clone", "_log_softmax", "_logcumsumexp", "_lu_with_info", "_masked_softmax",
-    "_native_multi_head_attention", "_neg_view_copy", "_nnpack_available",
-    "_pack_padded_sequence", "_reshape_from_tensor", "_scaled_dot_product_attention_math", "_segment_reduce", "_softmax",
-    "_sparse_csr_prod", "_sparse_csr_sum", "_stack", "_test_check_tensor",
-    "_to_cpu", "_unique", "_unique2", "_unsafe_index", "_unsafe_index_put",
-    "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "_weight_int8pack_mm",
-    "_weight_norm_interface",
-]  # fmt: skip
+_conj, _conj_physical, _stack, _segment_reduce = torch.conj, torch.conj_physical, torch.stack, torch.segment_reduce
+_logcumsumexp, _grid_sampler_2d_cpu_fallback = torch.logcumsumexp, torch.grid_sampler_2d
+_adaptive_avg_pool2d = torch.nn.functional.adaptive_avg_pool2d
+_adaptive_avg_pool3d = torch.nn.functional.adaptive_avg_pool3d
 
 
 def _test_check_tensor(input: Tensor) -> Tensor:
@@ -74,19 +62,9 @@ def _fused_sdp_choice(
 # --- elementwise ----------------------------------------------------------------------------------------------------
 
 
-def _conj(input: Tensor) -> Tensor:
-    """Return the conjugate, as `torch.conj` does."""
-    return input.conj()
-
-
 def _conj_copy(input: Tensor) -> Tensor:
     """Return the conjugate in separate memory."""
     return input.conj().clone().resolve_conj()
-
-
-def _conj_physical(input: Tensor) -> Tensor:
-    """Return the conjugate, as `torch.conj_physical` does."""
-    return torch.conj_physical(input)
 
 
 def _neg_view_copy(input: Tensor) -> Tensor:
@@ -152,16 +130,6 @@ def _aminmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> tu
     """Return the least and the greatest elements."""
     least, greatest = torch.aminmax(input, dim=dim, keepdim=keepdim)
     return least, greatest
-
-
-def _logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
-    """Return the logarithms of cumulative sums of exponentials, as `torch.logcumsumexp` does."""
-    return torch.logcumsumexp(input, dim, out=out)
-
-
-def _segment_reduce(*args: Any, **options: Any) -> Tensor:
-    """Return the reduction of each segment, as `torch.segment_reduce` does."""
-    return torch.segment_reduce(*args, **options)
 
 
 def _unique(input: Tensor, sorted: bool = True, return_inverse: bool = False) -> tuple[Tensor, Tensor]:
@@ -295,11 +263,6 @@ def _dim_arange(like: Tensor, dim: int) -> Tensor:
     return torch.arange(like.size(dim))
 
 
-def _stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Return the tensors stacked along a new dimension, as `torch.stack` does."""
-    return torch.stack(tensors, dim)
-
-
 def _lazy_clone(input: Tensor) -> Tensor:
     """Return a copy. It is made at once, but `_C._is_cow_tensor` is true for both tensors until they are changed."""
     copy = input.clone()
@@ -377,23 +340,6 @@ def _fft_c2r(input: Tensor, dim: Sequence[int], normalization: int, last_dim_siz
     """Return the inverse of `_fft_r2c`, with size `last_dim_size` in the last dimension."""
     sizes = [input.size(each) for each in dim[:-1]] + [last_dim_size]
     return torch.fft.irfftn(input, sizes, tuple(dim), _NORMS[2 - normalization])
-
-
-def _grid_sampler_2d_cpu_fallback(
-    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Tensor:
-    """Return images at the positions of a grid, as `torch.grid_sampler_2d` does."""
-    return torch.grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners)
-
-
-def _adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the means of regions, as `torch.nn.functional.adaptive_avg_pool2d` does."""
-    return torch.nn.functional.adaptive_avg_pool2d(input, output_size)
-
-
-def _adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the means of regions, as `torch.nn.functional.adaptive_avg_pool3d` does."""
-    return torch.nn.functional.adaptive_avg_pool3d(input, output_size)
 
 
 def _nnpack_available() -> bool:
@@ -535,4 +481,4 @@ def _validate_sparse_compressed_tensor_args(
     )
 
 
-end_at_caller(globals(), *__all__)
+end_at_caller(globals(), *torch._NAMES["private_functions"].split())  # type: ignore[attr-defined]

@@ -25,19 +25,7 @@ def guard_or_true(condition: Any) -> bool:
     return bool(condition)
 
 
-def guard_or_false(condition: Any) -> bool:
-    """Return the condition, because its value is always known."""
-    return bool(condition)
-
-
-def guard_size_oblivious(condition: Any) -> bool:
-    """Return the condition, because its value is always known."""
-    return bool(condition)
-
-
-def statically_known_true(condition: Any) -> bool:
-    """Return the condition, because its value is always known."""
-    return bool(condition)
+guard_or_false = guard_size_oblivious = statically_known_true = guard_or_true
 
 
 def free_symbols(value: Any) -> set[Any]:
@@ -45,9 +33,7 @@ def free_symbols(value: Any) -> set[Any]:
     return set()
 
 
-def free_unbacked_symbols(value: Any) -> set[Any]:
-    """Return the symbols in the sizes of `value` that depend on elements. The result is empty."""
-    return set()
+free_unbacked_symbols = free_symbols
 
 
 def has_free_symbols(value: Any) -> bool:
