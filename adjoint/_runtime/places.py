@@ -161,6 +161,12 @@ def place_of_function(namespace: str, name: str) -> str:
     return module_named(_functions().get(name, "") if namespace == PUBLISHED else namespace)
 
 
+def at_home() -> dict[str, str]:
+    """Return the names that PyTorch defines in `torch` itself, each with the file that defines it here."""
+    homes = {file: modules.get("", "").split() for file, modules in _TABLE.homes.items() if file != PUBLISHED}
+    return {name: file for file, names in homes.items() for name in names if "=" not in name}
+
+
 @cache
 def _functions() -> dict[str, str]:
     return {name: there for there, names in _TABLE.homes.get(PUBLISHED, {}).items() for name in names.split(" ")}

@@ -24,8 +24,6 @@ from .grad_mode import (
     set_multithreading_enabled,
 )
 from .gradcheck import gradcheck, gradgradcheck
-from .graph_task import is_checkpoint_valid as _is_checkpoint_valid
-from .private_names import _calculate_shape, _make_grads, _tensor_or_tensors_to_tuple
 from .private_names import _engine_run_backward as _engine_run_backward
 from .variable import Variable, variable
 
@@ -74,7 +72,7 @@ _LATE = {
 
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
-    if name in ("_functions", "forward_ad", "functional", "profiler", "profiler_util"):
+    if name in ("_functions", "functional", "profiler", "profiler_util"):
         return import_late(f"{__name__}.{name}")
     if name == "torch":
         return import_late("adjoint")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .._runtime.first_use import import_late
 from .._runtime.tracebacks import ending_at_caller, shorten, warn
 from ..kernels.runtime.lazy_conj import materialize
 from ..tape import modes
@@ -312,14 +311,6 @@ def without_setup_context() -> RuntimeError:
         "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
         "setup_context staticmethod. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
     )
-
-
-def __getattr__(name: str) -> Any:
-    """Import the older forms of `Function` on first use."""
-    if name in ("InplaceFunction", "NestedIOFunction"):
-        value = globals()[name] = getattr(import_late("adjoint.nested_function"), name)
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [

@@ -20,7 +20,6 @@ from .gradient_edge import GradientEdge, get_gradient_edge
 from .graph_task import current_node, current_task_id
 from .multi_grad import register_multi_grad_hook
 from .mutation import allow_mutation_on_saved_tensors
-from .private_names import _engine_run_backward as _engine_run_backward
 
 __all__ = [
     "GradientEdge",
