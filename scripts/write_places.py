@@ -1,9 +1,9 @@
 """Write `adjoint/_runtime/places.txt`: the places of PyTorch's public objects.
 
 Run the script with the PyTorch version that the package follows. An object of PyTorch and an object of this package correspond if
-a module of each library contains them under the same name. The package then provides each of its objects in all modules in which
-PyTorch has the corresponding object. `places.py` explains the lines. Run `python scripts/write_places.py`, which compares the
-modules that `import torch` imports, and the modules in `MORE`.
+a module of each library contains them under the same name, or if a line `FILE > MODULE: NAMES` of the present table says so. The
+package then provides each of its objects in all modules in which PyTorch has the corresponding object. `places.py` explains the
+lines. Run `python scripts/write_places.py`, which compares the modules that `import torch` imports, and the modules in `MORE`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import torch
 
 TARGET = Path(__file__).parents[1] / "adjoint" / "_runtime" / "places.txt"
 BEFORE = TARGET.read_text(encoding="ascii")
-TARGET.write_text("", encoding="ascii")  # the script must find objects without the table
+TARGET.write_text("", encoding="ascii")  # the script must find objects without the table, except by `HOMES`
 atexit.register(lambda: TARGET.stat().st_size or TARGET.write_text(BEFORE, encoding="ascii"))
 
 import adjoint  # noqa: E402
@@ -132,6 +132,14 @@ FUNCTIONS = (FunctionType, BuiltinFunctionType, type(cache(len)))
 """The types of functions, also of functions that keep their results."""
 
 Where = tuple[str, str]
+
+HOMES: dict[Where, Where] = {}
+"""The file and the name of each object that a line `FILE > MODULE: NAMES` of the present table declares, by PyTorch's place."""
+
+for _line in (each for each in BEFORE.splitlines() if " > " in each):
+    (_file, _there), _names = _line.partition(":")[0].split(" > "), _line.partition(":")[2].split()
+    for _shown, _, _defined in (each.rpartition("=") for each in _names if _file != places.PUBLISHED):
+        HOMES[_there, _shown or _defined] = _file, _defined
 
 
 def wanted_modules() -> dict[str, ModuleType]:
@@ -266,7 +274,9 @@ class Pairs:
 
     def at(self, module: str, name: str) -> Any:
         """Return the object of this package with the name of a PyTorch object."""
-        return attribute(self.module_at(module), name)
+        file, defined = HOMES.get((module, name), ("", ""))
+        declared = attribute(self.ours.get(file), defined) if defined else None
+        return attribute(self.module_at(module), name) if declared is None else declared
 
     def has(self, module: str, name: str, mine: Any) -> bool:
         """Return whether a module has an object under this name without the table. Its `__getattr__` must return `mine`."""
