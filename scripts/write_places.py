@@ -40,7 +40,8 @@ MORE = """
 
 PRIVATE = set(
     """
-    torch._C torch._C._fft torch._C._functorch torch._C._linalg torch._C._nn torch._C._sparse torch._C._special torch._VF
+    torch._C torch._C._autograd torch._C._fft torch._C._functorch torch._C._linalg torch._C._nn torch._C._sparse
+    torch._C._special torch._VF
     torch._jit_internal torch._linalg_utils torch._lowrank torch._ops torch._tensor torch._utils torch.nn._reduction
     torch.optim._adafactor torch.optim._functional torch.optim._muon
     torch.utils._contextlib torch.utils._foreach_utils torch.utils._mode_utils

@@ -60,15 +60,6 @@ __all__ = [
     "variable",
 ]
 
-_LATE = {
-    "kineto_available": "adjoint.profiler",
-    "NestedIOFunction": "adjoint.nested_function",
-    **dict.fromkeys(("Explanation", "explain"), "adjoint.inspect.explanation"),
-    **dict.fromkeys(("_get_sequence_nr", "_profiler_enabled"), "adjoint._C._autograd"),
-    **dict.fromkeys(("_pop_saved_tensors_default_hooks", "_push_saved_tensors_default_hooks"), "adjoint._C._autograd"),
-}
-"""Rarely used names, and the modules that define them."""
-
 
 def __getattr__(name: str) -> Any:
     """Import rarely used names on first use."""
@@ -76,8 +67,8 @@ def __getattr__(name: str) -> Any:
         return import_late(f"{__name__}.{name}")
     if name == "torch":
         return import_late("adjoint")
-    if name in _LATE:
-        return getattr(import_late(_LATE[name]), name)
+    if name in ("Explanation", "explain"):
+        return getattr(import_late("adjoint.inspect.explanation"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
