@@ -90,10 +90,7 @@ def _fit_in_order(schema: FunctionSchema, values: tuple[Any, ...]) -> bool:
 def _arranged(
     schema: FunctionSchema, values: dict[str, Any], left_out: frozenset[str], out: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """Return the arguments in the order of a signature, without trailing defaults.
-
-    Return None if the arguments do not match the signature.
-    """
+    """Return the arguments in the order of a signature, without trailing defaults, or None if they do not match."""
     arguments = schema.arguments
     known = {argument.name for argument in arguments}
     if any(name not in known for name in values if name not in left_out):

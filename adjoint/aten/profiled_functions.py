@@ -186,10 +186,7 @@ def leaves() -> list[_Watch]:
 
 
 def _arrange(wrappers: Iterable[_Watch]) -> None:
-    """Install the needed wrappers: all while a profile runs, otherwise leaves or none. Remove all other wrappers.
-
-    Interrupts wait until this is done.
-    """
+    """Install the needed wrappers: all while a profile runs, otherwise leaves or none. Interrupts wait."""
     with _lock:
         try:
             _arrange_all(wrappers)

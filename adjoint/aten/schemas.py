@@ -121,11 +121,7 @@ _KIND = re.compile(
 
 
 def checked_schema(schema: str) -> str:
-    """Return a signature in PyTorch's notation unchanged.
-
-    Raises:
-        RuntimeError: if it is not a signature.
-    """
+    """Return a signature in PyTorch's notation unchanged, or raise an error for any other text."""
     name, begun, rest = schema.partition("(")
     if not begun:
         if " " in name.strip():

@@ -111,11 +111,7 @@ def push_mode(mode: Any) -> DispatchLevel:
 
 @uninterrupted
 def pop_mode() -> Any:
-    """Leave the innermost mode of this thread, and return it.
-
-    Raises:
-        RuntimeError: if there is no mode.
-    """
+    """Leave the innermost mode of this thread, and return it, or raise an error if there is none."""
     found = levels()
     if not found:
         raise RuntimeError("trying to pop from empty mode stack")
@@ -183,13 +179,7 @@ def _call_override(call: Call, mode: Any) -> Any:
 
 
 def _own(result: Any, args: tuple[Any, ...]) -> Any:
-    """Return a result as a tensor that may get a history.
-
-    If the result is an argument or has a history, return another tensor on its memory.
-
-    Raises:
-        RuntimeError: if it is not a tensor.
-    """
+    """Return a result as a tensor that may get a history. An argument gets another tensor on its memory."""
     if result is None:
         return None
     if not isinstance(result, Tensor):
@@ -248,10 +238,7 @@ def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ..
 def overload_called(
     overload: Any, kernel: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], cached: bool
 ) -> Any:
-    """Call an operator that a program has defined. The innermost mode, a class, or the kernel computes the result.
-
-    If `cached`, the cache of the running checkpoint receives or returns the result.
-    """
+    """Call an operator of a program. A mode, a class, a checkpoint (if `cached`) or the kernel answers."""
     level = next((each for each in reversed(modes.STATE.interpreters) if isinstance(each, DispatchLevel)), None)
     if level is not None:
         with lower(level):

@@ -160,8 +160,5 @@ def value_at(target: Any, key: Any) -> Any:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same tensor or the same version.
-
-    A version is 0 initially, or None if versions are not counted.
-    """
+    """Return whether two values are the same tensor, or the same version (0 and None are equal)."""
     return one is other or (type(one) is not Tensor and type(other) is not Tensor and (one or 0) == (other or 0))

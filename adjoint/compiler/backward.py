@@ -231,10 +231,7 @@ def attach(roots: list[Tensor], origin: tuple[Any, int], kept: tuple[Any, ...] |
 
 
 def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) -> tuple[list[tuple[str, Tensor]], bool]:
-    """Append the backward of `roots` to the program.
-
-    Return the inputs that get gradients, and whether the graph has been freed.
-    """
+    """Append the backward of `roots`. Return the inputs that get gradients, and whether the graph has been freed."""
     import adjoint as torch
 
     program = tracer.program
@@ -264,10 +261,7 @@ def gradients_of(tracer: Tracer, roots: list[Tensor], places: dict[int, str]) ->
 
 @contextmanager
 def ending_at(targets: list[Tensor], roots: list[Tensor]) -> Iterator[list[Tensor]]:
-    """A context in which the graph of `roots` ends at leaves in place of `targets`.
-
-    It yields these leaves, one for each target.
-    """
+    """A context in which the graph of `roots` ends at leaves in place of `targets`. It yields the leaves."""
     ends: dict[Any, Tensor] = {}
     leaves = []
     for target in targets:

@@ -169,10 +169,7 @@ class Writer:
         self.sizes += [0] * launch.size
 
     def check(self) -> tuple[int, int]:
-        """Return the pointer through which blocks of this instruction report that Python must run it.
-
-        Such a run ends before later instructions, so no gradient may have been stored.
-        """
+        """Return the pointer through which blocks ask for Python. No gradient may have been stored before."""
         if self.stored:
             raise Foreign
         self.checks = True
@@ -191,11 +188,7 @@ class Writer:
         return as_strided(numpy.empty(1, self.dtype), plain(place.shape), strides)
 
     def compiled(self) -> list[Compiled]:
-        """Return the machine code of each block. New blocks are compiled together.
-
-        Raises:
-            CompilationError: if LLVM refuses a block.
-        """
+        """Return the machine code of each block. New blocks are compiled together."""
         new = {self.names[block.key]: block.key for block in self.blocks if block.key not in KNOWN_BLOCKS}
         if new:
             first, *others = new
@@ -258,10 +251,7 @@ class Writer:
         return found
 
     def made(self, number: int, dtype: str = "") -> Place:
-        """Return the place of a new value: a separate buffer, in the order of dimensions that the value had.
-
-        It has the writer's dtype by default.
-        """
+        """Return the place of a new value, in the order of dimensions that the value had at the capture."""
         shape, found_dtype = self.form(number)
         memory, item = self.program.memory[number], self.item_of(number)
         if found_dtype != (dtype or self.dtype) or memory is None:
@@ -396,11 +386,7 @@ class Writer:
 
 
 def number_of(operand: Any, dtypes: tuple[str, ...]) -> Any:
-    """Return the value of a constant operand: a number, a string, None, or an array of one of the dtypes without dimensions.
-
-    Raises:
-        Foreign: for any other operand.
-    """
+    """Return a constant operand: a number, a string, None, or the element of an array without dimensions."""
     value = operand.value if isinstance(operand, Constant) else Foreign
     if isinstance(value, numpy.ndarray) and value.ndim == 0 and value.dtype.name in dtypes:
         return value.item()

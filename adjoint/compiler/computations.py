@@ -34,11 +34,7 @@ Computation = tuple[Expression, list[tuple[Any, Place]], dict[str, Any]]
 
 
 def computation(instruction: Instruction, values: list[Any]) -> Computation:
-    """Return the computation of an elementwise instruction with these operands.
-
-    Raises:
-        Foreign: for any other instruction.
-    """
+    """Return the computation of an elementwise instruction with these operands."""
     name = instruction.name
     if name in ("clamp_to_numbers", "inside"):
         values = [
@@ -66,11 +62,7 @@ def computation(instruction: Instruction, values: list[Any]) -> Computation:
 
 
 def compiled_form(instruction: Instruction, values: list[Any]) -> tuple[Any, list[Any], list[Any]]:
-    """Return the compiled loops of an elementwise instruction with these operands, and their arrays and scalars.
-
-    Raises:
-        Foreign: for any other instruction.
-    """
+    """Return the compiled loops of an elementwise instruction, and their arrays and scalars."""
     if (loop := getattr(instruction.function, "loop", None)) is not None:
         if (over := instruction.function.over) is not None:
             values = [*values[1 : over + 1], values[0], *values[over + 1 :]]
@@ -89,11 +81,7 @@ def compiled_form(instruction: Instruction, values: list[Any]) -> tuple[Any, lis
 
 
 def simple_form(op: Any, values: list[Any]) -> Any:
-    """Return NumPy's function for an operator with these operands.
-
-    Raises:
-        Foreign: if there is no such function.
-    """
+    """Return NumPy's function for an operator with these operands."""
     kernel = op.kernel
     simple = kernel.general if isinstance(kernel.general, numpy.ufunc) else kernel.small
     if not isinstance(simple, numpy.ufunc):
@@ -121,10 +109,7 @@ def expression_of(instruction: Instruction, values: list[Any]) -> Computation:
 
 
 def variant_of(program: Any, values: list[Any]) -> Computation:
-    """Return the computation of a traced program.
-
-    Its parameters are the operands in order, and its scalars select the variant.
-    """
+    """Return the computation of a traced program of these operands. Numbers among them select the variant."""
     given = dict(zip(program.parameters.names, values, strict=False))
     if len(given) < len(program.parameters.names):
         raise Foreign

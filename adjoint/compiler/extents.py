@@ -170,10 +170,7 @@ class Folded:
         return value if self.table is None else self.table.constant(f"constants[{len(self.constants) - 1}]", value)
 
     def value(self, operand: Any) -> Any:
-        """Return an operand.
-
-        If the program is planned, an instruction creates each array that represents a number of sizes.
-        """
+        """Return an operand. In a plan, an instruction creates each array that represents a number of sizes."""
         if not isinstance(operand, (Reference, Constant)):
             return type(operand)(map(self.value, operand))
         if not (self.planned and isinstance(operand, Sized)):

@@ -91,11 +91,7 @@ class CompiledFunction:
         return self.capture(args, kwargs) if self.reason is None else self.uncaptured(*args, **kwargs)
 
     def stays_eager(self, stance: str) -> bool:
-        """Return whether a stance forbids a capture now.
-
-        Raises:
-            RuntimeError: if the stance is "fail_on_recompile".
-        """
+        """Return whether a stance forbids a capture now, or raise an error if the stance is "fail_on_recompile"."""
         if stance == "fail_on_recompile":
             name = name_of(self.compiled_function)
             raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. function: {name}")
@@ -170,10 +166,7 @@ class CompiledFunction:
         return result
 
     def numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[str]:
-        """Return the places of the arguments that are numbers and have changed from call to call.
-
-        They become inputs of programs.
-        """
+        """Return the places of the numbers among the arguments that are inputs, because they have changed."""
         given = {f"args[{index}]": each for index, each in enumerate(args)}
         given |= {f"kwargs[{name!r}]": each for name, each in kwargs.items()}
         found = {place: each for place, each in given.items() if type(each) in KINDS}

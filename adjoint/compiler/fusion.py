@@ -98,11 +98,7 @@ class Groups:
                 self.add(position, each)
 
     def add(self, position: int, given: Instruction) -> None:
-        """Add an instruction to the groups that create its operands, or as a new group.
-
-        Raises:
-            Foreign: unless the instruction computes a large contiguous array elementwise from operands of one dtype and bools.
-        """
+        """Add an elementwise instruction on a large array to the groups that create its operands."""
         op = given.kernel
         if given.changes or given.keeps or given.several or len(given.results) != 1:
             raise Foreign
@@ -129,11 +125,7 @@ class Groups:
         self.makers[result] = position  # type: ignore[index]
 
     def form(self, number: Any) -> tuple[tuple[int, ...], str, bool]:
-        """Return the shape and the dtype of a value, and whether it is contiguous.
-
-        Raises:
-            Foreign: if the value is not an array of floating-point numbers or truth values.
-        """
+        """Return the shape and dtype of an array of numbers or truth values, and whether it is contiguous."""
         form = None if number is None else self.program.shapes[number]
         if form is None or self.program.memory[number] is None or form[1] not in (*TYPES, "bool"):
             raise Foreign
@@ -152,10 +144,7 @@ class Groups:
         return {self.form(number)[1] for number in read | made} - {"bool"}
 
     def join(self, group: list[int], position: int) -> None:
-        """Join the group that creates an operand with the group of an instruction.
-
-        The groups stay apart if other instructions depend on their positions.
-        """
+        """Join the group that creates an operand with the group of an instruction, if their positions permit it."""
         own = self.of[position]
         both = sorted({*group, *own})
         (one,), (other,) = self.instructions[group[0]].results, self.instructions[position].results
@@ -174,10 +163,7 @@ class Groups:
         return contiguous and dtype != "bool" and shape == self.form(result)[0]
 
     def can_wait(self, group: list[int], both: list[int]) -> bool:
-        """Return whether a group may run at the last position in `both`.
-
-        This requires that no instruction in between reads results of the group or changes its operands.
-        """
+        """Return whether no instruction before the last position in `both` depends on a group or changes its operands."""
         of, read, made = self.buffers.of, set[Any](), set[Any]()
         for position in range(group[0], both[-1]):
             each = self.instructions[position]
@@ -193,10 +179,7 @@ class Groups:
         return True
 
     def arrays(self, group: list[int]) -> tuple[list[int], list[int]]:
-        """Return the values that a group reads, starting with values like the results.
-
-        Also return the results that other instructions read.
-        """
+        """Return the values that a group reads, first those like the results, and the results that others read."""
         made = [self.instructions[each].results[0] for each in group]
         found = dict.fromkeys(place.buffer for each in group for _, place in self.computations[each][1])
         inputs = sorted([each for each in found if each not in made], key=lambda each: not self.is_like(each, made[0]))

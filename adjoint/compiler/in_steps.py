@@ -89,10 +89,7 @@ class Events:
 
 
 def profiled(variant: Any, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Any) -> Any:
-    """Run a variant with one event for each instruction in a profile. Return its result.
-
-    Return MISSED if it does not fit, or if its program is for any size.
-    """
+    """Run a variant with one event for each instruction in a profile. Programs for any size return MISSED."""
     if not variant.body.steps:
         return MISSED
     events = Events(variant.body.steps.values(), recorder)

@@ -125,10 +125,7 @@ class Rewriter(ast.NodeTransformer):
         return asked("fixed", node, self.contents(node))
 
     def identified(self, node: ast.expr) -> ast.expr:
-        """Rewrite an expression so that the observer records that the identity of its value is read.
-
-        A symbol is not the same object as its number.
-        """
+        """Record that the identity of a value is read. A symbol is not the same object as its number."""
         return asked("identified", node, self.visit(node))
 
     def tested(self, node: ast.expr) -> ast.expr:
@@ -230,10 +227,7 @@ class Rewriter(ast.NodeTransformer):
         return asked("arithmetic", node, name, self.visit(node.left), self.visit(node.right))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Record that comparisons read the elements of their operands.
-
-        Rewrite `a < b` to `observer.comparison("lt", a, b)`.
-        """
+        """Rewrite `a < b` to `observer.comparison("lt", a, b)`. Comparisons read the elements of their operands."""
         identity = all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops)
         if len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
             name, values = ast.Constant(OPERATORS[type(node.ops[0])]), [node.left, *node.comparators]

@@ -112,11 +112,7 @@ def outlined(operand: Any, outlines: dict[int, Any]) -> Any:
 
 
 def memory_of(writer: Writer, recorder: Recorder, number: int, result: Any) -> int:
-    """Return the number of the memory in a recording that is the result with this number.
-
-    Raises:
-        Foreign: if the memory contains more than the result, or the result has another layout than at the capture.
-    """
+    """Return the number of the memory in a recording that is the result with this number, in its layout."""
     dtype = writer.form(number)[1]
     place, item = plain(writer.made(number, dtype)), writer.item_of(number)
     if getattr(result, "shape", None) != place.shape or result.dtype.name != dtype:

@@ -24,11 +24,7 @@ ROWS = 4
 
 
 def write(writer: Writer, instruction: Instruction) -> None:
-    """Append the blocks of an instruction.
-
-    Raises:
-        Foreign: if the instruction cannot become blocks.
-    """
+    """Append the blocks of an instruction."""
     lists: tuple[list[Any], ...] = writer.blocks, writer.buffers, writer.sizes, writer.launches, writer.temporary
     before = [*map(len, lists)], dict(writer.places)
     writer.instruction = instruction
@@ -169,10 +165,7 @@ def vector_lines(
 
 
 def dot_lines(writer: Writer, first: Place, second: Place, i: str, j: str, total: str, begin: str) -> int:
-    """Begin the sum of products of a row and a column, with vectors if both are contiguous.
-
-    Return the number of products per step.
-    """
+    """Begin the sum of products of a row and a column. Return the number of products in vectors."""
     width, inner = writer.width, first.shape[1]
     if inner < 2 * width or first.strides[1] != 1 or second.strides[0] != 1:
         writer.lines.append(f"            {total} = {begin}")

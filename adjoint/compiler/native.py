@@ -80,11 +80,7 @@ class Native:
         return math.prod(plain(self.writer.form(number)[0]))
 
     def for_numbers(self, numbers: Numbers) -> Native:
-        """Return the run for other sizes, for which its kernels are planned again.
-
-        Raises:
-            Foreign: if other kernels are planned.
-        """
+        """Return the run for other sizes, for which its kernels are planned again."""
         new, old = copy.copy(self), self.writer
         new.writer = writer = Writer(numbers.program, old.dtype)
         writer.places = {number: at(place, numbers) for number, place in old.places.items()}
@@ -124,11 +120,7 @@ class Native:
 
     @computed_once
     def function(self) -> Any:
-        """Return the function that runs the blocks, which is called with the arrays that the blocks read and write.
-
-        Raises:
-            CompilationError: if LLVM refuses a block.
-        """
+        """Return the function that runs the blocks, which is called with the arrays that the blocks read and write."""
         direct = not self.writer.launches and not self.writer.checks and len(self.steps) == self.blocks
         return self.built_in(self.writer.sizes, one_by_one(self.blocks)) if direct else self.run
 

@@ -306,10 +306,7 @@ new_object = function_of_python("PyType_GenericAlloc", i64, i64, i64)
 
 @functools.cache
 def tensor_maker() -> Callable[[ndarray], Tensor]:
-    """Return a function like `wrap` that takes a fifth of the time.
-
-    It may wrap arrays that operators have computed, if new tensors are not recorded.
-    """
+    """Return a function like `wrap` that takes a fifth of the time, if new tensors are not recorded."""
     return Deferred(partial(native, "new_on_array", Tensor)) if words() else wrap
 
 
@@ -374,19 +371,12 @@ class Deferred:
 
 
 def at_once(function: Any) -> Any:
-    """Return a deferred function as a native function, and any other object unchanged.
-
-    Raises:
-        CompilationError: if LLVM refuses the function.
-    """
+    """Return a deferred function as a native function, and any other object unchanged."""
     return function.make() if type(function) is Deferred else function
 
 
 def compile_deferred(namespace: dict[str, Any]) -> bool:
-    """Replace the deferred functions in a namespace by native functions.
-
-    Return False if LLVM refuses one of them. Later programs are written without native functions.
-    """
+    """Replace the deferred functions in a namespace by native functions. Return False if LLVM refuses one."""
     try:
         for name, value in namespace.items():
             if type(value) is Deferred:
@@ -406,10 +396,7 @@ def native(name: str, own: Any) -> Any:
 
 @functools.cache
 def addresses() -> dict[str, int]:
-    """Return the addresses of the native functions.
-
-    They are compiled together, because LLVM takes the same time for one function as for all.
-    """
+    """Return the addresses of the native functions. LLVM takes the same time for one of them as for all."""
     places = {name.strip("_").upper(): place for name, place in words().items()}
     array, counter = {"ARRAY": places["ARRAY"]}, {"COUNTER": places["COUNTER"]}
     module = Module()

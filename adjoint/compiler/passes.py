@@ -96,10 +96,7 @@ def in_few_buffers(program: Program, instructions: list[Instruction], lasting: s
 
 
 def overwriting(owners: Owners, given: Instruction, position: int) -> tuple[Instruction | None, int | None]:
-    """Return an instruction that writes its large result over its first operand, and that operand.
-
-    Return None if this is impossible.
-    """
+    """Return an instruction that writes its large result over its first operand, and that operand, if possible."""
     if isinstance(given.function, Fused):
         return overwriting_fused(owners, given, position)
     op, buffers = given.kernel, owners.buffers
@@ -249,10 +246,7 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
             makers[buffer] = position, [buffers.of[number] for number in each.reads() if number in buffers.of]
 
     def fits(buffer: int, gap: tuple[int, int]) -> bool:
-        """Return whether the operands of a buffer's instruction exist unchanged at the end of a gap.
-
-        Changes by host functions are unknown.
-        """
+        """Return whether the operands of a buffer's instruction exist at the end of a gap, unchanged by known functions."""
         position, read = makers[buffer]
         changes = [*hosts, *(other for each in read for other in changed.get(each, ()))]
         same = buffer not in changed and not any(position < other <= gap[1] for other in changes)

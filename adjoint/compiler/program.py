@@ -324,10 +324,7 @@ class Source:
         return f"{open_}{inner}{',' if open_ == '(' and len(operand) == 1 else ''}{close}"
 
     def run(self, instructions: list[Instruction], lasting: set[int], shapes: Any) -> None:
-        """Append the lines of instructions. Values that are not `lasting` are dropped after their last use.
-
-        `shapes`: the shapes of all values.
-        """
+        """Append the lines of instructions. Values that are not `lasting` are dropped after their last use."""
         touched = [
             {*each.reads(), *(number for number in each.results if number is not None)} - lasting
             for each in instructions

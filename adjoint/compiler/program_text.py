@@ -87,11 +87,7 @@ def place_of(instruction: Instruction) -> str:
 
 
 def called(instruction: Instruction) -> str:
-    """Return the text of the function that an instruction calls.
-
-    Raises:
-        torch._dynamo.exc.Unsupported: if the function has no meaning in another process.
-    """
+    """Return the text of the function that an instruction calls, if it has a meaning in another process."""
     function: Any = instruction.function
     op: Any = instruction.kernel
     if op is not None and OPERATORS.get(op.name) == op:  # other processes lack a program's own operators

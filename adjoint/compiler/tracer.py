@@ -111,10 +111,7 @@ class Tracer(Handler):
         return truth if self.expect(bool, [self.known(array)], truth) else None
 
     def expect(self, function: Any, operands: list[Any], result: bool) -> bool:
-        """Let later runs compute a condition on elements, and leave the program if the result is another one.
-
-        Return False if the program may not depend on elements, or if an effect would have happened before.
-        """
+        """Let later runs leave the program if a condition has another result. Return False if that is impossible."""
         if self.reason is not None or not self.branches or self.rehearsing is not None:
             return False
         if self.program.changes or any(map(has_effect, self.program.instructions)):

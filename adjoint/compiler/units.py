@@ -101,10 +101,7 @@ class Units:
         return self.known(function) if isinstance(function, torch.nn.Module) else function
 
     def known(self, function: Any) -> Any:
-        """Return the compiled form of a function or a module. It is created once.
-
-        Objects that are not the user's are returned unchanged.
-        """
+        """Return the compiled form of a function or a module of the user, and any other object unchanged."""
         found = self.units.get(function)
         if found is None:
             gains = is_of_user(function) if type(function) is types.FunctionType else self.every or has_parts(function)

@@ -241,10 +241,7 @@ class Graph:
         return made
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Any], return_output_node: bool = False) -> Any:
-        """Append the nodes of another graph, and return its output, or None.
-
-        `val_map` contains the nodes that already exist.
-        """
+        """Append the nodes of another graph, except those in `val_map`, and return its output, or None."""
         for node in g.nodes:
             if node in val_map:
                 continue

@@ -94,10 +94,7 @@ class TracerBase:
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Any) -> Iterator[Any]:
-        """Return the items of a stand-in.
-
-        The number of items is unknown, unless they are unpacked to a known number of names.
-        """
+        """Return the items of a stand-in, if they are unpacked to a known number of names."""
         frame = frame_of_caller(2)
         wanted = [each for each in dis.get_instructions(frame.f_code) if each.offset == frame.f_lasti]
         if wanted and wanted[0].opname == "UNPACK_SEQUENCE":

@@ -45,10 +45,7 @@ class ProxyTorchDispatchMode(_python_dispatch.TorchDispatchMode):
                 self.track(each, self.graph.call_function(operator.getitem, (node, index)))
 
     def node_of(self, value: Any) -> Any:
-        """Return the node that represents a tensor, or a constant if there is no such node.
-
-        Other values are returned unchanged.
-        """
+        """Return the node that represents a tensor, or a constant if there is none. Other values are returned unchanged."""
         if not isinstance(value, torch.Tensor):
             return value
         if id(value._array) in self.nodes:
