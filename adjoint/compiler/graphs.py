@@ -29,7 +29,7 @@ from .expectations import MISSED, draws
 from .followed import FOLLOWED, answered, applied, checkpointed, checkpointed_in_parts, functional, unseen
 from .known import is_constant
 from .observer import Observer
-from .program import Reference, Source
+from .program import Reference
 from .recorder import CallRecorder, Condition, Effect, Piece
 from .stores import Setting
 from .symbols import Symbol, symbols_in
@@ -259,14 +259,13 @@ class Backend:
             self.compiled[key] = made
         return self.compiled[key]
 
-    def finished(
-        self, function: Any, tracer: Any, observer: Any, source: Source, given: Structure, result: Any, earlier: Any
-    ) -> Variant:
+    def finished(self, *capture: Any) -> Variant:
         """Return the variant that runs the compiled graphs. It has run once, and `first_result` is its result.
 
         The graphs themselves run first. The capture ends unless they give the results that the function has given.
         """
-        self.written = written = WrittenGraphs.of(function, tracer, observer, source, given, result)
+        self.written = written = WrittenGraphs(*capture)
+        observer = written.observer
         after, results = observer.copies(), [each._array.copy("K") for each, _ in written.results.values()]
         state = torch.get_rng_state()
         modules = [None if each.is_empty else each.module(written.names) for each in written.pieces]
@@ -298,25 +297,17 @@ class GraphVariant(Variant):
 class WrittenGraphs(Written):
     """Writes the source of a variant that runs graphs. `leaves`: the parts of the result, and its structure."""
 
-    leaves: tuple[list[Any], Any]
     observer: GraphObserver
-    names: dict[int, str]
-    pieces: list[Piece]
 
-    @classmethod
-    def of(
-        cls, function: Any, tracer: GraphTracer, observer: GraphObserver, source: Source, given: Any, result: Any
-    ) -> WrittenGraphs:
-        """Return the writer for a capture."""
-        recorder = observer.recorder
-        returned = tensors_of([result, observer.stores.values])
+    def __init__(self, *capture: Any) -> None:
+        super().__init__(*capture)
+        recorder = self.observer.recorder
+        returned = tensors_of([self.result, self.observer.stores.values])
         numbers = {id(each): (each, recorder.known(each).number) for each in returned}
-        numbers = {key: each for key, each in numbers.items() if each[1] not in recorder.inputs}
-        written = cls(function, tracer, observer, source, given, result, numbers, [], [], False, {})
-        written.pieces = recorder.graphs([number for _, number in numbers.values()])
-        written.names = names_of(function, recorder)
-        written.leaves = tree.tree_flatten(result)
-        return written
+        self.results = {key: each for key, each in numbers.items() if each[1] not in recorder.inputs}
+        self.pieces: list[Piece] = recorder.graphs([number for _, number in self.results.values()])
+        self.names = names_of(self.function, recorder)
+        self.leaves: tuple[list[Any], Any] = tree.tree_flatten(self.result)
 
     def apart(self) -> list[Check]:
         """Return no conditions. Graphs run on tensors, so that tensors may share memory."""

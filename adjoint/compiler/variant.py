@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -181,8 +180,8 @@ def captured(
         try:
             if any(tensor._edge is not given.edges[id(tensor)] for _, tensor in given.tensors):
                 raise Stop("the history of an argument is changed")
-            finish = finished if backend is None else backend.finished
-            variant = finish(function, tracer, observer, source, given, result, earlier)
+            capture = function, tracer, observer, source, given, result
+            variant = Written(*capture).variant(earlier) if backend is None else backend.finished(*capture)
         except Stop as error:
             tracer.reason = str(error)
     observer.without_symbols()
@@ -190,80 +189,64 @@ def captured(
     return unwrapped(result), variant, reason
 
 
-def finished(
-    function: Any,
-    tracer: Tracer,
-    observer: Observer,
-    source: Source,
-    given: Structure,
-    result: Any,
-    earlier: Iterable[Variant],
-) -> Variant:
-    """Return the variant that results from the capture."""
-    program = tracer.program
-    outputs = sorted(tensors_of([result, observer.stores.values]), key=lambda tensor: edge_of(tensor) is None)
-    detached: dict[int, tuple[Tensor, Tensor]] = {}
-    program.boundary = len(program.instructions)
-    recorded = {}
-    results: dict[int, tuple[Tensor, int]] = {}
-    for tensor in outputs:
-        if id(tensor) in program.by_tensor or id(tensor) in results:
-            continue
-        if type(tensor) is not Tensor or id(tensor._array) not in tracer.values:
-            raise Stop("a result was not made by an operator")
-        if id(tensor) in tracer.leaves:
-            raise Stop("a result is a leaf that the function has made")
-        viewed = [each.tensor for each in program.inputs.values()] + [each for each, _ in results.values()]
-        shared = [each for each in viewed if tensor._counter is not None and each._counter is tensor._counter]
-        whole = next((each for each in shared if each._array is tensor._array), None)
-        if whole is not None and edge_of(tensor) is None and (tensor._base is None or tensor._base is whole._base):
-            detached[id(tensor)] = tensor, whole
-            continue
-        if tensor._base is not None and any(tensor._base is each or tensor._base is each._base for each in viewed):
-            raise Stop("a result is a view of an argument or of another result")
-        number = tracer.values[id(tensor._array)]
-        held = [tracer.arrays[each] for each in program.inputs]
-        if any(overlap(tensor._array, array) for array in [*held, *(each._array for each, _ in results.values())]):
-            raise Stop("a result has the memory of an argument or of another result")
-        results[id(tensor)] = tensor, number
-        if edge_of(tensor) is not None:
-            recorded[id(tensor)] = tensor
-    targets: list[tuple[str, Tensor]] = []
-    freed = False
-    if recorded:
-        targets, freed = gradients_of(
-            tracer, list(recorded.values()), {id(each): place for place, each in given.tensors}
-        )
-    return Written(
-        function, tracer, observer, source, given, result, results, list(recorded.values()), targets, freed, detached
-    ).variant(earlier)
-
-
-@dataclass(eq=False)
 class Written:
-    """Writes the source of a variant."""
+    """Writes the source of a variant that results from a capture.
 
-    function: Any
-    tracer: Tracer
-    observer: Observer
-    source: Source
-    given: Structure
-    result: Any
-    results: dict[int, tuple[Tensor, int]]
-    roots: list[Tensor]
-    targets: list[tuple[str, Tensor]]
-    freed: bool
-    detached: dict[int, tuple[Tensor, Tensor]]
+    `results`: the tensors in the result that operators have made, by identity, with the numbers of their values. `detached`:
+    tensors on the memory of an input or another result. `roots`: the results with gradients. `freed`: whether their graph has
+    been freed.
+    """
 
-    def __post_init__(self) -> None:
-        self.program, self.arrays = self.tracer.program, self.tracer.arrays
+    def __init__(
+        self, function: Any, tracer: Tracer, observer: Observer, source: Source, given: Structure, result: Any
+    ) -> None:
+        self.function, self.tracer, self.observer = function, tracer, observer
+        self.source, self.given, self.result = source, given, result
+        self.program, self.arrays = tracer.program, tracer.arrays
+        self.results: dict[int, tuple[Tensor, int]] = {}
+        self.detached: dict[int, tuple[Tensor, Tensor]] = {}
+        self.roots: list[Tensor] = []
+        self.targets: list[tuple[str, Tensor]] = []
+        self.freed = False
         self.built_before: set[int] = set()
         self.conditions: list[str] = []
         self.general: General | None = None
         self.again: Again | None = None
 
+    def find_results(self) -> None:
+        """Find the tensors in the result, and append their backward."""
+        tracer, program, results = self.tracer, self.program, self.results
+        program.boundary = len(program.instructions)
+        outputs = tensors_of([self.result, self.observer.stores.values])
+        for tensor in sorted(outputs, key=lambda tensor: edge_of(tensor) is None):
+            if id(tensor) in program.by_tensor or id(tensor) in results:
+                continue
+            if type(tensor) is not Tensor or id(tensor._array) not in tracer.values:
+                raise Stop("a result was not made by an operator")
+            if id(tensor) in tracer.leaves:
+                raise Stop("a result is a leaf that the function has made")
+            viewed = [each.tensor for each in program.inputs.values()] + [each for each, _ in results.values()]
+            shared = [each for each in viewed if tensor._counter is not None and each._counter is tensor._counter]
+            whole = next((each for each in shared if each._array is tensor._array), None)
+            if whole is not None and edge_of(tensor) is None and (tensor._base is None or tensor._base is whole._base):
+                self.detached[id(tensor)] = tensor, whole
+                continue
+            if tensor._base is not None and any(tensor._base is each or tensor._base is each._base for each in viewed):
+                raise Stop("a result is a view of an argument or of another result")
+            number = tracer.values[id(tensor._array)]
+            held = [tracer.arrays[each] for each in program.inputs]
+            if any(overlap(tensor._array, array) for array in [*held, *(each._array for each, _ in results.values())]):
+                raise Stop("a result has the memory of an argument or of another result")
+            results[id(tensor)] = tensor, number
+            if edge_of(tensor) is not None:
+                self.roots.append(tensor)
+        if self.roots:
+            places = {id(each): place for place, each in self.given.tensors}
+            self.targets, self.freed = gradients_of(tracer, self.roots, places)
+
     def variant(self, earlier: Iterable[Variant]) -> Variant:
         """Return the compiled variant. The variant serves any size if an earlier variant was the same program at other sizes."""
+        self.find_results()
         self.program.result = self.description(self.result)
         replaced = next((each for each in earlier if self.generalize(each)), None) if self.tracer.dims else None
         source, program = self.source, self.program
