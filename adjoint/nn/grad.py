@@ -33,6 +33,27 @@ def _spread(
     return stride, padding, dilation, groups
 
 
+def _described(
+    gradient: Callable[..., Tensor], ndim: int, of: str, arguments: str, shapes: str
+) -> Callable[..., Tensor]:
+    gradient.__name__ = gradient.__qualname__ = f"conv{ndim}d_{of}"
+    gradient.__doc__ = f"""The gradient of `conv{ndim}d` with respect to its {of} of this size.
+
+    Args:{shapes}
+        grad_output: the gradient of the result, of its shape.
+        stride, padding, dilation, groups: as for the convolution; padding in numbers.
+
+    Raises:
+        RuntimeError: if the sizes do not belong to one convolution.
+
+    >>> import adjoint as torch
+    >>> ones, twos = torch.ones(1, 1{", 1" * ndim}), torch.ones(1, 1{", 2" * ndim})
+    >>> torch.nn.grad.conv{ndim}d_{of}({arguments}, ones).unique()
+    tensor([3.])
+    """
+    return gradient
+
+
 def _input_gradient(ndim: int) -> Callable[..., Tensor]:
     def gradient(
         input_size: Sequence[int],
@@ -44,27 +65,12 @@ def _input_gradient(ndim: int) -> Callable[..., Tensor]:
         groups: int = 1,
     ) -> Tensor:
         options = _spread(ndim, input_size, weight.shape, grad_output.shape, stride, padding, dilation, groups)
-        result: Tensor = operators.conv_input_grad(grad_output, weight, tuple(input_size), *options)
-        return result
+        return operators.conv_input_grad(grad_output, weight, tuple(input_size), *options)
 
-    gradient.__name__ = gradient.__qualname__ = f"conv{ndim}d_input"
-    gradient.__doc__ = f"""The gradient of `conv{ndim}d` with respect to its input of this size.
-
-    Args:
+    shapes = """
         input_size: the shape (N, C, ...) of the input.
-        weight: the weight, (O, C/groups, ...).
-        grad_output: the gradient of the result, of its shape.
-        stride, padding, dilation, groups: as for the convolution; padding in numbers.
-
-    Raises:
-        RuntimeError: if the sizes do not belong to one convolution.
-
-    >>> import adjoint as torch
-    >>> ones = (1, 1{", 1" * ndim})
-    >>> torch.nn.grad.conv{ndim}d_input((1, 1{", 2" * ndim}), 3 * torch.ones(1, 1{", 2" * ndim}), torch.ones(ones)).unique()
-    tensor([3.])
-    """
-    return gradient
+        weight: the weight, (O, C/groups, ...)."""
+    return _described(gradient, ndim, "input", "twos.shape, 3 * twos", shapes)
 
 
 def _weight_gradient(ndim: int) -> Callable[..., Tensor]:
@@ -78,27 +84,12 @@ def _weight_gradient(ndim: int) -> Callable[..., Tensor]:
         groups: int = 1,
     ) -> Tensor:
         options = _spread(ndim, input.shape, weight_size, grad_output.shape, stride, padding, dilation, groups)
-        result: Tensor = operators.conv_weight_grad(grad_output, input, tuple(weight_size), *options)
-        return result
+        return operators.conv_weight_grad(grad_output, input, tuple(weight_size), *options)
 
-    gradient.__name__ = gradient.__qualname__ = f"conv{ndim}d_weight"
-    gradient.__doc__ = f"""The gradient of `conv{ndim}d` with respect to its weight of this size.
-
-    Args:
+    shapes = """
         input: the input, (N, C, ...).
-        weight_size: the shape (O, C/groups, ...) of the weight.
-        grad_output: the gradient of the result, of its shape.
-        stride, padding, dilation, groups: as for the convolution; padding in numbers.
-
-    Raises:
-        RuntimeError: if the sizes do not belong to one convolution.
-
-    >>> import adjoint as torch
-    >>> ones = (1, 1{", 1" * ndim})
-    >>> torch.nn.grad.conv{ndim}d_weight(3 * torch.ones(1, 1{", 2" * ndim}), (1, 1{", 2" * ndim}), torch.ones(ones)).unique()
-    tensor([3.])
-    """
-    return gradient
+        weight_size: the shape (O, C/groups, ...) of the weight."""
+    return _described(gradient, ndim, "weight", "3 * twos, twos.shape", shapes)
 
 
 conv1d_input, conv2d_input, conv3d_input = map(_input_gradient, (1, 2, 3))

@@ -23,23 +23,9 @@ class UninitializedTensorMixin:
 
     cls_to_become: type[Tensor]
     _allowed_methods = [
-        Tensor.__hash__,
-        Tensor.size,
-        Tensor.copy_,
-        Tensor.is_complex,
-        Tensor.is_floating_point,
-        Tensor.half,
-        Tensor.float,
-        Tensor.double,
-        Tensor.bfloat16,
-        Tensor.char,
-        Tensor.short,
-        Tensor.int,
-        Tensor.long,
-        Tensor.cuda,
-        Tensor.cpu,
-        Tensor.to,
-        Tensor.get_device,
+        *(Tensor.__hash__, Tensor.size, Tensor.copy_, Tensor.is_complex, Tensor.is_floating_point, Tensor.half),
+        *(Tensor.float, Tensor.double, Tensor.bfloat16, Tensor.char, Tensor.short, Tensor.int, Tensor.long),
+        *(Tensor.cuda, Tensor.cpu, Tensor.to, Tensor.get_device),
     ]
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:

@@ -18,44 +18,17 @@ from .sgd import ASGD, SGD
 from .sparse_adam import SparseAdam
 
 __all__ = [
-    *(
-        "adadelta",
-        "adafactor",
-        "adagrad",
-        "adam",
-        "adamax",
-        "adamw",
-        "asgd",
-        "muon",
-        "nadam",
-        "radam",
-        "rmsprop",
-        "rprop",
-    ),
-    *("sgd", "sparse_adam"),
-]
+    "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "muon", "nadam", "radam", "rmsprop", "rprop",
+    "sgd", "sparse_adam",
+]  # fmt: skip
 
 STATES = {
-    "exp_avgs": "exp_avg",
-    "exp_avg_sqs": "exp_avg_sq",
-    "max_exp_avg_sqs": "max_exp_avg_sq",
-    "exp_infs": "exp_inf",
-    "mu_products": "mu_product",
-    "square_avgs": "square_avg",
-    "grad_avgs": "grad_avg",
     "momentum_buffer_list": "momentum_buffer",
     "muon_momentum_bufs": "momentum_buffer",
-    "acc_deltas": "acc_delta",
     "state_sums": "sum",
-    "axs": "ax",
-    "mus": "mu",
-    "etas": "eta",
-    "prevs": "prev",
-    "step_sizes": "step_size",
-    "row_vars": "row_var",
-    "col_vars": "col_var",
-    "variances": "variance",
     "state_steps": "step",
+    **{f"{each}s": each for each in "exp_avg exp_avg_sq max_exp_avg_sq exp_inf mu_product square_avg grad_avg".split()},
+    **{f"{each}s": each for each in "acc_delta ax mu eta prev step_size row_var col_var variance".split()},
 }
 """The names of optimizer states, by the names of the list arguments."""
 

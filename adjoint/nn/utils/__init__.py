@@ -17,18 +17,9 @@ __all__ = [
 
 # Imported when they are first used.
 _LATE = {
-    "convert_conv2d_weight_memory_format": "memory_format",
-    "convert_conv3d_weight_memory_format": "memory_format",
-    "fuse_conv_bn_eval": "fusion",
-    "fuse_conv_bn_weights": "fusion",
-    "fuse_linear_bn_eval": "fusion",
-    "fuse_linear_bn_weights": "fusion",
-    "fusion": "fusion",
-    "init": "init",
-    "memory_format": "memory_format",
-    "parametrizations": "parametrizations",
-    "parametrize": "parametrize",
-    "prune": "prune",
-    "skip_init": "init",
+    "fusion": "fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights",
+    "init": "skip_init",
+    "memory_format": "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format",
+    **dict.fromkeys(("parametrizations", "parametrize", "prune"), ""),
 }
-__getattr__ = late_names(__name__, _LATE)
+__getattr__ = late_names(__name__, {name: place for place, names in _LATE.items() for name in (place, *names.split())})
