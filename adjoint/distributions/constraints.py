@@ -76,10 +76,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property of distributions that is a constraint.
-
-    As an attribute of the class, it has the properties common to all instances.
-    """
+    """A property of distributions that is a constraint. On the class, it has the properties common to all instances."""
 
     def __init__(
         self,

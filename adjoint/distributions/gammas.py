@@ -160,10 +160,7 @@ class InverseGamma(TransformedDistribution):
 
 
 class _Dirichlet(torch.autograd.Function):
-    """Differentiable samples.
-
-    If a concentration changes, its component changes like a beta sample, and the other components change in proportion.
-    """
+    """Samples. With its concentration, a component changes like a beta sample, and the others in proportion."""
 
     @staticmethod
     def forward(ctx: Any, concentration: Tensor) -> Tensor:

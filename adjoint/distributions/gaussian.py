@@ -156,10 +156,7 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
 
 
 class OfCovariance(Distribution):
-    """A distribution with a covariance, given as a matrix, its inverse or its Cholesky factor.
-
-    The other forms are computed lazily.
-    """
+    """A distribution with a covariance, its inverse or its Cholesky factor. Others are computed lazily."""
 
     def _factorize(self, name: str, matrix: Tensor) -> None:
         """Compute the Cholesky factor of the covariance from the given matrix."""

@@ -149,10 +149,7 @@ class ProbsOrLogits:
     _given: str
 
     def _choose(self, probs: Any, logits: Any) -> Any:
-        """Return the parameter that was given.
-
-        Raises: ValueError: unless exactly one of `probs` and `logits` is given.
-        """
+        """Return the parameter that was given, if it is the only one."""
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         self._given = "logits" if probs is None else "probs"

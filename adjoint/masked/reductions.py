@@ -24,11 +24,7 @@ Mask = Tensor | None
 
 
 def _given(input: Any, mask: Mask, name: str = "", *sparse: torch.layout) -> tuple[Any, Mask]:
-    """Return the data of the input, and its mask broadcast to the shape. A masked tensor has its own mask.
-
-    Raises:
-        ValueError: if the data are neither dense nor in one of the layouts `sparse`. The error names the function `name`.
-    """
+    """Return the data, dense or in a layout of `sparse`, and their mask, broadcast to their shape."""
     if hasattr(input, "get_mask"):
         own = input.get_mask()
         if mask is not None and not torch.equal(mask, own):
@@ -51,11 +47,7 @@ def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> Ten
 
 
 def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor | None:
-    """Return the element that changes no result of a reduction, or None for a mean or a variance.
-
-    Raises:
-        NotImplementedError: if there is no such element.
-    """
+    """Return the element that changes no result of a reduction, or None for a mean or a variance."""
     dtype = input.dtype
     value: Any
     if op_name in ("sum", "cumsum"):

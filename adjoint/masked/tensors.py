@@ -262,11 +262,7 @@ def _common_mask(values: Any) -> Tensor:
 
 
 def _tensors_match(a: Any, b: Any, exact: bool = True, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
-    """Return whether two tensors of one layout are equal, or close unless `exact`. The dtype of the first counts.
-
-    Raises:
-        ValueError: if a tensor is masked, or the layouts differ.
-    """
+    """Return whether two unmasked tensors of one layout are equal, or close unless `exact`. The first's dtype counts."""
     if is_masked_tensor(a) or is_masked_tensor(b):
         raise ValueError("Neither `a` nor `b` can be a MaskedTensor.")
     if a.layout != b.layout:

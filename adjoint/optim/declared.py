@@ -119,10 +119,7 @@ class Declared(Optimizer):
                     self._update(Tensor, options, *real)
 
     def _skips(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> bool:
-        """Divide the gradients by `self.grad_scale`. Return True, without a division, if `self.found_inf` is 1.
-
-        A gradient scaler may set these attributes of fused optimizers.
-        """
+        """Divide the gradients by the `grad_scale` of a scaler, or return True if its `found_inf` is 1."""
         if getattr(self, "found_inf", None) == 1:
             for param in params:
                 if self._counts_steps and not self.state[param]:

@@ -24,10 +24,7 @@ TOLERANCE_CHANGE = 1e-9
 
 
 class Point(NamedTuple):
-    """A point on the line: its position, the loss, the gradient and the slope.
-
-    Positions and slopes are tensors, so they are rounded as in PyTorch. The first positions may be numbers.
-    """
+    """A point on the line: its position, the loss, the gradient and the slope. Tensors round as in PyTorch."""
 
     t: Any
     loss: float
@@ -106,10 +103,7 @@ def _bracket(look: Callable[[Any], Point], start: Point, t: Any, trials: int) ->
 def _zoom(
     look: Callable[[Any], Point], start: Point, bracket: list[Point], evaluations: int, trials: int, largest: Tensor
 ) -> tuple[Point, int]:
-    """Narrow the bracket until its lower end is acceptable.
-
-    The points keep their positions in the bracket. If two losses are equal, the first point counts as the lower one.
-    """
+    """Narrow the bracket until its lower end is acceptable. Of equal losses, the first counts as lower."""
     low = _lower(bracket)
     insufficient_progress = False
     while evaluations <= trials:

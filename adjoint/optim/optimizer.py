@@ -339,11 +339,7 @@ class Optimizer:
     def _process_value_according_to_param_policy(
         param: Tensor, value: Tensor, param_id: int, param_groups: list[dict[str, Any]], key: Hashable = None
     ) -> Tensor:
-        """Convert a loaded tensor for `param`.
-
-        The tensor gets the dtype of `param` if this is a floating-point type. The step count keeps its dtype, except that
-        capturable and fused optimizers count in float32.
-        """
+        """Convert a loaded tensor to the dtype of `param`, or a step count to float32 if capturable or fused."""
         if key != "step":
             return value.to(param.dtype) if param.is_floating_point() else value
         group = next((group for group in param_groups if param_id in group["params"]), {})
@@ -444,10 +440,7 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
-    """Decide whether a step uses fused kernels and lists of tensors.
-
-    Fused kernels and lists of tensors do not exist here, so the answer is always no.
-    """
+    """Decide that a step uses neither fused kernels nor lists of tensors, which do not exist here."""
     return False, False
 
 

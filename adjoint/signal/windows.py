@@ -85,10 +85,7 @@ def _with_options(function: _Function) -> _Function:
 def _window(
     name: str, formula: Callable[[Callable[[float, float], Tensor], int], Tensor], size: int, options: _Options
 ) -> Tensor:
-    """Return the window that a formula defines.
-
-    The formula receives `size`, and a function that creates `size` equidistant numbers.
-    """
+    """Return the window of a formula, which receives `size` and a function that creates `size` equidistant numbers."""
     options.check(name, size)
     if size == 0:
         return torch.empty((0,), **options.of_tensor)

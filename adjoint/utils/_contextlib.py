@@ -13,10 +13,7 @@ __all__ = ["_DecoratorContextManager", "_NoParamDecoratorContextManager"]
 
 
 class _DecoratorContextManager(torch.autograd.grad_mode.Decorating):
-    """A context manager that also decorates functions.
-
-    A subclass defines `__enter__` and `__exit__`, and `clone` if its constructor has parameters.
-    """
+    """A context manager that also decorates functions. It needs `clone` if its constructor has parameters."""
 
 
 class _NoParamDecoratorContextManager(_DecoratorContextManager):

@@ -15,10 +15,7 @@ _foreach_supported_types: list[type] = [Tensor]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """Return the accelerator types with kernels for whole lists.
-
-    The result is empty: there are no accelerators, and `cpu` needs no such kernels.
-    """
+    """Return the accelerator types with kernels for whole lists. There are none."""
     return []
 
 

@@ -340,11 +340,7 @@ class _StopRecomputationError(Exception):
 
 
 class Inputs(torch.autograd.Function):
-    """A node that only saves the inputs of a checkpointed function.
-
-    The hooks of an outer checkpoint therefore receive the inputs too. An inner checkpoint does not keep the inputs in
-    memory.
-    """
+    """A node that saves the inputs of a function, so that hooks of an outer checkpoint receive them."""
 
     @staticmethod
     def forward(*tensors: Tensor) -> Tensor:

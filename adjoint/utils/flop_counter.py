@@ -150,10 +150,7 @@ def conv_backward_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """Count the gradients of a convolution with respect to input and weight.
-
-    Each needs as many operations as the convolution.
-    """
+    """Count the gradients of a convolution by input and weight. Each needs as many operations as the convolution."""
     return sum(map(bool, output_mask[:2])) * conv_flop_count(x_shape, w_shape, grad_out_shape, transposed)
 
 
@@ -198,10 +195,7 @@ Call = tuple[Any, tuple[Any, ...], Any]
 
 
 def _forward_call(name: str, inputs: tuple[Any, ...], result: Any) -> Call | None:
-    """Return the call of an operator.
-
-    Operators that are called in formulas of gradients have other names and orders of arguments.
-    """
+    """Return the call of an operator. Formulas of gradients use other names and orders of arguments."""
     if name == "blocked_attention":
         return aten._scaled_dot_product_flash_attention_for_cpu, inputs, result
     if name in ("conv_input_grad", "conv_weight_grad"):

@@ -38,10 +38,7 @@ def _max_pool(name: str, plain: Callable[..., Any], with_indices: Callable[..., 
 
 
 def _adaptive_max_pool(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the function with this name, and the function with the suffix `_with_indices`.
-
-    The first function calls the second function by its public name, because a program may have replaced it.
-    """
+    """Return the function with this name, and the one with indices, which it calls by its public name."""
 
     def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         return getattr(operators, name)(input, output_size)

@@ -242,11 +242,7 @@ _TYPES = {
 
 
 def _arguments(function: str, args: tuple[Any, ...], kwargs: dict[str, Any], state: str = "Tensor") -> dict[str, Any]:
-    """Return the arguments by name.
-
-    For packed sequences, data, batch sizes and states come before the weights. Otherwise the first argument is a
-    tensor.
-    """
+    """Return the arguments by name. Data, batch sizes and states of packed sequences come before the weights."""
     packed, dense = _FORMS
     weights_fourth = len(args) > 3 and isinstance(args[3], list | tuple)
     names = packed if weights_fourth or "batch_sizes" in kwargs else dense

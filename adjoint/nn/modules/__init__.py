@@ -68,8 +68,5 @@ __getattr__ = late_names(__name__, LATE)
 
 
 def list_late_names() -> None:
-    """Add the names that are imported on first use to `__all__`.
-
-    `adjoint.nn` calls this function after its star import, which would import these modules.
-    """
+    """Add the names that are imported on first use to `__all__`, after the star import of `adjoint.nn`."""
     __all__.extend(sorted(name for name, place in LATE.items() if name != place))

@@ -133,10 +133,7 @@ class RNNBase(Module):
     def _walk(
         self, input: Tensor, hx: Sequence[Tensor], batch_sizes: list[int] | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        """Run all layers over `input`, `(L, N, features)` or packed.
-
-        The parts of the initial state are `(layers, N, features)`.
-        """
+        """Run all layers over `input`, `(L, N, features)` or packed, from states `(layers, N, features)`."""
         weights = [self._weights(suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
         dropout = self.dropout if self.training else 0.0
         return recurrent.run_layers(self.mode, input, hx, weights, dropout, self.bidirectional, batch_sizes)
@@ -273,10 +270,7 @@ def _layers(
     *,
     nonlinearity: str = "tanh",
 ) -> None:
-    """Declare the parameters of the constructors of recurrent layers.
-
-    Only `RNN` has the argument `nonlinearity`, which may also be the fourth positional argument.
-    """
+    """Declare the constructors of recurrent layers. Only `RNN` has `nonlinearity`, by name or in fourth place."""
 
 
 class RNN(RNNBase):

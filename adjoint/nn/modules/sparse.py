@@ -188,10 +188,7 @@ class EmbeddingBag(_Table):
 
 
 def _sizes_of_table(embeddings: Tensor) -> torch.Size:
-    """Return the number of vectors and the number of elements of a vector.
-
-    Raise AssertionError unless the table has two dimensions.
-    """
+    """Return the number of vectors and of their elements. Raise AssertionError for other than two dimensions."""
     if embeddings.dim() != 2:
         raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
     return embeddings.shape

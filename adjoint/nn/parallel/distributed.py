@@ -165,10 +165,7 @@ class DistributedDataParallel(Module):
         return [*parameters, *self._broadcast_each_forward()]
 
     def _check_same_model(self, names: list[str], parameters: list[Any]) -> None:
-        """Compare the names, shapes and dtypes of parameters with the first process.
-
-        If one process differs, all processes raise the error.
-        """
+        """Compare the parameters with the first process. If one process differs, all processes raise the error."""
         own = [[name, tuple(each.shape), str(each.dtype)] for name, each in zip(names, parameters, strict=True)]
         models: list[Any] = [None] * self.process_group.size()
         torch.distributed.all_gather_object(models, own, self.process_group)
@@ -315,10 +312,7 @@ class DistributedDataParallel(Module):
 
 
 def _shadow(module: DistributedDataParallel, divide_by_initial_world_size: bool) -> Any:
-    """Return the `JoinHook` of `module`.
-
-    The class is created here because `torch.distributed` is imported on first use.
-    """
+    """Return the `JoinHook` of `module`. `torch.distributed` is imported on first use."""
     module._divide_by_initial_world_size = divide_by_initial_world_size
     if not divide_by_initial_world_size:
         module.reducer.divisor = lambda: 1
@@ -358,10 +352,7 @@ def tensors_in(output: Any) -> Iterator[Any]:
 
 
 def _through_sink(reducer: Reducer, output: Any) -> Any:
-    """Return the result unchanged.
-
-    A backward through the result reaches all parameters that it depends on. Unused parts of the result get no gradient.
-    """
+    """Return the result unchanged. A backward through it reaches all parameters that it depends on, and no others."""
     tree: Any = torch.utils._pytree
     flat, structure = tree.tree_flatten(output)
     differentiable = [

@@ -39,10 +39,7 @@ class _OrthMaps(Enum):
 
 
 class _Orthogonal(Module):
-    """An orthogonal matrix as a function of a triangular matrix.
-
-    A factor `base` allows any orthogonal matrix as the initial value.
-    """
+    """An orthogonal matrix as a function of a triangular matrix. A factor `base` allows any initial value."""
 
     base: Tensor
 

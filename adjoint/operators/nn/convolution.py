@@ -182,10 +182,7 @@ def _per_dimension(values: tuple[int, ...], count: int, name: str) -> tuple[int,
 
 
 def _integers(value: Any, count: int) -> tuple[int, ...] | None:
-    """Return `value`, a number or a sequence of numbers, as a tuple.
-
-    A number gives `count` elements. Return None for anything else.
-    """
+    """Return a number or a sequence of numbers as a tuple, or None for anything else. A number gives `count` elements."""
     if type(value) is int:
         return (value,) * count
     if isinstance(value, bool):
@@ -197,11 +194,7 @@ def _integers(value: Any, count: int) -> tuple[int, ...] | None:
 
 @functools.lru_cache(1024)
 def _geometry(shape, wshape, bshape, stride, padding, dilation, transposed, output_padding, groups):
-    """Return stride, padding, dilation and output padding for each dimension.
-
-    Raises:
-        RuntimeError: if the arguments do not fit the input.
-    """
+    """Return stride, padding, dilation and output padding for each dimension, if they fit the input."""
     count = len(wshape) - 2
     if count < 1:
         raise RuntimeError("weight should have at least three dimensions")

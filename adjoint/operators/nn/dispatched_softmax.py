@@ -40,10 +40,7 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
 
 
 def _check(name, grad, output, dim, input_dtype):
-    """Raise an error unless the gradient has the shape and dtype of the output, and the dimension `dim` exists.
-
-    Half-precision gradients are an error.
-    """
+    """Refuse a gradient in half precision or unlike the output in shape or dtype, or a missing dimension."""
     wanted, given = list(output._array.shape), list(grad._array.shape)
     if given != wanted:
         raise RuntimeError(

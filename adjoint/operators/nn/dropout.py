@@ -77,10 +77,7 @@ def _noise_like(array, feature):
 
 
 def _alpha_dropped(input, kept, p, inplace):
-    """Replace dropped elements by the lower limit of SELU, and restore mean and variance by a linear map.
-
-    Klambauer et al., "Self-normalizing neural networks", 2017.
-    """
+    """Replace dropped elements by the lower limit of SELU, and restore mean and variance by a linear map."""
     alpha = SELU_ALPHA * SELU_SCALE
     a = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
     b = (kept - 1) * (alpha * a) + alpha * a * p

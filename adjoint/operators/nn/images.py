@@ -133,10 +133,7 @@ WAYS = {
 
 
 def _shown(mode, dims):
-    """Return the options that nodes show: one scale per dimension.
-
-    Modes without the option `align_corners` do not show it.
-    """
+    """Return the options that nodes show: one scale per dimension, and `align_corners` in modes that have it."""
     names = ("scales",) if dims == 1 else ("scales_d", "scales_h", "scales_w")[-dims:]
     shown: dict[str, Any] = {} if dims == 1 else {"scales": None}
     for number, name in enumerate(names):

@@ -224,10 +224,7 @@ def _check_running(input, *running):
 
 
 def _move(running_mean, running_var, mean, invstd, momentum, eps, count):
-    """Move running statistics by `momentum` towards the statistics of a batch.
-
-    The version counter of a whole tensor is not increased, as in PyTorch.
-    """
+    """Move running statistics by `momentum` towards those of a batch. Whole tensors keep their version."""
     running = (running_mean, running_var)
     if is_readable(mean) and all(map(is_readable, running)):
         computed(kernels.move, *running, mean, invstd, momentum, eps, count, keeps=True)
@@ -306,11 +303,7 @@ class native_layer_norm:
 
 
 def _check_dtypes(input, *parameters):
-    """Raise an error unless all parameters have the dtype of the input, or are float32 for a 16-bit input.
-
-    Raises:
-        RuntimeError: with the message of PyTorch's kernels. The message depends on the first given parameter.
-    """
+    """Refuse parameters that have neither the input's dtype nor float32 for a 16-bit input, as PyTorch does."""
     held = input._array.dtype
     for each in parameters:
         if each is not None and each._array.dtype is not held:
@@ -332,11 +325,7 @@ def _check_dtypes(input, *parameters):
 
 
 def _checked_shape(input, normalized_shape, leading, weight, bias=None):
-    """Return `normalized_shape` as a tuple.
-
-    The shape must equal the last sizes of `input`, and the shapes of weight and bias. Errors print `leading` before the
-    shape.
-    """
+    """Return `normalized_shape` as a tuple that fits input, weight and bias. Errors print `leading` before the shape."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
         raise RuntimeError(

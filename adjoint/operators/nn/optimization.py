@@ -18,10 +18,7 @@ from ...tensor import PLAIN_TYPES, Tensor
 
 
 def _arrays(tensors):
-    """Return the arrays of tensors.
-
-    Return None for tensors that only operators can change: tensors of transforms, subclasses, and lazy conjugates.
-    """
+    """Return the arrays of tensors, or None if transforms, a subclass or a lazy conjugate need operators."""
     kinds = set(map(type, tensors))
     kinds.discard(Tensor)
     if not kinds <= PLAIN_TYPES:

@@ -107,10 +107,7 @@ def pad(input, pad, mode="constant", value=None):
 
 
 def _circular(input, pad):
-    """The input is copied into the middle of new memory, and the edges are then copied from the opposite ends.
-
-    PyTorch's graph shows these copies. Without a graph, one kernel makes all copies.
-    """
+    """Pad by the opposite edges: copy by copy where a graph shows it, as in PyTorch, else by one kernel."""
     if has_no_history(input):
         result = wrap(kernels.padded(input._array, tuple(pad), "circular"))
         for _ in range(1 + sum(width > 0 for width in pad)):

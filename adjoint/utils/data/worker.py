@@ -87,10 +87,7 @@ class _Text(str):
 
 
 def seed_all(base_seed: int, number: int) -> int:
-    """Seed the random numbers of Python, of this library and of NumPy, as PyTorch does in the worker with this number.
-
-    Return the seed.
-    """
+    """Seed the random numbers of Python, this library and NumPy as PyTorch does in this worker, and return the seed."""
     seed = base_seed + number
     random.seed(seed)
     torch.manual_seed(seed)

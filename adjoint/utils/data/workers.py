@@ -70,10 +70,7 @@ class _Worker:
 
 
 def _end(workers: list[_Worker], parent: int) -> None:
-    """Stop the workers in the process that started them, and wait until they have ended.
-
-    A worker that has exceeded its time limit is terminated at once.
-    """
+    """Stop the workers in the process that started them, and await their end. One that is late is terminated at once."""
     if os.getpid() != parent:
         return
     for worker in workers:
@@ -120,10 +117,7 @@ class BatchesOfWorkers(Batches):
         self._begin_tasks()
 
     def _let_go(self, loader: DataLoader[Any]) -> None:
-        """Use a copy of the loader that does not refer to this object.
-
-        Otherwise workers would live as long as the reference cycle.
-        """
+        """Use a copy of the loader that does not refer to this object: in a cycle, workers would live on."""
         self._loader = object.__new__(type(loader))
         vars(self._loader).update(vars(loader), _iterator=None)
 
@@ -157,10 +151,7 @@ class BatchesOfWorkers(Batches):
         return {worker.process.pid for worker in self._started}
 
     def _give_task(self) -> None:
-        """Give the next item to the next worker that has not ended.
-
-        If the order does not matter, give the item to any worker that can accept a task.
-        """
+        """Give the next item to the next worker that has not ended, or to any that is free if the order does not matter."""
         loader = self._loader
         count = len(self._started)
         for step in range(count):
