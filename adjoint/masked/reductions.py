@@ -12,7 +12,6 @@ import adjoint as torch
 from adjoint import Tensor
 
 from .._runtime.tracebacks import end_functions_at_caller
-from .sparse_reductions import SPARSE, mask_like, reduced, stored
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm",
@@ -21,6 +20,7 @@ __all__ = [
 
 Dims = int | tuple[int, ...] | list[int] | None
 Mask = Tensor | None
+SPARSE = (torch.sparse_coo, torch.sparse_csr)
 
 
 def _given(input: Any, mask: Mask, name: str = "", *sparse: torch.layout) -> tuple[Any, Mask]:
@@ -35,7 +35,7 @@ def _given(input: Any, mask: Mask, name: str = "", *sparse: torch.layout) -> tup
             " or ", ", ", len(sparse) - 1
         )
         raise ValueError(f"masked {name} expects {allowed} tensor (got {input.layout} tensor)")
-    return input, None if mask is None else mask_like(input, mask)
+    return input, None if mask is None else _mask_like(input, mask)
 
 
 def _input_mask(input: Any, *args: Any, mask: Mask = None, **kwargs: Any) -> Tensor:
@@ -74,7 +74,7 @@ def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor | Non
 
 def _where(mask: Tensor, input: Tensor, fill_value: Any) -> Tensor:
     """Return the input with `fill_value` where the mask is False. A sparse result does not store these elements."""
-    return torch.where(mask, input, fill_value) if mask.layout is torch.strided else stored(mask, input)
+    return torch.where(mask, input, fill_value) if mask.layout is torch.strided else _stored(mask, input)
 
 
 def _combine_input_and_mask(op: Any, input: Any, mask: Mask, *args: Any) -> Any:
@@ -156,7 +156,7 @@ def sum(
     kind = _summable(data, dtype)
     filled = _filled(data.to(kind), mask, "sum")
     if data.layout is not torch.strided:
-        return reduced("sum", filled, mask, dims, bool(keepdim), kind)
+        return _reduced("sum", filled, mask, dims, bool(keepdim), kind)
     result = torch.sum(filled, dims, keepdim=bool(keepdim), dtype=kind)
     return _finished(input, result, mask, dims, bool(keepdim))
 
@@ -170,7 +170,7 @@ def prod(
     kind = _summable(data, dtype)
     result = _filled(data.to(kind), mask, "prod")
     if data.layout is not torch.strided:
-        return reduced("prod", result, mask, dims, bool(keepdim), kind)
+        return _reduced("prod", result, mask, dims, bool(keepdim), kind)
     for each in sorted(dims, reverse=True):
         result = result.prod(each, keepdim=bool(keepdim))
     return _finished(input, result, mask, dims, bool(keepdim))
@@ -182,7 +182,7 @@ def _extremum(name: str, input: Any, dim: Dims, keepdim: bool, dtype: torch.dtyp
     data = data if dtype is None else data.to(dtype)
     filled = _filled(data, mask, name)
     if data.layout is not torch.strided:
-        return reduced(name, filled, mask, dims, bool(keepdim), data.dtype)
+        return _reduced(name, filled, mask, dims, bool(keepdim), data.dtype)
     return _finished(input, getattr(torch, name)(filled, dims, bool(keepdim)), mask, dims, bool(keepdim))
 
 
@@ -244,7 +244,7 @@ def mean(
         )
     filled = _filled(data.to(kind), mask, "sum")
     if data.layout is not torch.strided:
-        return reduced("mean", filled, mask, dims, keepdim, kind)
+        return _reduced("mean", filled, mask, dims, keepdim, kind)
     total = torch.sum(filled, dims, keepdim=keepdim, dtype=kind)
     return _finished(input, total / _count(data, mask, dims, keepdim), mask, dims, keepdim)
 
@@ -424,6 +424,70 @@ def cumprod(input: Any, dim: int, *, dtype: torch.dtype | None = None, mask: Mas
     data, mask = _given(input, mask, "cumprod")
     kind = dtype or data.dtype
     return _same_shape(input, torch.cumprod(_filled(data.to(kind), mask, "prod"), dim, dtype=kind), mask)
+
+
+# --- the elements that sparse tensors store: dense dimensions of hybrid tensors are not reduced -----------------
+
+
+def _mask_like(input: Tensor, mask: Tensor) -> Tensor:
+    """Return the mask with the shape and the layout of `input`. A sparse mask is coalesced."""
+    if mask.dim() > input.dim():
+        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
+    if mask.layout is not input.layout or mask.shape != input.shape:
+        mask = (mask if mask.layout is torch.strided else mask.to_dense()).broadcast_to(input.shape)
+        if input.layout is torch.sparse_coo:
+            mask = mask.to_sparse(input.sparse_dim())
+        elif input.layout is torch.sparse_csr:
+            mask = mask.to_sparse_csr()
+    return (mask.coalesce() if mask.layout is torch.sparse_coo else mask).to(torch.bool)
+
+
+def _stored(mask: Tensor, input: Tensor) -> Tensor:
+    """Return a tensor that stores the elements of the sparse `input` where the sparse `mask` is True."""
+    layout, mask = mask.layout, mask.to_sparse().coalesce()
+    if mask.dense_dim() == 0 and not bool(mask.values().all()):
+        kept = mask.values()
+        mask = torch.sparse_coo_tensor(mask.indices()[:, kept], kept[kept], mask.shape).coalesce()
+    found = input.to_sparse().coalesce().sparse_mask(mask)
+    return found.to_sparse_csr() if layout is torch.sparse_csr else found
+
+
+def _reduced(
+    name: str, data: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool, kind: torch.dtype
+) -> Tensor:
+    """Return the reduction `name` over `dims` of the stored elements, which `mask` has selected, in the dtype `kind`."""
+    if mask is None and name != "sum":
+        shown = "amax" if name == "amin" else name  # sic
+        raise ValueError(f"masked {shown} expects explicit mask for {str(data.layout)[6:]} tensor input")
+    compressed = data.layout is torch.sparse_csr
+    if compressed and not keepdim:
+        error = RuntimeError if name in ("sum", "prod") else AssertionError
+        raise error("reduction operations on CSR tensors with keepdim=False is unsupported")
+    if name == "mean":
+        assert mask is not None
+        total, count = (_reduced("sum", each, mask, dims, keepdim, kind) for each in (data, mask))
+        quotients = total.values() / count.values()
+        return torch.sparse_csr_tensor(total.crow_indices(), total.col_indices(), quotients, total.shape)
+    whole = data.to_sparse().coalesce()
+    places, values = whole.indices(), whole.values().to(kind)
+    kept = [dim for dim in range(whole.dim()) if dim not in dims]
+    shape = [1 if dim in dims else size for dim, size in enumerate(whole.shape) if keepdim or dim not in dims]
+    if kept:
+        found, groups = places[kept].unique(dim=1, return_inverse=True)
+    else:
+        found, groups = places.new_empty((0, 1)), places.new_zeros((len(values),))
+    result = values.new_full((found.shape[1], *values.shape[1:]), int(name == "prod"))
+    groups = groups.reshape(-1, *([1] * (values.dim() - 1))).expand_as(values)
+    result = result.scatter_reduce(0, groups, values, name, include_self=len(values) == 0)
+    if not kept and not compressed:
+        return result.reshape(shape).to_sparse()
+    if keepdim:
+        rows = iter(found)
+        found = torch.stack(
+            [next(rows) if dim in kept else places.new_zeros((found.shape[1],)) for dim in range(whole.dim())]
+        )
+    made = torch.sparse_coo_tensor(found, result, shape)
+    return made.coalesce().to_sparse_csr() if compressed else made
 
 
 end_functions_at_caller(globals())
