@@ -162,11 +162,7 @@ class Recorder:
         self.kept: list[Any] = []
 
     def record(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Return the result of a kernel for these outlines.
-
-        Raises:
-            Unrecorded: if the kernel reads or writes elements in another way than by compiled loops.
-        """
+        """Return the result of a kernel for these outlines, or raise `Unrecorded`."""
         before, SHAPES.recorder, SHAPES.special = SHAPES.recorder, self, True
         try:
             return function(*args, **options)

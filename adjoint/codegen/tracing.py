@@ -359,11 +359,7 @@ class Parameters:
 
 
 def trace(function: Callable[..., Any], parameters: Parameters | None = None) -> Tree:
-    """Trace `function` and return one expression for each path of its control flow.
-
-    Raises:
-        TracingError: if it uses a feature that expressions of elements do not support.
-    """
+    """Trace `function` and return one expression for each path of its control flow, or raise `TracingError`."""
     return _explore(function, parameters or Parameters(function), {})
 
 

@@ -78,11 +78,7 @@ class Struct:
             self.size += numbers or 1
 
     def pack(self, **given: Any) -> list[int]:
-        """Return the integers of the table.
-
-        Raises:
-            TypeError: if the names or the counts of the integers do not match the fields.
-        """
+        """Return the integers of the table. Raise TypeError if names or counts do not match the fields."""
         if given.keys() != self.counts.keys():
             raise TypeError(f"{' '.join(given)} are not the fields {' '.join(self.counts)}")
         numbers = [given[name] if count else (given[name],) for name, count in self.counts.items()]

@@ -29,24 +29,8 @@ from ..observed_kernels import KERNELS
 from ..plans import Launch, Memory, Plan, empty
 from .atomics import call_address
 from .compilation import CompiledFunction, character
-from .element_types import FLOATS, T
 from .external import NONE, apart, built_in, error_raised, float_of, function_of_python, new_float, new_reference
-from .language import (
-    Int,
-    Pointer,
-    Static,
-    Struct,
-    address,
-    as_integer,
-    as_pointer,
-    cast_pointer,
-    f64,
-    fields,
-    i64,
-    local,
-    loops,
-    rolled,
-)
+from .language import *
 from .launch import PARALLEL_BYTES, WHOLE_BYTES, launch
 from .launch import loops as launched
 from .workers import run_rows
@@ -170,12 +154,7 @@ class CallTables:
         )
 
     def make(self, arrays: Sequence[ndarray], scalars: Sequence[Any]) -> Any:
-        """Return a table, which must stay alive while it is used.
-
-        Raises:
-            struct.error: if a scalar has another type.
-            OverflowError: if it is too large.
-        """
+        """Return a table, which must stay alive while it is used. Raise an error if a scalar does not fit."""
         return words_of(self.pack(self.layout, *map(place_of, arrays), *scalars))
 
     def in_run(self, function: Any, rows: int, row_bytes: int, numbers: Sequence[Any] = ()) -> Any:

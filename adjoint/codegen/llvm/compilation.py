@@ -70,11 +70,7 @@ class CompiledFunction:
 
 @unwatched
 def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunction:
-    """Compile a kernel for these types and static values.
-
-    Raises:
-        CompilationError: if the kernel uses an unsupported feature, or a type or static value is missing.
-    """
+    """Compile a kernel for these types and static values, or raise `CompilationError`."""
     with HOST.lock:
         name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if _is_name(value))])
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
@@ -155,11 +151,7 @@ class Module:
         self._metadata: list[str] = []
 
     def add(self, kernel: LoopKernel, name: str, given: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-        """Lower a kernel. Return the types of its result (None if it returns nothing) and of its parameters.
-
-        Raises:
-            CompilationError: if the kernel uses an unsupported feature, or a type or static value is missing.
-        """
+        """Lower a kernel. Return the types of its result (None if it returns nothing) and of its parameters."""
         lowering = Lowering(STATEMENTS, self._metadata)
         frame = Frame(kernel, dict(given))
         lowering.frames.append(frame)

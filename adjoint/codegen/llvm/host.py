@@ -67,11 +67,7 @@ class Host:
 
     @computed_once
     def llvm(self) -> Any:
-        """Llvmlite's binding.
-
-        Raises:
-            CompilationError: if llvmlite is not installed.
-        """
+        """Return llvmlite's binding, or raise `CompilationError` if llvmlite is not installed."""
         try:
             llvm = import_late("llvmlite.binding")
         except ImportError as error:
@@ -116,11 +112,7 @@ class Host:
             self.llvm.add_symbol(name, address)
 
     def compile(self, name: str, text: str, **options: Any) -> MachineCode:
-        """Compile a `Request` with these fields to machine code.
-
-        Raises:
-            CompilationError: if LLVM rejects the code.
-        """
+        """Compile a `Request` with these fields to machine code. Raise `CompilationError` if LLVM rejects it."""
         with self.lock:
             request = Request(name, text, **options)
             known = self.compiled.get(request)

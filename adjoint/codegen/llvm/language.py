@@ -32,11 +32,7 @@ class Loops(LoopKernel):
         self._compiled: dict[Any, CompiledFunction] = {}
 
     def compiled(self, **given: Any) -> CompiledFunction:
-        """Return the machine code for these types (`T=f32`) and values of `Static` parameters (`K=3`).
-
-        Raises:
-            CompilationError: if there is no compiler.
-        """
+        """Return the machine code for these types (`T=f32`) and values of `Static` parameters (`K=3`)."""
         key = tuple(given.items())
         found = self._compiled.get(key)
         if found is None:

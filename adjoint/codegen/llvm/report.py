@@ -8,12 +8,9 @@ from .host import HOST
 
 
 def source(name: str) -> str:
-    """Return the code of the kernels with this name: the source, the optimized LLVM code, and the processor's instructions.
+    """Return the source, the optimized LLVM code and the instructions of the kernels with this name.
 
     The name of an operator selects its kernels for all dtypes, including kernels of its backward pass.
-
-    Raises:
-        LookupError: if no kernel with this name has been compiled yet.
     """
     functions = KERNELS.functions
     found = [function for function in functions if name in (function.kernel.name, function.code.name)]

@@ -106,11 +106,7 @@ def in_order(shape: Sequence[int], dtype: Any, order: Sequence[int] | None = Non
 
 
 def reserved(shape: Sequence[int], dtype: Any) -> numpy.ndarray[Any, Any]:
-    """Return zeros. If there are many, they can only be read. They take addresses, but no memory, if the platform has `mmap`.
-
-    Raises:
-        MemoryError: if there are not enough addresses.
-    """
+    """Return zeros. If there are many, they can only be read. They take addresses, but no memory, if the platform has `mmap`."""
     dtype = numpy.dtype(dtype)
     count = prod(shape)
     if count * dtype.itemsize <= 1 << 16 or not mmap:  # zeroing takes less time than mapping

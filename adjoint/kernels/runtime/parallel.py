@@ -186,10 +186,7 @@ def parallel_rows(
 
     Ranges do not overlap, so a function that writes only its own rows needs no lock. `row_bytes` is the amount of
     memory that one row uses. Each range has about `tile_bytes`, or `tile_rows` rows. Work on less than
-    `parallel_bytes`, and work inside a worker, stays on the calling thread.
-
-    Raises:
-        BaseException: the first error that `function` raised.
+    `parallel_bytes`, and work inside a worker, stays on the calling thread. The first error of `function` is raised.
     """
     if n_rows <= 0:
         return

@@ -82,11 +82,7 @@ Dims = int | Sequence[int] | None
 
 
 def normalize_dim(dim: int, ndim: int) -> int:
-    """Return `dim` counted from the front. A zero-dimensional array has the dimensions 0 and -1.
-
-    Raises:
-        IndexError: if there is no such dimension.
-    """
+    """Return `dim` counted from the front, or raise IndexError. An array without dimensions has 0 and -1."""
     limit = ndim or 1
     if 0 <= dim < limit:
         return dim
@@ -96,11 +92,7 @@ def normalize_dim(dim: int, ndim: int) -> int:
 
 
 def require_dims(array: Array, *dims: int) -> None:
-    """Raise an error unless `array` has these dimensions.
-
-    Raises:
-        IndexError: if a dimension is out of range. The message differs for an array without dimensions.
-    """
+    """Raise IndexError unless `array` has these dimensions. The message differs for an array without any."""
     for dim in dims:
         if not array.ndim:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")

@@ -36,11 +36,7 @@ class Blas:
 
     @computed_once
     def _found(self) -> tuple[Any, str, str, Any]:
-        """Return NumPy's BLAS library, the prefix and suffix of names in it, and the type of sizes.
-
-        Raises:
-            CompilationError: if NumPy uses another BLAS or hides it.
-        """
+        """Return OpenBLAS, the prefix and suffix of names in it, and the type of sizes, or raise CompilationError."""
         try:
             library = ctypes.CDLL(_umath_linalg.__file__)
         except (AttributeError, OSError, TypeError) as error:

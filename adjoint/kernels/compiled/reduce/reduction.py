@@ -10,17 +10,7 @@ from ....codegen.expression import ELEMENT, INPUT, NUMBER, ROW, Expression
 from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.row_loops import row_kernel
-from ....codegen.llvm.row_plan import (
-    ACROSS,
-    ALONG,
-    LAYOUT,
-    RUN,
-    SHORTEST,
-    TILE_VECTORS,
-    TURNED,
-    RowArray,
-    RowPlan,
-)
+from ....codegen.llvm.row_plan import ACROSS, ALONG, LAYOUT, RUN, SHORTEST, TILE_VECTORS, TURNED, RowArray, RowPlan
 from ....codegen.tracing import Symbol, Trace, row, xp
 from ...memory.copying import convert
 from ...runtime.floating import compute_dtype, is_inexact
