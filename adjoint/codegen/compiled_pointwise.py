@@ -158,9 +158,7 @@ class CompiledPointwise:
         namespace: dict[str, Any] = {"general": general}
         otherwise = f"general({given}{', out=out' if into else ''})"
         text = self.direct_source(f"{given}, out" if into else given, otherwise, namespace, into)
-        source.compile_source(text, f"large {self.name}", namespace)
-        found: Callable[..., Any] = namespace[self.name]
-        return found
+        return source.compile_source(text, f"large {self.name}", namespace)[self.name]
 
     def repays(self, size: int) -> bool:
         """Return whether compiled loops should compute `size` elements: few elements only after many calls."""

@@ -171,9 +171,8 @@ class Expression:
                 continue
             name = names[node] = f"%{len(lines)}"
             extent = "" if node.extent == ELEMENT else f" by {node.extent}"
-            reverse = " from the end" if node.value else ""
             operands = ", ".join(names[item] for item in node.operands)
-            lines.append(f"{name}: {node.kind}{extent} = {node.operation}({operands}){reverse}")
+            lines.append(f"{name}: {node.kind}{extent} = {node.operation}({operands})")
         return "\n".join([*lines, f"return {', '.join(names[output] for output in self.outputs)}"])
 
 

@@ -94,7 +94,7 @@ class LargeFormula:
             self.direct = self._written
         return self.direct(*values)
 
-    def _operation(self, tree: Tree) -> Callable[..., Any] | None:
+    def _operation(self, tree: Tree) -> Any:
         """Return the loops of a ufunc if the formula is only this ufunc applied to real numbers."""
         if not isinstance(tree, Expression):
             return None
@@ -108,8 +108,7 @@ class LargeFormula:
         given = ", ".join(self.parameters.names)
         operands = ", ".join([item.value for item in node.operands])
         text = f"lambda {given}: ufunc({operands}) if grad.dtype.kind in 'fV' else general({given})"
-        found: Callable[..., Any] = eval(text, {"ufunc": ufunc.direct, "general": self._general})
-        return found
+        return eval(text, {"ufunc": ufunc.direct, "general": self._general})
 
     def _general(self, *values: Any) -> Any:
         given = dict(zip(self.parameters.names, values, strict=True))

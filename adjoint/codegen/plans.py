@@ -151,15 +151,13 @@ def returned(results: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _allocating(results: Sequence[Memory | None], into: Any) -> Callable[..., Any]:
-    made: Callable[..., Any] = _maker(tuple([item is not None for item in results]))(
-        into, *[item.allocator() for item in results if item]
-    )
-    return made
+def _allocating(results: Sequence[Memory | None], into: Any) -> Any:
+    maker = _maker(tuple([item is not None for item in results]))
+    return maker(into, *[item.allocator() for item in results if item])
 
 
 @functools.cache
-def _maker(requested: tuple[bool, ...]) -> Callable[..., Callable[..., Any]]:
+def _maker(requested: tuple[bool, ...]) -> Any:
     """Return a function that derives `run` from `into`, given the allocators of the requested results."""
     names = [f"r{number}" if wanted else "None" for number, wanted in enumerate(requested)]
     made = [name for name in names if name != "None"]
@@ -172,8 +170,7 @@ def _maker(requested: tuple[bool, ...]) -> Callable[..., Callable[..., Any]]:
 """
     namespace: dict[str, Any] = {}
     exec(code_of(source, f"<adjoint run {len(requested)}>"), namespace)
-    maker: Callable[..., Callable[..., Any]] = namespace["make"]
-    return maker
+    return namespace["make"]
 
 
 def _copying(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from .llvm.calls import NativeCall
 
 Dtype = numpy.dtype[Any]
+Arrays = Sequence[ndarray | None]
+Shape = tuple[int, ...]
 
 _building = lock_across_forks()
 
@@ -85,14 +87,11 @@ class RowProgram:
         return list(leaves(self.tree))
 
     @computed_once
-    def choose(self) -> Callable[..., tuple[Any, ...]]:
+    def choose(self) -> Callable[..., Any]:
         """Return the function that gives the variant's number and the arrays' signatures, or raises an error."""
-        namespace = dict(BASE_NAMES)
-        names = [*self.parameters.arrays, *self.parameters.scalars]
+        namespace, names = dict(BASE_NAMES), [*self.parameters.arrays, *self.parameters.scalars]
         text = source.choice_source("choose", self.tree, names, [*self.parameters.arrays], namespace)
-        source.compile_source(text, f"{self.name} choice", namespace)
-        chosen: Callable[..., tuple[Any, ...]] = namespace["choose"]
-        return chosen
+        return source.compile_source(text, f"{self.name} choice", namespace)["choose"]
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.parameters.names)}):\n{self.tree}"
@@ -121,14 +120,7 @@ class RowProgram:
             found = self._loops.setdefault((variant, char), made)
         return found
 
-    def run(
-        self,
-        arrays: Sequence[ndarray | None],
-        dim: int,
-        scalars: Sequence[Any] = (),
-        *,
-        shape: tuple[int, ...] | None = None,
-    ) -> Any:
+    def run(self, arrays: Arrays, dim: int, scalars: Sequence[Any] = (), *, shape: Shape | None = None) -> Any:
         """Compute on arrays whose rows lie along `dim`.
 
         Return the output, or a tuple of outputs.
@@ -154,25 +146,13 @@ class RowProgram:
             results = self._new_plan(arrays, dim, key[-1][0], shape, False).run(*arrays, *scalars)
         return results
 
-    def plan(
-        self,
-        arrays: Sequence[ndarray | None],
-        dim: int,
-        scalars: Sequence[Any] = (),
-        *,
-        shape: tuple[int, ...] | None = None,
-    ) -> Plan:
+    def plan(self, arrays: Arrays, dim: int, scalars: Sequence[Any] = (), *, shape: Shape | None = None) -> Plan:
         """Return the plan that `run` follows. Its functions take the arrays and then the scalars."""
         variant = self.choose(*arrays, *scalars)[0]
         return self._new_plan(arrays, dim, variant, shape, LOOPS.enabled)
 
     def call_in_parts(
-        self,
-        arrays: Sequence[ndarray | None],
-        scalars: Sequence[Any],
-        shapes: dict[str, tuple[int, ...]],
-        length: int,
-        parts: Sequence[int],
+        self, arrays: Arrays, scalars: Sequence[Any], shapes: dict[str, Shape], length: int, parts: Sequence[int]
     ) -> NativeCall | None:
         """Return the call of a program for rows `in_parts`, or None if NumPy must compute it.
 
@@ -185,9 +165,7 @@ class RowProgram:
         return self._compiled(variant, dtype.char).call(arrays, memory, geometry, dtype, parts)
 
     @unwatched
-    def _new_plan(
-        self, arrays: Sequence[ndarray | None], dim: int, variant: int, shape: tuple[int, ...] | None, compiled: bool
-    ) -> Plan:
+    def _new_plan(self, arrays: Arrays, dim: int, variant: int, shape: Shape | None, compiled: bool) -> Plan:
         whole: Any = arrays[self._whole]
         shape = whole.shape if shape is None else shape
         rank = len(shape)
@@ -217,7 +195,7 @@ class RowProgram:
             return Plan(memory, run=SmallCall(function, arrays, self._extents, geometry, shapes))
         tiles, extents = RowTiles(function, self.variants[variant], compute, geometry), self._extents
 
-        def into(results: Sequence[ndarray | None], *arguments: Any) -> None:
+        def into(results: Arrays, *arguments: Any) -> None:
             given, scalars = arguments[: len(extents)], arguments[len(extents) :]
             inputs = [
                 (None if a is None else _view(a, extent, geometry), extent)
@@ -237,13 +215,9 @@ class SmallCall:
     __slots__ = ("_copied", "_function", "_length", "_shaped", "_views", "_warnings")
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        arrays: Sequence[ndarray | None],
-        extents: Sequence[str],
-        geometry: Geometry,
-        results: Sequence[tuple[int, ...] | None],
-    ) -> None:
+        self, function: Callable[..., Any], arrays: Arrays, extents: Sequence[str], geometry: Geometry,
+        results: Sequence[Shape | None],
+    ) -> None:  # fmt: skip
         _, length, inner = geometry
         given = [
             (number, item, (length,) if extent == COLUMN and inner == 1 else _shape_of(extent, geometry))
@@ -288,13 +262,13 @@ def row_program(refuse: Refusing | None = None) -> Callable[[Callable[..., Any]]
 # --- arguments and results ------------------------------------------------------------------------------------
 
 
-def _fill_with_zeros(out: Sequence[ndarray | None], *_: Any) -> None:
+def _fill_with_zeros(out: Arrays, *_: Any) -> None:
     for item in out:
         if item is not None:
             item.fill(0)
 
 
-def _shape_of(extent: str, geometry: Geometry) -> tuple[int, ...]:
+def _shape_of(extent: str, geometry: Geometry) -> Shape:
     """Return the shape with rows along dimension 1: two dimensions, or three if dimensions follow the row."""
     outer, length, inner = geometry
     if inner == 1:
@@ -307,12 +281,12 @@ def _view(array: ndarray, extent: str, geometry: Geometry) -> ndarray:
     return array if array.shape == shape else array.reshape(shape)
 
 
-def _kept(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+def _kept(shape: Shape, dim: int) -> Shape:
     """Return the shape with length 1 along `dim`."""
     return (*shape[:dim], 1, *shape[dim + 1 :]) if shape else ()
 
 
-def _memory(node: Node, shape: tuple[int, ...], dim: int, dtype: Dtype, compute: Dtype) -> Memory:
+def _memory(node: Node, shape: Shape, dim: int, dtype: Dtype, compute: Dtype) -> Memory:
     if node.extent == ELEMENT:
         return Memory(shape, dtype_of(node.kind, dtype))
     wanted = _kept(shape, dim) if node.extent == ROW else (shape[dim] if shape else 1,)

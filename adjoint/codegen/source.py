@@ -41,11 +41,11 @@ _BOUNDS = {"maximum": "{}, inf", "minimum": "-inf, {}"}
 _COMMUTATIVE = ("add", "multiply", "logical_and", "logical_or", "logical_xor")
 
 
-def compile_source(source: str, name: str, namespace: dict[str, Any]) -> None:
-    """Execute generated source so that tracebacks and debuggers can show it."""
-    filename = f"<adjoint kernel {name}>"
+def compile_source(source: str, name: str, namespace: dict[str, Any]) -> Any:
+    """Execute generated source so that tracebacks and debuggers can show it. Return the namespace."""
     SOURCES[name] = source
-    exec(code_of(source, filename), namespace)
+    exec(code_of(source, f"<adjoint kernel {name}>"), namespace)
+    return namespace
 
 
 def identifier(char: str) -> str:

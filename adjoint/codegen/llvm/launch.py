@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from functools import partial
 from struct import Struct
 from time import perf_counter
@@ -127,7 +126,7 @@ def loops(function: Any = None, /, **options: Any) -> Any:
     return partial(LaunchedLoops, **options) if function is None else LaunchedLoops(function, **options)
 
 
-def runner(kernel: Loops) -> Callable[..., Any]:
+def runner(kernel: Loops) -> Any:
     """Return the function that runs a kernel (`Loops.run`). Its source follows from the parameters of the kernel."""
     parameters = [(each.arg, each.annotation) for each in kernel.tree.args.args if each.arg not in ("start", "stop")]
     static = [name for name, annotation in parameters if isinstance(annotation, ast.Name) and annotation.id == "Static"]
@@ -164,5 +163,4 @@ def runner(kernel: Loops) -> Callable[..., Any]:
     )
     namespace: dict[str, Any] = {"_functions": {}, "_bound": bound, "_launch": launch, "_copied": row_major_copy}
     exec(code_of(source, f"<adjoint run {kernel.name}>"), namespace)
-    found: Callable[..., Any] = namespace[kernel.name]
-    return found
+    return namespace[kernel.name]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import math
+from typing import Any
 
 import numpy
 
@@ -53,10 +54,9 @@ class Sum:
         """Return the result of each lane."""
         return lowering.load(places[0])
 
-    def combine(self, lowering: Lowering, total: Value, value: Value) -> Value:
+    def combine(self, lowering: Lowering, total: Value, value: Value) -> Any:
         """Return the combination of two results."""
-        combined: Value = lowering.binary(self.operation, total, value)
-        return combined
+        return lowering.binary(self.operation, total, value)
 
     def result(self, lowering: Lowering, places: Places, width: int) -> Value:
         """Return the results of groups of lanes: each of `width` lanes combines with the lanes at a distance of `width`."""
@@ -117,12 +117,11 @@ class Extreme(Sum):
         total, *flags = map(lowering.load, places)
         return lowering.select(flags[0], constant(math.nan, total.type), total) if flags else total
 
-    def combine(self, lowering: Lowering, total: Value, value: Value) -> Value:
+    def combine(self, lowering: Lowering, total: Value, value: Value) -> Any:
         """Return the greater (or smaller) of two numbers, or NaN if one is NaN."""
         if self.ordered:
             return self._ordered(lowering, total, value)
-        combined: Value = self.extreme.lower(lowering, total, value)
-        return combined
+        return self.extreme.lower(lowering, total, value)
 
     def _ordered(self, lowering: Lowering, total: Value, value: Value) -> Value:
         return lowering.select(lowering.compare(self.order, value, total), value, total)

@@ -197,12 +197,11 @@ class RowPlan:
         """Return the address of the sums over rows, if there are any."""
         return known["place"].get(len(self.inputs) + len(self.outputs), 0)
 
-    def _place(self, lowering: Lowering, known: Any, number: int, index: Value) -> Value:
+    def _place(self, lowering: Lowering, known: Any, number: int, index: Value) -> Any:
         """Return the address of an element of an array."""
         item = [*self.inputs, *self.outputs][number]
         distance = lowering.binary(ast.Mult, index, item.type.bits // 8)
-        place: Value = lowering.binary(ast.Add, known["place"][number], distance)
-        return place
+        return lowering.binary(ast.Add, known["place"][number], distance)
 
     def _at(self, lowering: Lowering, place: Value, type_: Any) -> Value:
         """Return the pointer to an element whose address is known."""
@@ -310,11 +309,10 @@ class RowPlan:
         for item, place, other in zip(self.accumulators[number], places, others, strict=True):
             item.merge(lowering, _at_strip(lowering, place, strip), other)
 
-    def _counted(self, lowering: Lowering, order: type[ast.cmpop], limit: Value) -> Value:
+    def _counted(self, lowering: Lowering, order: type[ast.cmpop], limit: Value) -> Any:
         """Return the lanes before or after a limit."""
         numbers = lanes.lower(lowering, i32, self.width)
-        found: Value = lowering.compare(order, numbers, lowering.broadcast(lowering.convert(limit, i32), self.width))
-        return found
+        return lowering.compare(order, numbers, lowering.broadcast(lowering.convert(limit, i32), self.width))
 
     def _step(
         self,

@@ -31,11 +31,11 @@ from ...kernels.runtime.addresses import address
 from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
 from .element_types import PointerType
 from .external import apart, c_function, external
-from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled
+from .language import Int, Pointer, as_pointer, i32, i64, local, loops, maximum, minimum, prefetch, rolled, unrolled
 from .values import CompilationError
 
 # The memory that threads share, in words. Each thread writes to separate cache lines.
-TICKET, FUNCTION, ARGUMENTS, BEGIN, ROWS, PIECE, THREADS = range(7)
+TICKET, FUNCTION = range(2)
 """The number of the work (0 while it is being written), the machine code, its other arguments, the first row, and
 the numbers of rows, of rows taken at a time, and of threads."""
 SUBMITTED, LAST_TICKET = 16, 17
@@ -217,12 +217,9 @@ def run_ranges(
         shared[LAST_TICKET] = ticket
         before = atomic_load(shared + DONE)
         atomic_store(shared + TICKET, 0)
-        atomic_store(shared + FUNCTION, function)
-        atomic_store(shared + ARGUMENTS, arguments)
-        atomic_store(shared + BEGIN, begin)
-        atomic_store(shared + ROWS, rows)
-        atomic_store(shared + PIECE, piece)
-        atomic_store(shared + THREADS, threads)
+        work = [function, arguments, begin, rows, piece, threads]
+        for K in unrolled(len(work)):
+            atomic_store(shared + (FUNCTION + K), work[K])
         atomic_store(shared + TICKET, ticket)
         if atomic_load(shared + AWAKE) < threads - 1:
             _wake_apart(shared, threads)
@@ -275,9 +272,8 @@ def serve(shared: Pointer[i64], own: Int, looks: Int) -> None:
     seen = i64(0)
     while atomic_load(shared + STOP) == 0:
         ticket = _look_apart(shared, seen, looks)
-        function, arguments = atomic_load(shared + FUNCTION), atomic_load(shared + ARGUMENTS)
-        begin, rows = atomic_load(shared + BEGIN), atomic_load(shared + ROWS)
-        piece, threads = atomic_load(shared + PIECE), atomic_load(shared + THREADS)
+        words = [atomic_load(shared + (FUNCTION + K)) for K in unrolled(6)]
+        function, arguments, begin, rows, piece, threads = words
         if ticket == 0:
             if atomic_load(shared + STOP) == 0:
                 sleep(shared, own)

@@ -67,14 +67,12 @@ class Compressed:
     @property
     def batch(self) -> tuple[int, ...]:
         """The lengths of the batch dimensions."""
-        shape: tuple[int, ...] = self.starts.shape[:-1]
-        return shape
+        return tuple(self.starts.shape[:-1])
 
     @property
     def count(self) -> int:
         """The number of stored elements (or blocks) of each matrix."""
-        number: int = self.places.shape[-1]
-        return number
+        return int(self.places.shape[-1])
 
     @property
     def block(self) -> tuple[int, ...] | None:

@@ -9,8 +9,6 @@ transform exchanges real and imaginary parts, which costs nothing here.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ....codegen.costs import SECOND_CACHE
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.kernels import *
@@ -315,43 +313,17 @@ def transform(
     """
     if x.dtype.char not in "fdFD" or not x.flags.c_contiguous or not x.size:
         return NotImplemented
-    real = x.dtype.kind == "f"
-    n = x.shape[axis]
-    if real and n % 2:
+    if x.dtype.kind == "f" and x.shape[axis] % 2:
         return NotImplemented
-    plan = _plan(x.dtype, x.shape, axis, forward, onesided, innermost, HOST.vector_bytes)
-    if plan is None:
-        return NotImplemented
-    out = numpy.empty(plan.shape, plan.result)
-    threads = get_num_threads()
-    buffers, taken = scratch("fourier", (threads * plan.memory,), plan.dtype), numpy.zeros(threads, numpy.int64)
-    launch(
-        plan.function, plan.blocks, plan.block_bytes, address(out), address(x), address(buffers), address(taken), threads,
-        plan.memory, address(plan.table), address(plan.order), *plan.arguments, scale, plan.direction,
-    )  # fmt: skip
-    return out
-
-
-class _Plan(NamedTuple):
-    """The plan of the transform of arrays of one shape."""
-
-    function: Any
-    shape: tuple[int, ...]
-    result: str
-    dtype: numpy.dtype[Any]
-    table: ndarray
-    order: ndarray
-    arguments: tuple[int, ...]
-    direction: float
-    memory: int
-    blocks: int
-    block_bytes: int
+    run = _plan(x.dtype, x.shape, axis, forward, onesided, innermost, HOST.vector_bytes)
+    return NotImplemented if run is None else run(x, scale)
 
 
 @functools.lru_cache(256)
 def _plan(
     dtype: Any, shape: tuple[int, ...], axis: int, forward: bool, onesided: bool, innermost: bool, vector_bytes: int
-) -> _Plan | None:
+) -> Callable[[ndarray, float], ndarray] | None:
+    """Return the function that transforms arrays of one shape, and multiplies them by a number."""
     real = dtype.kind == "f"
     dtype = numpy.dtype(dtype.char.lower())
     n = shape[axis]
@@ -369,16 +341,18 @@ def _plan(
     kept = n // 2 + 1 if onesided else n
     table, order = _tables(n, size, dtype)
     given = {"FROM_ROWS": rows, "TO_ROWS": rows or innermost, "REAL": real, "W": width}
-    return _Plan(
-        transform_lines.compiled(T=type_of(dtype), RADICES=tuple(sorted(set(factors))), **given),
-        (*shape[:axis], *shape[axis + 1 :], kept) if innermost else (*shape[:axis], kept, *shape[axis + 1 :]),
-        "F" if dtype.char == "f" else "D",
-        dtype,
-        table,
-        order,
-        (len(order), n, kept, lines, inner),
-        1.0 if forward else -1.0,
-        (2 * (size + _APART) + (n if real else 0) + 1) * (2 * width),
-        (1 if rows else outer) * -(-lines // width),
-        8 * n * width * dtype.itemsize,
-    )
+    function = transform_lines.compiled(T=type_of(dtype), RADICES=tuple(sorted(set(factors))), **given)
+    result = (*shape[:axis], *shape[axis + 1 :], kept) if innermost else (*shape[:axis], kept, *shape[axis + 1 :])
+    memory = (2 * (size + _APART) + (n if real else 0) + 1) * (2 * width)
+    blocks, block_bytes = (1 if rows else outer) * -(-lines // width), 8 * n * width * dtype.itemsize
+    arguments = memory, table, order, len(order), n, kept, lines, inner
+
+    def run(x: ndarray, scale: float) -> ndarray:
+        out, threads = numpy.empty(result, dtype.char.upper()), get_num_threads()
+        buffers, taken = scratch("fourier", (threads * memory,), dtype), numpy.zeros(threads, numpy.int64)
+        launch(
+            function, blocks, block_bytes, out, x, buffers, taken, threads, *arguments, scale, 1.0 if forward else -1.0
+        )
+        return out
+
+    return run

@@ -147,11 +147,8 @@ def conv_weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout
         return NotImplemented
 
     @functools.cache
-    def plan_for(threads: int) -> CorrelationPlan | None:
-        plan: CorrelationPlan | None = _plan(
-            forward_axis, CorrelationPlan, shape, weight_shape, output, *layout, dtype, threads
-        )
-        return plan
+    def plan_for(threads: int) -> Any:
+        return _plan(forward_axis, CorrelationPlan, shape, weight_shape, output, *layout, dtype, threads)
 
     if plan_for(get_num_threads()) is None:
         return NotImplemented

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...._runtime.first_use import computed_once
 from ....codegen.llvm.kernels import *
 from .convolution_geometry import Axis
 from .convolution_kernels import store_first
@@ -84,7 +83,10 @@ class ChannelPlan(Arrays):
     def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
         super().__init__(work)
         _, rows, columns = work.axes
-        self.type, self.channels = type_of(dtype), work.groups * work.batch
+        self.kernel, self.channels = (
+            convolve_channels.compiled(T=type_of(dtype), W=work.width),
+            work.groups * work.batch,
+        )
         self.above, self.beside = Table(_places(rows)), Table(_places(columns))
         distances = _places(rows)
         inner_start = max(0, -(min(distances) // rows.step))
@@ -96,11 +98,6 @@ class ChannelPlan(Arrays):
         self.nothing = unchanged(numpy.zeros(work.groups, dtype))
         moved = math.prod(self.source_sizes) + math.prod(self.target_sizes)
         self.channel_bytes = math.prod(self.target_sizes) * work.taps + moved * dtype.itemsize
-
-    @computed_once
-    def kernel(self) -> Any:
-        """Return the compiled loops."""
-        return convolve_channels.compiled(T=self.type, W=self.work.width)
 
     def run(self, x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray) -> None:
         """Write the sums over taps, plus `bias`."""

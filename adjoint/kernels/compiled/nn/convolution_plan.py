@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from ...._runtime.first_use import computed_once
 from ....codegen.costs import FIRST_CACHE, ON_ONE_THREAD, SECOND_CACHE
 from ....codegen.llvm.external import apart
 from ....codegen.llvm.kernels import *
@@ -203,7 +202,7 @@ class ProductPlan(_Layout):
     def __init__(self, work: Work, dtype: numpy.dtype[Any]) -> None:
         many = HOST.vector_bytes == 64  # AVX-512 has twice as many registers
         choices = [(8, 3), (6, 4), (4, 6), (1, 8)] if many else [(4, 3), (6, 2), (1, 6)]
-        self.tile = rows, _ = _tile(work.outs, choices)
+        self.tile = rows, columns = _tile(work.outs, choices)
         self.spread = tuple(axis.spread for axis in work.axes)
         self.phased = math.prod(self.spread) > 1
         self.in_place = work.in_place and all(
@@ -250,23 +249,11 @@ class ProductPlan(_Layout):
             work.groups * work.ins * math.prod(self.source_sizes) + self.channels * math.prod(self.target_sizes)
         )
         self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
-
-    @computed_once
-    def weight_kernel(self) -> CompiledFunction:
-        """Return the kernel that packs the weights."""
-        return pack_weights.compiled(T=self.type, ROWS=self.tile[0])
-
-    @computed_once
-    def kernel(self) -> CompiledFunction:
-        """Return the compiled loops."""
-        T, W, (rows, columns) = self.type, self.work.width, self.tile
-        unspread = not self.phased
-        return convolve.compiled(
-            T=T,
-            PACK=self.pack,
-            MULTIPLY=apart(multiply, T=T, W=W, ROWS=rows, COLUMNS=columns),
-            INTERLEAVE=None if unspread else apart(interleave, T=T, W=W, SPREAD=_small(self.spread[2])),
-        )
+        given = {"T": self.type, "W": work.width}
+        spread = apart(interleave, **given, SPREAD=_small(self.spread[2])) if self.phased else None
+        by_tiles = apart(multiply, **given, ROWS=rows, COLUMNS=columns)
+        self.kernel = convolve.compiled(T=self.type, PACK=self.pack, MULTIPLY=by_tiles, INTERLEAVE=spread)
+        self.weight_kernel = pack_weights.compiled(T=self.type, ROWS=rows)
 
     def _time(self, layout: _Layout, whole: bool, sizes: Sizes) -> float:
         """Return the time that a block takes, in products of vectors."""
@@ -361,24 +348,12 @@ class CorrelationPlan(_Layout):
             * (work.ins * math.prod(self.source_sizes) + work.outs * math.prod(self.target_sizes))
         )
         self.range_bytes = (work.products // 4 + moved * dtype.itemsize) // self.ranges
-
-    @computed_once
-    def sum_kernel(self) -> CompiledFunction:
-        """Return the kernel that adds up the sums of the ranges."""
-        return add_up.compiled(T=self.type, W=self.work.width)
-
-    @computed_once
-    def kernel(self) -> CompiledFunction:
-        """Return the compiled loops."""
-        T, W, (rows, columns) = self.type, self.work.width, self.tile
+        given, (rows, columns) = {"T": self.type, "W": width}, self.tile
+        deal = None if self.in_place else apart(pack, **given, STEP=1)
         stretch = FIRST_CACHE // (rows * HOST.vector_bytes)
-        return accumulate.compiled(
-            T=T,
-            W=W,
-            PACK=self.pack,
-            DEAL=None if self.in_place else apart(pack, T=T, W=W, STEP=1),
-            CORRELATE=apart(correlate, T=T, W=W, ROWS=rows, COLUMNS=columns, STRETCH=stretch),
-        )
+        by_tiles = apart(correlate, **given, ROWS=rows, COLUMNS=columns, STRETCH=stretch)
+        self.kernel = accumulate.compiled(**given, PACK=self.pack, DEAL=deal, CORRELATE=by_tiles)
+        self.sum_kernel = add_up.compiled(**given)
 
     def _time(self, layout: _Layout, _whole: bool, sizes: Sizes) -> float:
         """Return the time of the largest block with this number of groups, in products of vectors."""

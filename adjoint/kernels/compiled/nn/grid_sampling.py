@@ -99,20 +99,6 @@ def _around(dims: int, mode: int) -> list[tuple[int, ...]]:
 
 
 @loops
-def locate(
-    indices: Pointer[i32], counts: Pointer[T], rises: Pointer[T], grid: Pointer[T], there: Any, sizes: Pointer[i64], W: Static,
-    DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
-) -> None:  # fmt: skip
-    """Apply `along` to all dimensions. The coordinate of the last dimension comes first in a grid."""
-    steps, room = lanes(i64, W) * DIMS, len(POLYNOMIALS[MODE]) * W
-    for d in range(DIMS):
-        coordinate = gather(grid + (DIMS - 1 - d), steps, there)
-        along(
-            indices + d * room, counts + d * room, rises + d * room, coordinate, sizes[d], W, DIMS, MODE, PADDING, ALIGN,
-        )  # fmt: skip
-
-
-@loops
 def flat_index(indices: Pointer[i32], AROUND: Static, TAPS: Static, sizes: Pointer[i64], W: Static) -> Any:
     """Return the position of a pixel in its plane, or a negative number for no pixel."""
     index = load(indices + AROUND[0] * W, W)
@@ -137,31 +123,46 @@ def product_of(
     return result
 
 
+@loops
+def pixels(
+    grid: Pointer[T], there: Any, sizes: Pointer[i64], W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static
+) -> Any:  # fmt: skip
+    """Return the indices of the pixels around positions, and the results of `along` for all dimensions.
+
+    The coordinate of the last dimension comes first in a grid.
+    """
+    SIDE = len(POLYNOMIALS[MODE])
+    ROOM = SIDE * W
+    indices, counts, rises = local(i32, DIMS * ROOM), local(T, DIMS * ROOM), local(T, DIMS * ROOM)
+    for d in range(DIMS):
+        coordinate = gather(grid + (DIMS - 1 - d), lanes(i64, W) * DIMS, there)
+        along(
+            indices + d * ROOM, counts + d * ROOM, rises + d * ROOM, coordinate, sizes[d], W, DIMS, MODE, PADDING, ALIGN,
+        )  # fmt: skip
+    return [flat_index(indices, PIXEL, SIDE, sizes, W) for PIXEL in _around(DIMS, MODE)], counts, rises
+
+
 @loops(explicit=True, plain=True, T=FLOATS, copied="images grid")
 def sample(
     out: Pointer[T], images: Pointer[T], grid: Pointer[T], sizes: Pointer[i64], area: Int, channels: Int, places: Int,
     start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
     """Compute some pieces of the images at the positions of a grid."""
-    TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
-    indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
+    PIXELS, SIDE = _around(DIMS, MODE), len(POLYNOMIALS[MODE])
     pieces = (places + (_VECTORS * W - 1)) // (_VECTORS * W)
-    indices, counts = local(vector(i32, W), TAPS), local(vector(T, W), TAPS)
     for piece in range(start, stop):
         image, first = piece // pieces, piece % pieces * (_VECTORS * W)
         for place in range(first, minimum(first + _VECTORS * W, places), W):
             there = first_lanes(places - place, W)
             own_grid = grid + (image * places + place) * DIMS
-            locate(indices_of, counts_of, rises_of, own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
-            for TAP in unrolled(TAPS):
-                indices[TAP] = flat_index(indices_of, _around(DIMS, MODE)[TAP], SIDE, sizes, W)
-                counts[TAP] = product_of(indices[TAP], counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W)
+            indices, counts, rises = pixels(own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
+            weights = [product_of(indices[K], counts, rises, PIXELS[K], SIDE, -1, W) for K in unrolled(len(PIXELS))]
             plane = images + image * channels * area
             target = out + (image * channels * places + place)
             for _channel in range(channels):
                 total = vector(T, W)(0)
-                for TAP in unrolled(TAPS):
-                    total = fma(counts[TAP], gather(plane, indices[TAP], indices[TAP] >= 0), total)
+                for K in unrolled(len(PIXELS)):
+                    total = fma(weights[K], gather(plane, indices[K], indices[K] >= 0), total)
                 store(target, total, there)
                 plane = plane + area
                 target = target + places
@@ -173,35 +174,28 @@ def spread(
     planes: Int, start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
     """Compute the transpose of `sample` for pieces of planes, by adding to the images in the order of the positions."""
-    TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
-    indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
+    PIXELS, SIDE = _around(DIMS, MODE), len(POLYNOMIALS[MODE])
     pieces = (channels + planes - 1) // planes
-    indices, counts, shares = local(i32, TAPS * W), local(T, TAPS * W), local(T, W)
+    targets, weights, shares = local(i32, len(PIXELS) * W), local(T, len(PIXELS) * W), local(T, W)
     for piece in range(start, stop):
         image, first = piece // pieces, piece % pieces * planes
         for place in range(0, places, W):
             there = first_lanes(places - place, W)
             own_grid = grid + (image * places + place) * DIMS
-            locate(indices_of, counts_of, rises_of, own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
-            for TAP in unrolled(TAPS):
-                index = flat_index(indices_of, _around(DIMS, MODE)[TAP], SIDE, sizes, W)
-                store(indices + TAP * W, where(index >= 0, index, 0))
-                # Terms without weight are added to the first pixel.
-                store(
-                    counts + TAP * W,
-                    where(
-                        index >= 0, product_of(index, counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, -1, W), 0.0
-                    ),
-                )
+            indices, counts, rises = pixels(own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
+            for K in unrolled(len(PIXELS)):  # terms without weight are added to the first pixel
+                weight = product_of(indices[K], counts, rises, PIXELS[K], SIDE, -1, W)
+                store(targets + K * W, where(indices[K] >= 0, indices[K], 0))
+                store(weights + K * W, where(indices[K] >= 0, weight, 0.0))
             count = minimum(places - place, W)
             for channel in range(first, minimum(first + planes, channels)):
                 plane = to_images + (image * channels + channel) * area
                 own = load(grad + ((image * channels + channel) * places + place), W, there)
-                for tap in range(TAPS):
-                    weight = load(counts + tap * W, W)
-                    store(shares, where(weight == 0, 0.0, own * weight))
+                for pixel in range(len(PIXELS)):
+                    share = load(weights + pixel * W, W)
+                    store(shares, where(share == 0, 0.0, own * share))
                     for lane in range(count):
-                        at = i64(indices[tap * W + lane])
+                        at = i64(targets[pixel * W + lane])
                         plane[at] = plane[at] + shares[lane]
 
 
@@ -211,34 +205,29 @@ def steer(
     channels: Int, places: Int, start: Int, stop: Int, W: Static, DIMS: Static, MODE: Static, PADDING: Static, ALIGN: Static,
 ) -> None:  # fmt: skip
     """Compute some pieces of the gradient of the grid."""
-    TAPS, SIDE = len(_around(DIMS, MODE)), len(POLYNOMIALS[MODE])
-    indices_of, counts_of, rises_of = local(i32, DIMS * SIDE * W), local(T, DIMS * SIDE * W), local(T, DIMS * SIDE * W)
+    PIXELS, SIDE = _around(DIMS, MODE), len(POLYNOMIALS[MODE])
     pieces = (places + (_VECTORS * W - 1)) // (_VECTORS * W)
-    indices, products = local(vector(i32, W), TAPS), local(vector(T, W), TAPS)
-    found = local(T, DIMS * W)
+    products, found = local(vector(T, W), len(PIXELS)), local(T, DIMS * W)
     for piece in range(start, stop):
         image, first = piece // pieces, piece % pieces * (_VECTORS * W)
         for place in range(first, minimum(first + _VECTORS * W, places), W):
             there = first_lanes(places - place, W)
             own_grid = grid + (image * places + place) * DIMS
-            locate(indices_of, counts_of, rises_of, own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
-            for TAP in unrolled(TAPS):
-                indices[TAP] = flat_index(indices_of, _around(DIMS, MODE)[TAP], SIDE, sizes, W)
-                products[TAP] = vector(T, W)(0)
+            indices, counts, rises = pixels(own_grid, there, sizes, W, DIMS, MODE, PADDING, ALIGN)
+            for K in unrolled(len(PIXELS)):
+                products[K] = vector(T, W)(0)
             plane = images + image * channels * area
             source = grad + (image * channels * places + place)
             for _channel in range(channels):
                 own = load(source, W, there)
-                for TAP in unrolled(TAPS):
-                    products[TAP] = fma(own, gather(plane, indices[TAP], indices[TAP] >= 0), products[TAP])
+                for K in unrolled(len(PIXELS)):
+                    products[K] = fma(own, gather(plane, indices[K], indices[K] >= 0), products[K])
                 plane = plane + area
                 source = source + places
             for D in unrolled(DIMS):
                 total = vector(T, W)(0)
-                for TAP in unrolled(TAPS):
-                    total += products[TAP] * product_of(
-                        indices[TAP], counts_of, rises_of, _around(DIMS, MODE)[TAP], SIDE, D, W
-                    )
+                for K in unrolled(len(PIXELS)):
+                    total += products[K] * product_of(indices[K], counts, rises, PIXELS[K], SIDE, D, W)
                 store(found + (DIMS - 1 - D) * W, total)
             target = to_grid + (image * places + place) * DIMS
             for lane in range(minimum(places - place, W)):

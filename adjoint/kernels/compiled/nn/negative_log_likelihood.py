@@ -82,18 +82,26 @@ def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static
         out[3 * block + 2] = wrong
 
 
+@loops
+def totals(flag: Pointer[i64], sums: Pointer[f64], blocks: Int) -> tuple[f64, f64]:
+    """Return the sums of the losses and of the weights. Write 1 to `flag` if there are invalid targets."""
+    loss, total, wrong = f64(0), f64(0), f64(0)
+    for block in range(blocks):
+        loss += sums[3 * block]
+        total += sums[3 * block + 1]
+        wrong += sums[3 * block + 2]
+    if wrong != f64(0):
+        flag[0] = 1
+    return loss, total
+
+
 @loops(noalias=False, explicit=True, plain=True)
 def share(
     out: Pointer[S], flag: Pointer[i64], sums: Pointer[f64], grad: Pointer[S], blocks: Int, MEAN: Static, start: Int, stop: Int
 ) -> None:  # fmt: skip
-    """Write the gradient of a loss, divided by the sum of the weights if `MEAN`, or 1 to `flag` if there are invalid targets."""
+    """Write the gradient of a loss, divided by the sum of the weights if `MEAN`."""
     for _ in range(start, stop):
-        total, wrong = f64(0), f64(0)
-        for block in range(blocks):
-            total += sums[3 * block + 1]
-            wrong += sums[3 * block + 2]
-        if wrong != f64(0):
-            flag[0] = 1
+        _loss, total = totals(flag, sums, blocks)
         factor = f64(1)
         if MEAN:
             factor = f64(1) / total if total != f64(0) else total / total
@@ -104,15 +112,9 @@ def share(
 def finish(
     out: Pointer[T], flag: Pointer[i64], sums: Pointer[f64], blocks: Int, MEAN: Static, start: Int, stop: Int
 ) -> None:
-    """Write the sum of the losses, or their mean, or 1 to `flag` if there are invalid targets."""
+    """Write the sum of the losses, or their mean."""
     for _ in range(start, stop):
-        loss, total, wrong = f64(0), f64(0), f64(0)
-        for block in range(blocks):
-            loss += sums[3 * block]
-            total += sums[3 * block + 1]
-            wrong += sums[3 * block + 2]
-        if wrong != f64(0):
-            flag[0] = 1
+        loss, total = totals(flag, sums, blocks)
         if MEAN:
             loss = loss / total if total != f64(0) else total / total
         out[0] = T(loss)

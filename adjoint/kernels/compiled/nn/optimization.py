@@ -190,8 +190,7 @@ class Loop:
 
     def serves(self, options: Any) -> bool:
         """Return whether the formula performs the same computation under these options."""
-        answers: bool = self._ask(options) == self._answers
-        return answers
+        return bool(self._ask(options) == self._answers)
 
 
 _loops: dict[Any, list[Loop]] = {}
