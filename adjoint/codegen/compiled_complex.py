@@ -52,47 +52,6 @@ def by_parts(tree: Tree, bits: dict[str, int], functions: dict[str, Any]) -> Tre
     return Expression(tuple([part.node for output in tree.outputs for part in found[output]]))
 
 
-EXACT: dict[str, Callable[..., Any]] = {}
-"""Functions that compute the parts of an exact result from the parts of the operands, by the name of NumPy's function."""
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""All supported functions, including those whose results are not exact."""
-
-
-def _declared(table: dict[str, Any]) -> Callable[..., Any]:
-    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        table[function.__name__.strip("_")] = function
-        return function
-
-    return declare
-
-
-@_declared(EXACT)
-def _add(a: Any, b: Any, c: Any, d: Any) -> Any:
-    return a + c, b + d
-
-
-@_declared(EXACT)
-def _subtract(a: Any, b: Any, c: Any, d: Any) -> Any:
-    return a - c, b - d
-
-
-@_declared(EXACT)
-def _negative(a: Any, b: Any) -> Any:
-    return -a, -b
-
-
-@_declared(EXACT)
-def _square(a: Any, b: Any) -> Any:
-    return a * a - b * b, a * b + b * a
-
-
-@_declared(EXACT)
-def _multiply(a: Any, b: Any, c: Any, d: Any) -> Any:
-    return a * c - b * d, a * d + b * c
-
-
-@_declared(EXACT)
 def _divide(a: Any, b: Any, c: Any, d: Any) -> Any:
     """Divide as in R. L. Smith, "Algorithm 116: complex division" (1962)."""
     first = xp.abs(c) >= xp.abs(d)
@@ -105,7 +64,6 @@ def _divide(a: Any, b: Any, c: Any, d: Any) -> Any:
     return xp.where(zero, a / xp.abs(c), real), xp.where(zero, b / xp.abs(c), imag)
 
 
-@_declared(EXACT)
 def _reciprocal(a: Any, b: Any) -> Any:
     first = xp.abs(b) <= xp.abs(a)
     large, small = xp.where(first, a, b), xp.where(first, b, a)
@@ -114,16 +72,11 @@ def _reciprocal(a: Any, b: Any) -> Any:
     return xp.where(first, 1, ratio) / below, -xp.where(first, ratio, 1) / below
 
 
-FUNCTIONS |= EXACT
-
-
-@_declared(FUNCTIONS)
 def _exp(a: Any, b: Any) -> Any:
     size = xp.exp(a)
     return size * xp.cos(b), size * xp.sin(b)
 
 
-@_declared(FUNCTIONS)
 def _log(a: Any, b: Any) -> Any:
     """Near the unit circle, compute the logarithm from the distance to 1."""
     large, small = xp.maximum(xp.abs(a), xp.abs(b)), xp.minimum(xp.abs(a), xp.abs(b))
@@ -132,27 +85,6 @@ def _log(a: Any, b: Any) -> Any:
     return xp.where(near, missing, xp.log(xp.hypot(a, b))), xp.arctan2(b, a)
 
 
-@_declared(FUNCTIONS)
-def _sin(a: Any, b: Any) -> Any:
-    return xp.sin(a) * xp.cosh(b), xp.cos(a) * xp.sinh(b)
-
-
-@_declared(FUNCTIONS)
-def _cos(a: Any, b: Any) -> Any:
-    return xp.cos(a) * xp.cosh(b), -(xp.sin(a) * xp.sinh(b))
-
-
-@_declared(FUNCTIONS)
-def _sinh(a: Any, b: Any) -> Any:
-    return xp.sinh(a) * xp.cos(b), xp.cosh(a) * xp.sin(b)
-
-
-@_declared(FUNCTIONS)
-def _cosh(a: Any, b: Any) -> Any:
-    return xp.cosh(a) * xp.cos(b), xp.sinh(a) * xp.sin(b)
-
-
-@_declared(FUNCTIONS)
 def _tanh(a: Any, b: Any) -> Any:
     """Compute tanh as in W. Kahan, "Branch cuts for complex elementary functions" (1987)."""
     tangent, sine = xp.tan(b), xp.sinh(a)
@@ -165,9 +97,32 @@ def _tanh(a: Any, b: Any) -> Any:
     return real, imag
 
 
-@_declared(FUNCTIONS)
 def _sqrt(a: Any, b: Any) -> Any:
     root = xp.sqrt((xp.abs(a) + xp.hypot(a, b)) * 0.5)
     other = xp.where(root == 0, xp.abs(b), xp.abs(b) / (root + root))
     right = a >= 0
     return xp.where(right, root, other), xp.copysign(xp.where(right, other, root), b)
+
+
+EXACT: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b, c, d: (a + c, b + d),
+    "subtract": lambda a, b, c, d: (a - c, b - d),
+    "negative": lambda a, b: (-a, -b),
+    "square": lambda a, b: (a * a - b * b, a * b + b * a),
+    "multiply": lambda a, b, c, d: (a * c - b * d, a * d + b * c),
+    "divide": _divide,
+    "reciprocal": _reciprocal,
+}
+"""Functions that compute the parts of an exact result from the parts of the operands, by the name of NumPy's function."""
+
+FUNCTIONS = EXACT | {
+    "exp": _exp,
+    "log": _log,
+    "sin": lambda a, b: (xp.sin(a) * xp.cosh(b), xp.cos(a) * xp.sinh(b)),
+    "cos": lambda a, b: (xp.cos(a) * xp.cosh(b), -(xp.sin(a) * xp.sinh(b))),
+    "sinh": lambda a, b: (xp.sinh(a) * xp.cos(b), xp.cosh(a) * xp.sin(b)),
+    "cosh": lambda a, b: (xp.cosh(a) * xp.cos(b), xp.sinh(a) * xp.sin(b)),
+    "tanh": _tanh,
+    "sqrt": _sqrt,
+}
+"""All supported functions, including those whose results are not exact."""

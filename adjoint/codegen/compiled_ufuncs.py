@@ -1,9 +1,4 @@
-"""Compile NumPy's elementwise functions as loops over large arrays.
-
-If the arguments are not supported, NumPy's functions are called.
-
-NumPy computes on one thread only. Each function is an expression with one operation.
-"""
+"""Compile NumPy's elementwise functions as loops over large arrays. Each is an expression with one operation."""
 
 from __future__ import annotations
 

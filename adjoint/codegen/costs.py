@@ -1,10 +1,7 @@
 """The cost model: the numbers of elements above which compiled code computes, and the sizes that kernels share.
 
-The thresholds compare the cost of an element in NumPy with the cost of a call.
-
-The minimum number of elements for a form is `CALL` divided by the form's weight. The weight is the time that NumPy takes
-for one element, relative to the cheapest pass over memory. The cost of a call and the weights were measured. They are
-the same on all machines.
+The minimum number of elements for a form is `CALL` divided by the form's weight, which is the time that NumPy takes for
+one element, relative to the cheapest pass over memory. Both were measured. They are the same on all machines.
 """
 
 CALL = 1 << 15

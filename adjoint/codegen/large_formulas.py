@@ -1,8 +1,7 @@
 """Compile gradient formulas that consist of elementwise arithmetic as loops over large arrays.
 
-For arrays, NumPy computes each operation of a formula such as `grad * other.conj()` in a separate pass on one thread.
-When a gradient is large enough for the first time, an elementwise formula is traced like a pointwise kernel and becomes
-one loop.
+When a gradient is large enough for the first time, a formula such as `grad * other.conj()` is traced like a pointwise
+kernel and becomes one loop.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Select elements by a condition with NumPy.
 
-Elements that are not selected have no effect, even if `0 * inf` would be NaN, because a mask is never used as a factor.
-Random masks cause mispredicted branches. For large arrays, it is ten times faster to mask the bits with 0 and -1 (all
-ones).
+A mask is never a factor, because `0 * inf` is NaN. Random masks cause mispredicted branches, so the bits of large arrays
+are masked with 0 and -1 (all ones), which is ten times faster.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Functions of the kernel language for instructions that multiply bfloat16 numbers and add the products in float32.
 
-Intel's Advanced Matrix Extensions (AMX) do this with matrices in tile registers. There are eight tile registers, which
-are identified by numbers. A tile has up to 16 rows of up to 64 bytes. A thread declares the sizes of tiles before it
-uses them and releases them afterwards, so that the system need not save them when it switches threads. Other processors
-with AVX-512 do this with vectors of pairs.
+Intel's Advanced Matrix Extensions (AMX) do this with matrices in eight numbered tile registers of up to 16 rows of 64
+bytes. A thread releases them after use, so that the system need not save them when it switches threads. Other
+processors with AVX-512 do this with vectors of pairs.
 """
 
 from __future__ import annotations

@@ -2,11 +2,7 @@
 
 The table contains the address of a layout, then the address of each array, and then the scalars. A layout consists of
 integers that all calls for arrays with the same shapes and strides share.
-
-The shapes, strides and dtypes of a `NativeCall` are known when it is planned, so only the arrays and scalars are
-missing. If a call does little work, a built-in function creates its table.
-
-The addresses of many arrays are determined together.
+If a call does little work, a built-in function creates its table.
 """
 
 from __future__ import annotations

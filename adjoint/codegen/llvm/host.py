@@ -1,8 +1,4 @@
-"""The machine for which kernels are compiled, and llvmlite, which compiles them.
-
-llvmlite is imported when the first kernel is compiled. No files are written, and machine code exists until the process
-ends.
-"""
+"""The machine for which kernels are compiled, and llvmlite, which compiles them, without writing files."""
 
 from __future__ import annotations
 

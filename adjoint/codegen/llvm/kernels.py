@@ -1,9 +1,4 @@
-"""The names that a module of kernels needs.
-
-One import provides the language, the launcher, and the functions that plan calls.
-
-from adjoint.codegen.llvm.kernels import *
-"""
+"""The names that a module of kernels needs: the language, the launcher, and the functions that plan calls."""
 
 from __future__ import annotations
 

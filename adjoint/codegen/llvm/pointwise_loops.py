@@ -1,6 +1,4 @@
-"""Loops over arrays for elementwise expressions.
-
-They traverse memory in vectors and access each operand according to its layout.
+"""Loops over arrays for elementwise expressions. They access each operand according to its layout.
 
 A kernel is compiled for one expression, one type of numbers, and the layout of each operand along a row: `DENSE` for
 consecutive numbers, `PAIRED` for every second number (the parts of complex numbers), and `REPEATED` for one number in the

@@ -1,8 +1,6 @@
 """Loops for row programs and reductions.
 
-They traverse each row in vectors, once for each reduction in the longest chain of dependent reductions. `LAYOUT` is the
-layout of a call (`calls`).
-
+They traverse each row in vectors, once for each reduction in the longest chain of dependent reductions.
 Sums are accumulated lane by lane over runs of `RUN` vectors, and then the sums of the runs are added. This is about as
 accurate as pairwise summation. If there are dimensions after the row, a tile of columns is processed in strips of one
 vector, run by run, so that memory is read in order.

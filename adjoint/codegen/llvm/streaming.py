@@ -1,9 +1,7 @@
 """Write results that are too large for the cache directly to memory.
 
-If a processor writes to memory that is not in its cache, it first reads this memory into the cache. Later it writes the
-data back, when other data takes this place in the cache. Whole aligned vectors may bypass the cache instead. Data
-written in this way is not in the cache for the next kernel. This is a disadvantage only if the data would otherwise
-have stayed in the cache until then.
+A processor first reads memory to which it writes into its cache, unless whole aligned vectors bypass the cache. Then the
+next kernel does not find the data in the cache, which matters only if it would have stayed there.
 """
 
 from __future__ import annotations

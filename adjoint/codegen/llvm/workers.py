@@ -1,6 +1,4 @@
-"""Threads that run compiled kernels.
-
-They wait for work outside Python, so that work is handed over in less than a microsecond.
+"""Threads that run compiled kernels. They wait for work outside Python, so it is handed over in less than a microsecond.
 
 The thread that submits work stores a function, its arguments and a range under a new ticket, and processes pieces of
 the range itself. A worker that finds a new ticket processes pieces until none are left. The submitting thread waits

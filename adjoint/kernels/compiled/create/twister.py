@@ -1,10 +1,6 @@
-"""The Mersenne Twister in compiled code.
-
-It uses the memory of NumPy's generator: 624 words of state and the position of the next word.
+"""The Mersenne Twister, and permutations and integers, from 624 words of state and a position in NumPy's generator.
 
 Matsumoto and Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed uniform pseudorandom number generator", 1998.
-
-Random permutations and integers are also drawn here.
 """
 
 from __future__ import annotations

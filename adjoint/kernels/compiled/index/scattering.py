@@ -1,9 +1,6 @@
-"""Write and combine elements at indices.
+"""Write and combine elements at indices, in the order of the indices, regardless of the threads.
 
-Writes to one position happen in the order of the indices, regardless of the threads.
-
-Each thread owns a part of the positions: some of the matrices, or some of the columns. A thread that owned some of the rows
-would have to find its own indices among all indices, which takes longer than the work itself.
+Each thread owns some of the matrices or of the columns. Finding the indices of its own rows would take longer than the work.
 """
 
 from __future__ import annotations
