@@ -29,6 +29,9 @@ _ONE_BY_ONE = frozenset(
 )
 """Functions for which NumPy uses no vector instructions on many kinds of processors."""
 
+Dtype = numpy.dtype[Any]
+Out = ndarray | tuple[ndarray, ...] | None
+
 BOOLEAN = numpy.dtype(bool)
 
 
@@ -189,12 +192,7 @@ class CompiledPointwise:
         return made
 
     def run(
-        self,
-        operands: Sequence[ndarray],
-        scalars: Sequence[Any],
-        dtype: numpy.dtype[Any],
-        compute: numpy.dtype[Any],
-        out: ndarray | tuple[ndarray, ...] | None = None,
+        self, operands: Sequence[ndarray], scalars: Sequence[Any], dtype: Dtype, compute: Dtype, out: Out = None
     ) -> Any:
         """Return the outputs for arrays of `dtype` (in `out` if given), or NotImplemented if NumPy must compute."""
         if compute.kind == "c":
@@ -251,12 +249,7 @@ class CompiledPointwise:
         return plan.call.in_run({f"s{k}": value for k, value in enumerate(values)})
 
     def _new_plan(
-        self,
-        variant: _Variant,
-        operands: Sequence[ndarray],
-        dtype: numpy.dtype[Any],
-        compute: numpy.dtype[Any],
-        out: ndarray | tuple[ndarray, ...] | None,
+        self, variant: _Variant, operands: Sequence[ndarray], dtype: Dtype, compute: Dtype, out: Out
     ) -> Plan | None:
         if compute.kind not in "fiu" or not dtype.isnative:
             return None
@@ -289,9 +282,7 @@ class CompiledPointwise:
         call = NativeCall(function, size, row_bytes, layout, arrays, results, scalars, character)
         return call.plan([*arrays, *scalars])
 
-    def _function(
-        self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
-    ) -> Any:
+    def _function(self, variant: _Variant, dtype: Dtype, compute: Dtype, modes: tuple[str, ...]) -> Any:
         """Return the compiled loops, or record that they cannot be compiled and return None."""
         from .llvm.host import HOST
         from .llvm.values import CompilationError
@@ -305,9 +296,7 @@ class CompiledPointwise:
                     LOOPS.note(self.name, error)
         return found
 
-    def _compile(
-        self, variant: _Variant, dtype: numpy.dtype[Any], compute: numpy.dtype[Any], modes: tuple[str, ...]
-    ) -> Any:
+    def _compile(self, variant: _Variant, dtype: Dtype, compute: Dtype, modes: tuple[str, ...]) -> Any:
         from .llvm.element_types import type_of
         from .llvm.pointwise_loops import Plan, operand_of, pointwise_kernel
 
@@ -353,6 +342,6 @@ def _out_of_range(scalar: str, char: str) -> str:
     return f"not {limits.min or -limits.max} <= {scalar} <= {limits.max}"
 
 
-def computed_in(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
+def computed_in(dtype: Dtype) -> Dtype:
     """Return the dtype in which numbers of `dtype` are computed."""
     return FLOAT32 if dtype.itemsize == 2 and dtype.kind in "fV" else dtype

@@ -32,6 +32,8 @@ from .numpy_tiles import result_like, run_tiles
 from .selection import choose, zero_where
 from .tracing import ARRAY, Parameters, TracingError, apply, trace, xp
 
+Dtype = numpy.dtype[Any]
+
 FLOAT64 = numpy.dtype(numpy.float64)
 
 BASE_NAMES: dict[str, Any] = {
@@ -106,25 +108,14 @@ class Program:
         parameters = self.parameters
         return CompiledPointwise(self.name, self.tree, parameters.arrays, parameters.scalars, self.contiguous)
 
-    @property
-    def _parameter_list(self) -> str:
-        return ", ".join([*self.parameters.arrays, *self.parameters.scalars])
-
     def straight(self, char: str) -> Callable[..., Any]:
         """Return the function for small arrays, or for tiles of large arrays, of one dtype."""
         found = self._straight.get(char)
         if found is None:
             with _building:
                 namespace = dict(BASE_NAMES)
-                text = source.one_dtype_source(
-                    self.name,
-                    self.tree,
-                    self._parameter_list,
-                    self.parameters.arrays[0],
-                    char,
-                    namespace,
-                    self.contiguous,
-                )
+                names = [*self.parameters.arrays, *self.parameters.scalars]
+                text = source.one_dtype_source(self.name, self.tree, names, char, namespace, self.contiguous)
                 source.compile_source(text, f"{self.name} {char}", namespace)
                 found = self._straight[char] = namespace[self.name]
         return found
@@ -151,12 +142,7 @@ class Program:
         return self.computed(operands, values, dtype, compute, out)
 
     def computed(
-        self,
-        operands: Sequence[ndarray],
-        values: Sequence[Any],
-        dtype: numpy.dtype[Any],
-        compute: numpy.dtype[Any],
-        out: ndarray | None,
+        self, operands: Sequence[ndarray], values: Sequence[Any], dtype: Dtype, compute: Dtype, out: ndarray | None
     ) -> Any:
         """Compute on arrays of `dtype`, and on truth values if the expression has any."""
         half = compute is not dtype
@@ -189,7 +175,7 @@ class Program:
         return outs[0] if len(outs) == 1 else tuple(outs)
 
 
-def _promoted(arrays: Sequence[Any]) -> tuple[list[ndarray], numpy.dtype[Any]]:
+def _promoted(arrays: Sequence[Any]) -> tuple[list[ndarray], Dtype]:
     """Return the arrays in their common dtype."""
     operands = [numpy.asarray(array) for array in arrays]
     dtype = operands[0].dtype
@@ -199,13 +185,13 @@ def _promoted(arrays: Sequence[Any]) -> tuple[list[ndarray], numpy.dtype[Any]]:
     return operands, dtype
 
 
-def narrowed(result: Any, compute: numpy.dtype[Any], dtype: numpy.dtype[Any]) -> ndarray:
+def narrowed(result: Any, compute: Dtype, dtype: Dtype) -> ndarray:
     """Return `result` as an array, rounded to `dtype` if it was computed in another dtype."""
     array = result if type(result) is ndarray else numpy.asarray(result)
     return array.astype(dtype) if array.dtype is compute and compute is not dtype else array
 
 
-def dtype_of(kind: str, dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
+def dtype_of(kind: str, dtype: Dtype) -> Dtype:
     """Return the dtype of a value of this kind if numbers have `dtype`."""
     if kind == BOOL:
         return numpy.dtype(bool)

@@ -216,11 +216,11 @@ def straight_source(
 
 
 def one_dtype_source(
-    name: str, tree: Tree, signature: str, first: str, char: str, namespace: dict[str, Any], contiguous: bool
+    name: str, tree: Tree, names: list[str], char: str, namespace: dict[str, Any], contiguous: bool
 ) -> str:
     """Return the function for arrays of one dtype."""
-    lines = Writer(char, first, namespace, contiguous=contiguous).tree(tree)
-    return "\n".join([f"def {name}({signature}):", *("    " + line for line in lines)]) + "\n"
+    lines = Writer(char, names[0], namespace, contiguous=contiguous).tree(tree)
+    return "\n".join([f"def {name}({', '.join(names)}):", *("    " + line for line in lines)]) + "\n"
 
 
 def choice_source(name: str, tree: Tree, parameters: list[str], arrays: list[str], namespace: dict[str, Any]) -> str:

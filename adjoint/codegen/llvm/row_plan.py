@@ -315,17 +315,9 @@ class RowPlan:
         return lowering.compare(order, numbers, lowering.broadcast(lowering.convert(limit, i32), self.width))
 
     def _step(
-        self,
-        lowering: Lowering,
-        number: int,
-        known: Any,
-        index: Value,
-        position: Value,
-        left: Value,
-        sums: Any,
-        places: list[Places],
-        skipped: Any = 0,
-    ) -> None:
+        self, lowering: Lowering, number: int, known: Any, index: Value, position: Value, left: Value, sums: Any,
+        places: list[Places], skipped: Any = 0,
+    ) -> None:  # fmt: skip
         """Compute one vector of a pass.
 
         `index`: the index of its first element; `position`: its position in the row; `left`: the number of valid lanes;
@@ -393,15 +385,8 @@ class RowPlan:
         lowering.call(write_operand, [Operand(item.type, False, DENSE), self.width, place, left, memory], {})
 
     def _add_to_sums(
-        self,
-        lowering: Lowering,
-        sums: Any,
-        output: int,
-        position: Value,
-        left: Any,
-        counted: Value | None,
-        value: Value,
-    ) -> None:
+        self, lowering: Lowering, sums: Any, output: int, position: Value, left: Any, counted: Value | None, value: Value
+    ) -> None:  # fmt: skip
         """Add to a sum over rows. Each block of rows has a separate sum."""
         order = [number for number, item in enumerate(self.outputs) if item.extent == COLUMN].index(output)
         distance = lowering.binary(ast.Add, lowering.binary(ast.Mult, sums[1], constant(order, i64)), position)
