@@ -13,22 +13,7 @@ import numpy
 
 from .._runtime.forks import code_of
 from .elementary import FUNCTIONS
-from .expression import (
-    BOOL,
-    CONSTANT,
-    INPUT,
-    OPERATIONS,
-    REAL,
-    SCALAR,
-    Expression,
-    Node,
-    Refusal,
-    Tree,
-    choice_lines,
-    is_absent,
-    leaves,
-    scalar_source,
-)
+from .expression import *
 from .schedule import computed, depends_on, last_uses, lowered
 
 SOURCES: dict[str, str] = {}

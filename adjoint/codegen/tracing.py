@@ -11,29 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from .expression import (
-    BOOL,
-    COLUMN,
-    CONSTANT,
-    ELEMENT,
-    INPUT,
-    NUMBER,
-    OPERATIONS,
-    PARAMETER,
-    PART,
-    REAL,
-    ROW,
-    ROW_LENGTH,
-    ROW_REDUCTIONS,
-    SCALAR,
-    Choice,
-    Expression,
-    Graph,
-    Node,
-    Refusal,
-    Tree,
-    scalar_source,
-)
+from .expression import *
 
 ARRAY = "Array"
 """The annotation of arrays, which may be absent if annotated `... | None`. Other parameters are scalars."""

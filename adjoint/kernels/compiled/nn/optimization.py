@@ -19,18 +19,7 @@ from __future__ import annotations
 import itertools
 import operator
 
-from ....codegen.expression import (
-    CONSTANT,
-    ELEMENT,
-    INPUT,
-    NUMBER,
-    OPERATIONS,
-    PARAMETER,
-    SCALAR,
-    Expression,
-    Node,
-    scalar_source,
-)
+from ....codegen.expression import *
 from ....codegen.llvm import language
 from ....codegen.llvm.calls import addresses
 from ....codegen.llvm.element_types import TypeVariable
