@@ -148,8 +148,16 @@ def wrong_type(function: str, name: str, where: str, kind: str, value: Any, wron
     )
 
 
+def require(kind: str, value: Any, function: str, name: str, position: int | None = None) -> None:
+    """Raise an error unless `value`, the argument `name` of `function`, has the type `kind`; see `is_of_type`."""
+    if not is_of_type(value, kind):
+        raise wrong_type(function, name, "" if position is None else f" (position {position})", kind, value)
+
+
 def is_of_type(value: Any, kind: str) -> bool:
     """Return whether a parameter declared as `kind` accepts `value`."""
+    if kind in ("Tensor", "Sequence"):
+        return isinstance(value, Tensor if kind == "Tensor" else (tuple, list))
     if kind == "Int":
         return type(value) is int or (hasattr(value, "__index__") and not isinstance(value, _NO_INTEGERS))
     if kind in ("Ints", "Dims"):

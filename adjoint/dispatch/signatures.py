@@ -16,7 +16,7 @@ from .declaration import VALUE, Operator
 
 TYPE_WORDS = {
     "Int": "int", "Ints": "tuple of ints", "Dims": "tuple of ints", "Bool": "bool", "Number": "Number", "Dtype": "torch.dtype",
-    "Str": "str", "Float": "float",
+    "Str": "str", "Float": "float", "Tensor": "Tensor", "Sequence": "tuple of Tensors",
 }  # fmt: skip
 """The declared types of parameters (such as `dim: Int`), and PyTorch's names for them."""
 

@@ -13,6 +13,7 @@ import adjoint as torch
 from adjoint._runtime.first_use import import_late
 from adjoint._runtime.installed import install
 from adjoint._runtime.tracebacks import end_public_at_caller
+from adjoint.dispatch.arguments import require
 
 __all__ = ["SobolEngine"]
 
@@ -60,8 +61,7 @@ class SobolEngine:
         dtype = torch.get_default_dtype() if dtype is None else dtype
         if dtype not in (torch.float32, torch.float64):
             raise NotImplementedError(f'"_sobol_engine_draw" not implemented for {dtype}')
-        if isinstance(n, bool) or not isinstance(n, int):
-            raise TypeError(f"_sobol_engine_draw(): argument 'n' (position 2) must be int, not {type(n).__name__}")
+        require("Int", n, "_sobol_engine_draw", "n", 2)
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}, {self.dimension}]")
         points = self._advance(n - 1 if self.num_generated == 0 and n else n)

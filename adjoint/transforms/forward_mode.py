@@ -23,6 +23,7 @@ from .._runtime.uninterrupted import uninterrupted
 from ..aten.torch_dispatch import zeros_like
 from ..autograd.grad_mode import _Mode, _Switch
 from ..device import strided
+from ..dispatch.arguments import require
 from ..dispatch.declaration import ARRAYS, Operator
 from ..dispatch.decorators import tensors as operators
 from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
@@ -553,8 +554,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     current = current_level()
     if current is None or (level is not None and level < 0):
         return UnpackedDualTensor(tensor, None)
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
+    require("Tensor", tensor, "_unpack_dual", "dual", 1)
     if level:
         return UnpackedDualTensor(operators.forward_primal(tensor), None)
     return current.unpack(tensor)

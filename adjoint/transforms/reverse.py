@@ -20,6 +20,7 @@ from ..autograd.backward import gradients
 from ..autograd.engine import discover
 from ..autograd.mutation import copies_of_overwritten
 from ..autograd.roots import make_grads
+from ..dispatch.arguments import require
 from ..dispatch.decorators import tensors as operators
 from ..tape import modes
 from ..tape.aliases import detached
@@ -571,8 +572,7 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     Raises:
         TypeError: if `tensor` is not a tensor.
     """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"debug_unwrap(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
+    require("Tensor", tensor, "debug_unwrap", "tensor", 1)
     if tracking(tensor):
         inner: Tensor = tensor.without_history() if type(tensor) is BatchedTensor else tensor.detach()
         if not recurse:

@@ -249,7 +249,7 @@ def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
     """
     lines = []
     for length in size[2:]:
-        line = linspace(-1, 1, length, from_numpy(dtype)) if length > 1 else numpy.zeros(1, dtype)
+        line = linspace(-1, 1, from_numpy(dtype), (length,), dtype) if length > 1 else numpy.zeros(1, dtype)
         lines.append(line if align_corners else line * (length - 1) / length)
     mesh = numpy.meshgrid(*lines, indexing="ij")[::-1]
     return numpy.stack([*mesh, numpy.ones_like(mesh[0])], -1).reshape(-1, len(lines) + 1).astype(dtype)

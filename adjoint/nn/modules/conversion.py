@@ -9,7 +9,6 @@ import adjoint as torch
 from adjoint import Tensor
 
 from ..._runtime.tracebacks import warn
-from ...dispatch.arguments import invalid_arguments
 from ..parameter import Parameter
 from . import call
 from .registration import Registered
@@ -25,33 +24,7 @@ def parse_to(*args: Any, **kwargs: Any) -> Target:
         TypeError: if the arguments match no form, or the dtype is neither floating point nor complex.
         RuntimeError: if a copy is requested, because a module converts itself in place.
     """
-    given = args
-    values = dict(kwargs)
-    if args and isinstance(args[0], Tensor):
-        values["tensor"], args = args[0], args[1:]
-        names: tuple[str, ...] = ("non_blocking", "copy")
-    elif args and isinstance(args[0], torch.dtype):
-        names = ("dtype", "non_blocking", "copy")
-    else:
-        names = ("device", "dtype", "non_blocking", "copy")
-    allowed = {"tensor", "device", "dtype", "non_blocking", "copy", "memory_format"}
-    repeated = set(names[: len(args)]) & set(values)
-    if len(args) > len(names) or repeated or not set(values) <= allowed:
-        raise invalid_arguments("to", *given, **kwargs)
-    values.update(zip(names, args, strict=False))
-    device, dtype = values.get("device"), values.get("dtype")
-    if values.get("tensor") is not None:
-        device, dtype = values["tensor"].device, values["tensor"].dtype
-    flags = (values.get(name, False) for name in ("non_blocking", "copy"))
-    memory_format = values.get("memory_format")
-    if not (
-        isinstance(dtype, torch.dtype | None)
-        and isinstance(memory_format, torch.memory_format | None)
-        and all(isinstance(flag, bool) for flag in flags)
-    ):
-        raise invalid_arguments("to", *given, **kwargs)
-    if values.get("copy", False):
-        raise RuntimeError(".to() does not accept copy argument")
+    device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
     if dtype is not None and dtype.is_complex:
@@ -61,7 +34,7 @@ def parse_to(*args: Any, **kwargs: Any) -> Target:
             "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work "
             "as expected."
         )
-    return None if device is None else torch.device(device), dtype, values.get("non_blocking", False), memory_format
+    return device, dtype, non_blocking, memory_format
 
 
 def converter(

@@ -12,10 +12,9 @@ from ... import dtypes
 from ..._runtime.first_use import import_late
 from ..._runtime.tracebacks import shorten, warn
 from ...device import cpu, strided
-from ...dispatch.arguments import fits, is_of_type, wrong_type
+from ...dispatch.arguments import fits, is_of_type, require, wrong_type
 from ...dispatch.decorators import public
 from ...dispatch.out import check_overlap, store
-from ...dispatch.signatures import type_name
 from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data, check_array
 from ...kernels.memory import copying, storage, storages
@@ -416,8 +415,8 @@ def from_file(
     ...     torch.from_file(file.name, shared=True, size=3).fill_(2).sum().item()
     6.0
     """
-    if not isinstance(filename, (str, PathLike)):
-        raise TypeError(f"from_file(): argument 'filename' (position 1) must be str, not {type_name(filename)}")
+    if not isinstance(filename, PathLike):
+        require("Str", filename, "from_file", "filename", 1)
     kind = (checked_dtype(dtype, "from_file") or dtypes.get_default_dtype()).numpy
     content = storages.mapped_bytes(filename, bool(shared), size * kind.itemsize)
     return leaf(content.view(kind), requires_grad, device, pin_memory, layout)
@@ -556,10 +555,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
 
 def fill_number(value, function, position):
     """Return `value`, a number or a zero-dimensional tensor, as a Python number."""
-    if not is_of_type(value, "Number"):
-        raise TypeError(
-            f"{function}(): argument 'fill_value' (position {position}) must be Number, not {type(value).__name__}"
-        )
+    require("Number", value, function, "fill_value", position)
     return value.item() if isinstance(value, Tensor) else value
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ... import dtypes
 from ...dispatch.annotations import Array
+from ...dispatch.arguments import require
 from ...dispatch.decorators import internal, operator, public
 from ...kernels.create import random as kernels
 from ...kernels.math import incomplete
@@ -39,10 +40,7 @@ def multinomial(input=None, num_samples=None, replacement=False, *, generator=No
     tensor([1, 1])
     """
     input = x if input is None else input
-    if isinstance(num_samples, bool) or not hasattr(num_samples, "__index__"):
-        raise TypeError(
-            f"multinomial(): argument 'num_samples' (position 2) must be int, not {type(num_samples).__name__}"
-        )
+    require("Int", num_samples, "multinomial", "num_samples", 2)
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_type}")
     return indices_of_chances(input, int(num_samples), replacement, generator=generator, out=out)

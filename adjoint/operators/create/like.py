@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from ...codegen.backend import NUMPY
 from ...device import sparse_coo
+from ...dispatch.arguments import require
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
 from ...interchange import tensor_array
@@ -33,8 +34,7 @@ from .creation import (
 
 def empty_array_like(input: Any, function: str, dtype: Any, memory_format: Any, device: Any) -> Any:
     """Return an uninitialized array on `device` like the array of the tensor `input`."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    require("Tensor", input, function, "input", 1)
     kind = checked_dtype(dtype, function)
     make = allocator(place_like(input, device), numpy.empty)
     return copying.empty_like(input._array, None if kind is None else kind.numpy, memory_format, make)

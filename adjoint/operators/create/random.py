@@ -17,7 +17,7 @@ from ... import dtypes
 from ...codegen.kernel import Kernel
 from ...device import cpu, strided
 from ...dispatch.annotations import Array, Float
-from ...dispatch.arguments import MISSING, invalid_arguments, is_number
+from ...dispatch.arguments import MISSING, invalid_arguments, is_number, require
 from ...dispatch.array_functions import computed
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.meta import place_like
@@ -158,12 +158,7 @@ randn_like = _sampled_like(
 
 
 def _whole(value, function, name, position):
-    if type(value) is int:
-        return value
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(
-            f"{function}(): argument '{name}' (position {position}) must be int, not {type(value).__name__}"
-        )
+    require("Int", value, function, name, position)
     return value.__index__()
 
 

@@ -12,7 +12,7 @@ from ... import dtypes
 from ..._runtime.tracebacks import warn
 from ...device import Size
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import invalid_arguments, is_number, is_of_type, wrong_type
+from ...dispatch.arguments import invalid_arguments, is_number, is_of_type, require, wrong_type
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...dispatch.signatures import NEW, OUT
@@ -117,8 +117,7 @@ def range_with_end(
         "range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
     for position, (name, value) in enumerate((("start", start), ("end", end), ("step", step)), 1):
-        if not is_of_type(value, "Number"):
-            raise wrong_type("range", name, f" (position {position})", "Number", value)
+        require("Number", value, "range", name, position)
     values = [*map(_number, (start, end, step))]
     kind = result_dtype("range", dtype, out) or dtypes.get_default_dtype()
     size = kernels.inclusive_length(*values, kind)  # type: ignore[call-arg]
@@ -206,11 +205,8 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory
     tensor([[1., 0.],
             [0., 1.]])
     """
-    for position, (name, size) in enumerate((("n", n), ("m", n if m is None else m))):
-        if not hasattr(size, "__index__"):
-            raise TypeError(
-                f"eye(): argument '{name}' (position {position + 1}) must be int, not {type(size).__name__}"
-            )
+    for position, (name, size) in enumerate((("n", n), ("m", n if m is None else m)), 1):
+        require("Int", size, "eye", name, position)
         if size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     kind = result_dtype("eye", dtype, out) or dtypes.get_default_dtype()

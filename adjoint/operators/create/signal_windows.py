@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
+from ...dispatch.arguments import require
 from ...dispatch.decorators import public
 from ...kernels.create import signal_windows as kernels
 from ...kernels.runtime.floating import refuse
@@ -20,8 +21,7 @@ def _window(
     for option in options:
         if option not in ("dtype", "layout", "device", "pin_memory", "requires_grad"):
             raise TypeError(f"{name}() got an unexpected keyword argument '{option}'")
-    if isinstance(length, bool) or not hasattr(length, "__index__"):
-        raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
+    require("Int", length, name, "window_length", 1)
     kind = result_dtype(name, options.pop("dtype", None), None) or dtypes.get_default_dtype()
     if not (kind.is_floating_point or kind.is_complex):
         raise RuntimeError(

@@ -15,6 +15,7 @@ import numpy
 from ..._runtime.tracebacks import shorten
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool
+from ...dispatch.arguments import require
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.lazy_stubs import repeated
 from ...dispatch.out import check_overlap, check_partial_overlap, shares_elements, written_repeatedly
@@ -217,10 +218,7 @@ def zero_of(grad):
 
 def _index_tensors(indices: Any, function: str) -> Indices:
     """Return arrays of indices as tensors."""
-    if not isinstance(indices, (tuple, list)):
-        raise TypeError(
-            f"{function}(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
-        )
+    require("Sequence", indices, function, "indices", 1)
     for position, item in enumerate(indices):
         if not isinstance(item, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(item).__name__}")

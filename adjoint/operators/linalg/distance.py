@@ -6,7 +6,7 @@ from numpy import ndarray
 
 from ... import dtypes
 from ...dispatch.annotations import Array, Bool, Dims, Float, Int, Number
-from ...dispatch.arguments import invalid_arguments, is_of_type
+from ...dispatch.arguments import invalid_arguments, require
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dtypes import promote_types
@@ -14,7 +14,7 @@ from ...kernels.linalg import distance as kernels
 from ...kernels.reduce import moments
 from ...kernels.runtime.shapes import broadcast_shapes
 from ...tape.modes import FLAGS
-from ...tensor import Tensor, wrap, wrap_dim
+from ...tensor import wrap, wrap_dim
 from ..reduce.moments import norm_gradient
 
 
@@ -274,12 +274,9 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 def _check_rows(x1, x2, p):
-    for position, (name, matrix) in enumerate((("x1", x1), ("x2", x2)), start=1):
-        if not isinstance(matrix, Tensor):
-            kind = type(matrix).__name__
-            raise TypeError(f"cdist(): argument '{name}' (position {position}) must be Tensor, not {kind}")
-    if not is_of_type(p, "Float"):
-        raise TypeError(f"cdist(): argument 'p' (position 3) must be float, not {type(p).__name__}")
+    require("Tensor", x1, "cdist", "x1", 1)
+    require("Tensor", x2, "cdist", "x2", 2)
+    require("Float", p, "cdist", "p", 3)
     for name, matrix in (("X1", x1), ("X2", x2)):
         if matrix._array.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {matrix._array.ndim}D")

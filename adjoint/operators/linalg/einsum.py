@@ -8,6 +8,7 @@ from typing import Any
 
 from ...codegen.costs import LARGE
 from ...codegen.plans import Plans
+from ...dispatch.arguments import require
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
 from ...tape.edges import has_no_history, is_plain
@@ -68,10 +69,7 @@ def _contracted(dims, ndim_a, ndim_b):
             f"dims={dims}"
         )
     for name, position, value in (("dims_self", 3, dims[0]), ("dims_other", 4, dims[1])):
-        if not isinstance(value, (tuple, list)):
-            raise TypeError(
-                f"tensordot(): argument '{name}' (position {position}) must be tuple of ints, not {type(value).__name__}"
-            )
+        require("Ints", value, "tensordot", name, position)
     if len(dims[0]) != len(dims[1]):
         raise RuntimeError("both dimension lists should have same length")
     return list(dims[0]), list(dims[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...dispatch.arguments import require
 from ...dispatch.decorators import public, tensors
 from ...tensor import Tensor
 from ..create.random import randn
@@ -72,8 +73,7 @@ def lobpcg(
     >>> torch.lobpcg(torch.diag(torch.arange(1.0, 7.0)))[0].round(decimals=3)
     tensor([6.])
     """
-    if not isinstance(A, Tensor):
-        raise TypeError(f"lobpcg(): argument 'A' (position 1) must be Tensor, not {type(A).__name__}")
+    require("Tensor", A, "lobpcg", "A", 1)
     if A.dim() < 2 or A.shape[-1] != A.shape[-2]:
         raise AssertionError(f"A must be square, got shape {A.shape}")
     m = A.shape[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import is_of_type
+from ...dispatch.arguments import require
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import STRICT, Castable, stored
 from ...kernels.linalg import decompositions as kernels
@@ -120,8 +120,7 @@ def matrix_power(input, n, *, out=None):
     tensor([[1., 5.],
             [0., 1.]])
     """
-    if not is_of_type(n, "Int"):
-        raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
+    require("Int", n, "linalg_matrix_power", "n", 2)
     kernels.check_matrix("matrix_power", input._array, square=True, floating=False)
     if n in (0, 1):
         return stored(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ... import dtypes
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import is_of_type, wrong_type
+from ...dispatch.arguments import require
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import FOUND, stored
 from ...kernels.math import fourier as kernels
@@ -326,8 +326,7 @@ hfft2, ihfft2 = _two_dimensional("hfft", hfftn), _two_dimensional("ihfft", ihfft
 
 
 def _frequencies(name, n, d, onesided, dtype, out, **options):
-    if not is_of_type(n, "Int"):
-        raise wrong_type(name, "n", " (position 1)", "Int", n)
+    require("Int", n, name, "n", 1)
     kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
     if not (kind.is_floating_point or kind.is_complex):
         raise RuntimeError(f"{name[4:]} requires a floating point or complex dtype")

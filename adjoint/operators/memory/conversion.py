@@ -9,7 +9,16 @@ from numpy import ndarray
 from ... import dtypes
 from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
-from ...device import channels_last, channels_last_3d, contiguous_format, cpu, device, meta, preserve_format
+from ...device import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    cpu,
+    device,
+    memory_format,
+    meta,
+    preserve_format,
+)  # fmt: skip
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import internal, public
@@ -149,14 +158,12 @@ def to(input, *args, **names):
         (wanted,) = args
         if type(wanted) is dtypes.dtype:
             return converted(input, wanted)
-        kind = wanted if type(wanted) is str else wanted.type if type(wanted) is device else None
-        if kind == "cpu" and type(input._array) is not Meta:
+        name = wanted if type(wanted) is str else wanted.type if type(wanted) is device else None
+        if name == "cpu" and type(input._array) is not Meta:
             return input
         if isinstance(wanted, Tensor) and Meta not in (type(input._array), type(wanted._array)):
             return converted(input, wanted.dtype)
-    kind, place, flags = _to_arguments(args, names)
-    if place is None and isinstance(other := args[0] if args else names.get("other"), Tensor):
-        place = meta if type(other._array) is Meta else cpu
+    kind, place, flags = to_arguments(args, names)
     if place is not None:
         here = type(input._array) is Meta
         if is_meta(place):
@@ -192,14 +199,14 @@ def _on_meta(input: Tensor, kind: dtypes.dtype) -> Tensor:
     return result
 
 
-def _to_arguments(args, names):
-    """Return the dtype, the device and the flags given to `to`."""
+def to_arguments(args: tuple[Any, ...], names: dict[str, Any]) -> tuple[dtypes.dtype | None, Any, dict[str, Any]]:
+    """Return the dtype, the device and the flags given to `to` of a tensor or a module."""
     kind, rest, flags = None, list(args), dict(names)
     place = flags.pop("device", None)
     order = ["non_blocking", "copy"]
     first = rest.pop(0) if rest else flags.pop("tensor", None)
     if isinstance(first, Tensor):
-        kind = first.dtype
+        kind, place = first.dtype, meta if type(first._array) is Meta else cpu
     elif type(first) is dtypes.dtype or isinstance(first, type):
         kind = checked_dtype(first, "to")
     elif first is None or (isinstance(first, (str, device, int)) and not isinstance(first, bool)):
@@ -215,7 +222,9 @@ def _to_arguments(args, names):
         if not (kind is None or type(kind) is dtypes.dtype or kind in _BUILTIN_TYPES):
             raise invalid_arguments("to", *args, **names)
         kind = checked_dtype(kind, "to")
-    if not set(flags) <= {"non_blocking", "copy", "memory_format"}:
+    order_in_memory = flags.get("memory_format")
+    fits = set(flags) <= {"non_blocking", "copy", "memory_format"} and isinstance(order_in_memory, memory_format | None)
+    if not fits or any(not isinstance(flags.get(name, False), bool) for name in ("non_blocking", "copy")):
         raise invalid_arguments("to", *args, **names)
     return kind, place, flags
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ...dispatch.annotations import Array
+from ...dispatch.arguments import require
 from ...dispatch.decorators import internal, public, tensors
 from ...kernels.nn import loss as kernels
 from ...tape import modes
@@ -111,9 +112,5 @@ def unreduced_bce_with_logits(input, target, weight=None, pos_weight=None, reduc
 
     `reduction` is 1 (mean) or 2 (sum). With any other number, the losses are not reduced.
     """
-    if type(reduction) is not int:
-        raise TypeError(
-            "binary_cross_entropy_with_logits(): argument 'reduction' (position 5) must be int, not "
-            f"{type(reduction).__name__}"
-        )
+    require("Int", reduction, "binary_cross_entropy_with_logits", "reduction", 5)
     return bce_with_logits_of_floats(input, target, weight, pos_weight, {1: "mean", 2: "sum"}.get(reduction, "none"))

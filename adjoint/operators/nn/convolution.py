@@ -13,7 +13,7 @@ from typing import Any
 from ..._runtime.tracebacks import warn
 from ...codegen.recording import recordable
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, require
 from ...dispatch.decorators import internal, public, tensors
 from ...dtypes import C_NAMES
 from ...kernels.nn import convolution as kernels
@@ -392,17 +392,14 @@ def _conv_transpose(count):
 
     def function(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
         for position, (argument, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
-            if not isinstance(value, Tensor) and (value is not None or argument != "bias"):
-                raise TypeError(
-                    f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
-                )
+            if value is not None or argument != "bias":
+                require("Tensor", value, name, argument, position)
         given = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
         by, around, extra, gap = [_integers(value, count) for value in given.values()]
         if by is None or around is None or extra is None or gap is None:
             argument, value = next((name, value) for name, value in given.items() if _integers(value, count) is None)
             raise TypeError(f"{name}(): argument '{argument}' must be tuple of ints, not {type(value).__name__}")
-        if type(groups) is not int:
-            raise TypeError(f"{name}(): argument 'groups' must be int, not {type(groups).__name__}")
+        require("Int", groups, name, "groups")
         batch, single = _batched(name, input, count)
         result = _applied(batch, weight, bias, by, around, gap, True, extra, groups)
         return result.squeeze(0) if single else result
@@ -435,9 +432,6 @@ def convolution_of_any_kind(input, weight, bias, stride, padding, dilation, tran
         8: ("output_padding", output_padding),
     }
     for position, (name, value) in given.items():
-        if not isinstance(value, tuple | list):
-            raise TypeError(
-                f"convolution(): argument '{name}' (position {position}) must be tuple of ints, not {type(value).__name__}"
-            )
+        require("Ints", value, "convolution", name, position)
     by, around, gap, extra = (tuple(value) for _, value in given.values())
     return _applied(input, weight, bias, by, around, gap, transposed, extra, groups)

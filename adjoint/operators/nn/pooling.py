@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import MISSING
+from ...dispatch.arguments import MISSING, require, wrong_type
 from ...dispatch.decorators import operator, public, tensors
 from ...kernels.nn import pooling as kernels
 from ...kernels.nn.windows import check_adaptive, pooled_size
@@ -206,29 +206,17 @@ def _sizes(value: Any, dims: int, function: str, name: str, position: int | None
     kind = type(value)
     if kind is int:
         return (value,) * dims
-    where = "" if position is None else f" (position {position})"
     if kind is not tuple and kind is not list:
-        if kind is bool or not hasattr(kind, "__index__"):
-            raise TypeError(f"{function}(): argument '{name}'{where} must be tuple of ints, not {kind.__name__}")
+        require("Dims", value, function, name, position)
         return (python.index(value),) * dims
-    for index, item in enumerate(value):
+    for item in value:
         if type(item) is bool or not hasattr(item, "__index__"):
-            if index == 0:
-                raise TypeError(
-                    f"{function}(): argument '{name}' (position {position or 2}) must be tuple of ints, but found element of "
-                    f"type {type(item).__name__} at pos 0"
-                )
-            raise TypeError(
-                f"{function}(): argument '{name}' failed to unpack the object at pos {index + 1} with error \"type must be "
-                f'tuple of ints,but got {type(item).__name__}"'
-            )
+            raise wrong_type(function, name, f" (position {position or 2})", "Ints", value)
     return tuple(map(python.index, value))
 
 
 def _flag(value: Any, function: str, name: str, position: int | None) -> bool:
-    if type(value) is not bool:
-        where = "" if position is None else f" (position {position})"
-        raise TypeError(f"{function}(): argument '{name}'{where} must be bool, not {type(value).__name__}")
+    require("Bool", value, function, name, position)
     return value
 
 
@@ -241,8 +229,7 @@ def _one(value: Any, function: str, name: str, position: int | None) -> tuple[in
 
 
 def _check_tensor(input: Any, kernel_size: Any, function: str) -> None:
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    require("Tensor", input, function, "input", 1)
     if kernel_size is MISSING:
         raise TypeError(f'{function}() missing 1 required positional arguments: "kernel_size"')  # sic
 

@@ -7,7 +7,7 @@ from numbers import Number
 import numpy
 
 from ..._runtime.tracebacks import warn
-from ...dispatch.arguments import MISSING, invalid_arguments
+from ...dispatch.arguments import MISSING, invalid_arguments, require
 from ...dispatch.decorators import public, tensors
 from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.sequential import is_readable, read_array
@@ -53,8 +53,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
 
 
 def _check_variables(name, input):
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    require("Tensor", input, name, "input", 1)
     if input._array.ndim > 2:
         raise RuntimeError(
             f"{name}(): expected input to have two or fewer dimensions but got an input with {input._array.ndim} dimensions"

@@ -7,12 +7,11 @@ import numpy
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format
 from ...dispatch.annotations import Array, Arrays, Int, Ints
-from ...dispatch.arguments import invalid_arguments, is_of_type, wrong_type
+from ...dispatch.arguments import invalid_arguments, is_of_type, require, wrong_type
 from ...dispatch.calls import call_of
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import stored
 from ...dispatch.sequential import sequential_fallback
-from ...dispatch.signatures import type_name
 from ...dtypes import can_cast, from_numpy, int32, int64
 from ...kernels.memory.bounds import check_addressable
 from ...kernels.runtime.floating import refuse
@@ -138,8 +137,7 @@ def hstack(tensors, *, out=None):
 
 
 def _several(name, tensors):
-    if not isinstance(tensors, (list, tuple)):
-        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type_name(tensors)}")
+    require("Sequence", tensors, name, "tensors", 1)
     if not tensors:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
     return list(tensors)

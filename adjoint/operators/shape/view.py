@@ -12,7 +12,7 @@ from ..._runtime.tracebacks import warn
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format
 from ...dispatch.annotations import Array, Int, Ints
-from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, wrong_type
+from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, require, wrong_type
 from ...dispatch.calls import call_of
 from ...dispatch.decorators import internal, named, operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
@@ -174,11 +174,10 @@ def view_dtype(input, dtype):
 def _other(name, other, x2):
     """Return the tensor that gives the shape, under either of its names."""
     other = x2 if other is MISSING else other
-    if isinstance(other, Tensor):
-        return other
     if other is MISSING:
         raise TypeError(f'{name}() missing 1 required positional arguments: "other"')
-    raise TypeError(f"{name}(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+    require("Tensor", other, name, "other", 1)
+    return other
 
 
 @public(namespace=None, method=("view_as",))

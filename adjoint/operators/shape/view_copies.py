@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import dtypes
 from ...dispatch.annotations import Array, Bool, Int, Ints
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, require
 from ...dispatch.declaration import OPERATORS, Operator
 from ...dispatch.decorators import internal, operator, public
 from ...dispatch.out import STRICT
@@ -149,8 +149,7 @@ class squeeze_dims_copy:
 @public(numpy_names=True)
 def squeeze_copy(input, dim=None, *, out=None):
     """A copy without dimensions of size 1. With `dim`, all other dimensions remain."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"squeeze_copy(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    require("Tensor", input, "squeeze_copy", "input", 1)
     if dim is None:
         return squeeze_all_copy(input, out=out)
     return (squeeze_dims_copy if isinstance(dim, (tuple, list)) else squeeze_dim_copy)(input, dim, out=out)

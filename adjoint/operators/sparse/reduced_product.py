@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...dispatch.arguments import require
 from ...kernels.runtime.floating import is_floating, quietly, refuse
 from ...kernels.sparse import products
 from ...tensor import Tensor, wrap
@@ -34,8 +35,7 @@ def reduced_product(mat1: Tensor, mat2: Tensor, reduce: Any, product: Callable[[
 
 def _checked(mat1: Tensor, mat2: Tensor, reduce: Any) -> str:
     """Return the name of the reduction. Raise an error for arguments that PyTorch does not support."""
-    if not isinstance(reduce, str):
-        raise TypeError(f"_sparse_mm(): argument 'reduce' (position 3) must be str, not {type(reduce).__name__}")
+    require("Str", reduce, "_sparse_mm", "reduce", 3)
     if reduce not in _KINDS and reduce != "prod":
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     layout = layout_of(mat1)

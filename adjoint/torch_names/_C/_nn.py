@@ -9,27 +9,21 @@ from adjoint.aten.schemas import schema_of
 from adjoint.device import device as _device
 from adjoint.dtypes import dtype as _dtype
 from adjoint.nn import functional
+from adjoint.operators.memory.conversion import to_arguments
 from adjoint.tape.torch_function import ask, mode_is_active
 from adjoint.tensor import Tensor
 
 
 def _parse_to(*args: Any, **names: Any) -> tuple[_device | None, _dtype | None, bool, Any]:
-    """Return the device, the dtype, whether to wait, and the memory format, from the arguments of `to`."""
+    """Return the device, the dtype, whether to wait, and the memory format, from the arguments of `Module.to`."""
     if mode_is_active():
         parsed: tuple[_device | None, _dtype | None, bool, Any] = ask(_parse_to, [], args, names, of_python=False)
         return parsed
-    place, kind = names.get("device"), names.get("dtype")
-    wait, order = names.get("non_blocking", False), names.get("memory_format")
-    for each in args:
-        if isinstance(each, Tensor):
-            place, kind = each.device, each.dtype
-        elif isinstance(each, _dtype):
-            kind = each
-        elif isinstance(each, bool):
-            wait = each
-        elif each is not None:
-            place = each
-    return (None if place is None else _device(place)), kind, bool(wait), order
+    kind, place, flags = to_arguments(args, names)
+    if flags.get("copy"):
+        raise RuntimeError(".to() does not accept copy argument")
+    place = None if place is None else _device(place)
+    return place, kind, flags.get("non_blocking", False), flags.get("memory_format")
 
 
 @cache

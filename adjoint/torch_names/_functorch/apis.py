@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from adjoint.dispatch.arguments import require
 from adjoint.func import grad, grad_and_value, vmap
 from adjoint.transforms.vmap import _process_batched_inputs
 
@@ -27,8 +28,7 @@ def chunk_vmap(
 
     @functools.wraps(func)
     def mapped(*args: Any, **keywords: Any) -> Any:
-        if not isinstance(chunks, int):
-            raise TypeError(f"chunk(): argument 'chunks' (position 1) must be int, not {type(chunks).__name__}")
+        require("Int", chunks, "chunk", "chunks", 1)
         if chunks <= 0:
             raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
         size = _process_batched_inputs(in_dims, args, func)[0]
