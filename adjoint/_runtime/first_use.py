@@ -62,7 +62,7 @@ def _within_import(frame: FrameType | None) -> bool:
 def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
     """Return a `__getattr__` for `module` that imports names, or modules, on first use.
 
-    `places`: for each name, the module that defines it, relative to the package of `module`.
+    `places`: for each name, the module that defines it: a full name, or a name relative to the package of `module`.
     """
     own = sys.modules[module]
     package = str(own.__package__)
@@ -72,7 +72,7 @@ def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
         place = places.get(name)
         if place is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        found: Any = import_late(f"{package}.{place}")
+        found: Any = import_late(place if place.startswith(f"{PACKAGE}.") else f"{package}.{place}")
         if place.rpartition(".")[2] != name:
             found = getattr(found, name)
         return own.__dict__.setdefault(name, found)

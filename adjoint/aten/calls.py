@@ -17,8 +17,8 @@ from ..dispatch.declaration import Operator
 from ..random import Generator
 from ..tensor import Tensor
 from .forms import FORMS
-from .overloads import REDUCTIONS, OpOverload, overload_named
-from .schemas import Argument, FunctionSchema, overload_names, schema_of
+from .overloads import OpOverload, overload_named
+from .schemas import REDUCTIONS, Argument, FunctionSchema, overload_names, schema_of
 
 Call = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..device import cpu
 from ..dispatch.decorators import tensors
 from ..tensor import Tensor
-from .overloads import REDUCTIONS
+from .schemas import REDUCTIONS
 
 Values = dict[str, Any]
 Named = tuple[str, Values]

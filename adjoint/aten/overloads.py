@@ -12,10 +12,7 @@ from ..dispatch.registry import load_all
 from ..tape.torch_function import taken_over
 from ..tensor import Tensor
 from .gradients import backward_named
-from .schemas import FunctionSchema, overload_names, schema_of
-
-REDUCTIONS = ("none", "mean", "sum")
-"""How losses are reduced, by PyTorch's numbers."""
+from .schemas import REDUCTIONS, FunctionSchema, overload_names, schema_of
 
 
 class OpOverload:

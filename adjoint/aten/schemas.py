@@ -15,6 +15,9 @@ from .. import dtypes
 from .._runtime.first_use import computed_once
 from ..device import contiguous_format
 
+REDUCTIONS = ("none", "mean", "sum")
+"""How losses are reduced, by PyTorch's numbers."""
+
 
 class AliasInfo(NamedTuple):
     """The aliasing of an argument and results: the letter of its memory, and whether the operator writes to it."""

@@ -4,8 +4,8 @@ from functools import cache
 from typing import Any
 
 import adjoint as torch
-from adjoint.aten.overloads import REDUCTIONS, aten, is_there
-from adjoint.aten.schemas import schema_of
+from adjoint.aten.overloads import aten, is_there
+from adjoint.aten.schemas import REDUCTIONS, schema_of
 from adjoint.device import device as _device
 from adjoint.dtypes import dtype as _dtype
 from adjoint.nn import functional

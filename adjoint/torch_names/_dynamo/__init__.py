@@ -8,68 +8,29 @@ from typing import Any, TypeVar
 
 from adjoint._runtime.absent import absent
 from adjoint._runtime.first_use import further_names, late_names
-from adjoint.compiler import (
-    allow_in_graph,
-    assume_constant_result,
-    compile,
-    disable,
-    is_compiling,
-    list_backends,
-    lookup_backend,
-    register_backend,
-    reset,
-    set_stance,
-    substitute_in_graph,
-)
-from adjoint.compiler.errors import (
-    BackendCompilerFailed,
-    InvalidBackend,
-    RecompileError,
-    TorchDynamoException,
-    Unsupported,
-    UserError,
-)
-from adjoint.compiler.function import OptimizedModule
+from adjoint.compiler import compile, is_compiling
 from adjoint.compiler.logs import COUNTERS as counters
-from adjoint.compiler.marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from adjoint.compiler.options import config
 from adjoint.tape.modes import STATE
 
-__all__ = [
-    "BackendCompilerFailed",
-    "InvalidBackend",
-    "OptimizedModule",
-    "RecompileError",
-    "TorchDynamoException",
-    "Unsupported",
-    "UserError",
-    "allow_in_graph",
-    "assume_constant_result",
-    "config",
-    "counters",
-    "disable",
-    "disallow_in_graph",
-    "eval_frame",
-    "explain",
-    "export",
-    "graph_break",
-    "is_compiling",
-    "list_backends",
-    "lookup_backend",
-    "mark_dynamic",
-    "mark_static",
-    "mark_static_address",
-    "maybe_mark_dynamic",
-    "optimize",
-    "optimize_assert",
-    "register_backend",
-    "reset",
-    "run",
-    "set_stance",
-    "substitute_in_graph",
-    "testing",
-    "utils",
-]
+_PLACES = {
+    "adjoint.compiler": (
+        "allow_in_graph assume_constant_result disable list_backends lookup_backend register_backend reset set_stance "
+        "substitute_in_graph"
+    ),
+    "adjoint.compiler.errors": (
+        "BackendCompilerFailed InvalidBackend RecompileError TorchDynamoException Unsupported UserError"
+    ),
+    "adjoint.compiler.function": "OptimizedModule",
+    "adjoint.compiler.marks": "mark_dynamic mark_static maybe_mark_dynamic",
+    "explanation": "explain",
+    "testing": "testing",
+}
+"""The names that other modules define, by module."""
+
+_LATE = {name: module for module, names in _PLACES.items() for name in names.split()}
+_OWN = "config counters disallow_in_graph eval_frame export graph_break is_compiling mark_static_address optimize optimize_assert"
+__all__ = [*_LATE, *_OWN.split(), "run", "utils"]
 
 _T = TypeVar("_T")
 
@@ -107,7 +68,7 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
 
 
 export = absent("torch._dynamo.export", "use `torch.export.export`")
-__getattr__ = late_names(__name__, {"explain": "explanation", "testing": "testing"})
+__getattr__ = late_names(__name__, _LATE)
 
 
 def is_dynamo_supported() -> bool:
