@@ -35,10 +35,6 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
     `kind` is the type of the elements. If it is None, it is inferred from the data: Python floats and complex numbers
     have the default types, integers have the type int64, and NumPy scalars and arrays keep their types. The types of
     several elements are promoted. `unwrap` converts tensors at any depth to arrays.
-
-    Raises:
-        ValueError: for ragged sequences, and for integers outside the range of int64.
-        TypeError, RuntimeError: if a value is not a number, or is outside the range of `kind`.
     """
     kind_of_data = type(data)
     array = _quick_array(data, kind_of_data, kind)

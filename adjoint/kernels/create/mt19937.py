@@ -116,11 +116,7 @@ class Stream:
         return self._seed
 
     def manual_seed(self, seed: int) -> None:
-        """Restart the stream from `seed`. For a negative seed, 2**64 is added. The low 32 bits determine the words.
-
-        Raises:
-            ValueError: if `seed` is outside [-2**63, 2**64).
-        """
+        """Restart the stream from `seed`. For a negative seed, 2**64 is added. The low 32 bits determine the words."""
         seed = operator.index(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
@@ -169,12 +165,7 @@ class Stream:
         return record.view(numpy.uint8)
 
     def set_state(self, state: ndarray) -> None:
-        """Continue from a state that `get_state`, here or in PyTorch, has returned.
-
-        Raises:
-            TypeError: if `state` is not an array of uint8.
-            RuntimeError: if it is not contiguous, has another size, or is not a state of MT19937.
-        """
+        """Continue from a state that `get_state`, here or in PyTorch, has returned."""
         if state.dtype != numpy.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if not state.flags.c_contiguous:

@@ -16,10 +16,6 @@ def take(x: ndarray, index: ndarray) -> ndarray:
     """Return elements of the flattened `x` in the shape of `index`.
 
     Negative indices count from the end.
-
-    Raises:
-        RuntimeError: if `index` is not int64.
-        IndexError: if an index is out of range.
     """
     if few_places(x, 0, index):
         return x.take(index)
@@ -32,12 +28,7 @@ def take(x: ndarray, index: ndarray) -> ndarray:
 
 
 def put(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) -> ndarray:
-    """Return a copy of `x` with the elements of `source` written, or added, at the flattened positions `index`.
-
-    Raises:
-        RuntimeError: if types do not match.
-        IndexError: if an index is out of range, or `source` has another number of elements.
-    """
+    """Return a copy of `x` with the elements of `source` written, or added, at the flattened positions `index`."""
     return put_(clone(x), index, source, accumulate)
 
 

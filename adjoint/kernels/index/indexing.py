@@ -39,11 +39,7 @@ _FEW = 256
 
 @recordable
 def index(x: ndarray, indices: Indices) -> ndarray:
-    """Return the elements of `x` at `indices` (as in `index_put`).
-
-    Raises:
-        IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
-    """
+    """Return the elements of `x` at `indices` (as in `index_put`)."""
     only = indices[0] if len(indices) == 1 else None
     if only is not None and x.ndim:
         kind = only.dtype.char
@@ -129,11 +125,7 @@ def _in_order(result: ndarray, x: ndarray, indices: Indices) -> ndarray:
 
 @recordable
 def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> ndarray:
-    """Return zeros of `shape` with `grad` added at the indices.
-
-    Raises:
-        IndexError: if the indices have changed and are now out of bounds.
-    """
+    """Return zeros of `shape` with `grad` added at the indices."""
     only = indices[0] if len(indices) == 1 else None
     if only is not None and only.dtype.kind == "b" and only.shape == shape:
         return masked_select_backward(grad, shape, only)
@@ -157,10 +149,6 @@ def index_put(x: ndarray, indices: Indices, values: ndarray, accumulate: bool = 
 
     Each of `indices`, for the leading dimensions of `x`, is None (the whole dimension), an array of integers, or a mask
     for as many dimensions as the mask has. `values` is broadcast.
-
-    Raises:
-        IndexError: if indices are out of bounds, of the wrong type, too many, or do not broadcast.
-        RuntimeError: if the types of `x` and `values` differ, or `values` does not broadcast.
     """
     return index_put_(clone(x), indices, values, accumulate)
 
@@ -341,11 +329,7 @@ _PLACE = compiled("index.masks.place", least=MOVED)
 
 
 def masked_select(x: ndarray, mask: ndarray) -> ndarray:
-    """Return the elements of `x` where `mask` is true as a flat array. `x` and `mask` are broadcast together.
-
-    Raises:
-        RuntimeError: if `mask` is not bool or the shapes do not broadcast.
-    """
+    """Return the elements of `x` where `mask` is true as a flat array. `x` and `mask` are broadcast together."""
     if mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if mask.shape != x.shape:
@@ -368,11 +352,7 @@ def masked_select_backward(grad: ndarray, shape: tuple[int, ...], mask: ndarray)
 
 
 def masked_scatter(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
-    """Return a copy of `x` (broadcast with `mask`) with the elements of `source`, in order, where `mask` is true.
-
-    Raises:
-        RuntimeError: if types do not match, shapes do not broadcast, or `source` has too few elements.
-    """
+    """Return a copy of `x` (broadcast with `mask`) with the elements of `source`, in order, where `mask` is true."""
     if mask.shape != x.shape:
         x = numpy.broadcast_to(x, broadcast_shapes(mask.shape, x.shape))
     return masked_scatter_(x.copy(), mask, source)
@@ -411,12 +391,7 @@ def masked_scatter_backward(grad: ndarray, mask: ndarray, shape: tuple[int, ...]
 
 @recordable
 def embedding(weight: ndarray, indices: ndarray, *_: Any) -> ndarray:
-    """Return the rows of `weight` (rows, width) at `indices`, as an array of the shape of `indices` with one more dimension.
-
-    Raises:
-        RuntimeError: if `weight` does not have two dimensions or `indices` does not have an integer type.
-        IndexError: if an index is out of bounds.
-    """
+    """Return the rows of `weight` (rows, width) at `indices`, as an array of the shape of `indices` with one more dimension."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices, len(weight))
@@ -442,9 +417,6 @@ def embedding_dense_backward(
 
     Nothing is added to the row `padding_idx`, unless it is negative. With `scale_grad_by_freq`, each row is divided by
     the number of times that its index occurs.
-
-    Raises:
-        IndexError: if an index is out of bounds.
     """
     width = grad.shape[-1]
     rows = convert(grad, compute_dtype(grad.dtype)) if grad.dtype in HALVES else grad
@@ -474,11 +446,7 @@ _TABLE = 6
 
 
 def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
-    """Return whether each of `elements` is one of `test_elements` or, with `invert`, whether it is not.
-
-    Raises:
-        RuntimeError: for booleans and complex numbers.
-    """
+    """Return whether each of `elements` is one of `test_elements` or, with `invert`, whether it is not."""
     for array in (elements, test_elements):
         if array.dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {type_name(array.dtype)}")
@@ -515,12 +483,7 @@ def nonzero_static(self: Array, size: int, fill_value: int = -1) -> Array:
 
 
 def index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> ndarray:
-    """Return a copy of `x` with slices of `source` in place of the slices along `dim` that `index` selects.
-
-    Raises:
-        RuntimeError: if types or shapes do not match.
-        IndexError: if `dim` or an index is out of range, or the number of indices does not match.
-    """
+    """Return a copy of `x` with slices of `source` in place of the slices along `dim` that `index` selects."""
     return index_copy_(copied(x), dim, index, source)
 
 

@@ -53,11 +53,7 @@ def promoted(*arrays: Array) -> list[Array]:
 
 
 def where(condition: Array, self: Array, other: Array) -> Array:
-    """Return `self` where `condition` is true, and `other` elsewhere.
-
-    Raises:
-        RuntimeError: if the condition is neither bool nor uint8.
-    """
+    """Return `self` where `condition` is true, and `other` elsewhere."""
     if condition.dtype is not _BOOL:
         if condition.dtype != numpy.uint8:
             raise RuntimeError(

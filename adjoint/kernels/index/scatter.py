@@ -49,11 +49,6 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
     """Return elements of `x` along `dim`. For a matrix and `dim` 0, `result[i][j]` is `x[index[i][j]][j]`.
 
     `sparse_grad` affects only the gradient.
-
-    Raises:
-        RuntimeError: if `index` does not have an integer type, is out of bounds, or has a shape that does not match
-            `x`.
-        IndexError: if `dim` is out of range.
     """
     positions = few_positions(x.shape, dim, index)
     if positions is not None:
@@ -88,10 +83,6 @@ def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce
     `src` may be a number.
 
     `reduce` is None, 'add' or 'multiply'. See `scatter_reduce` for other reductions.
-
-    Raises:
-        RuntimeError: if types or shapes do not match, or an index is out of bounds.
-        IndexError: if `dim` is out of range.
     """
     if reduce in _ALONE and SHAPES.recorder is None:
         found = _scattered(x, dim, index, src, _ALONE[reduce])
@@ -258,12 +249,7 @@ def _leading(sizes: tuple[int, ...]) -> tuple[slice, ...]:
 
 @recordable
 def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
-    """Return a copy of `x` with `src` added at `index`. For matrices and `dim` 0, `result[index[i][j]][j] += src[i][j]`.
-
-    Raises:
-        RuntimeError: if types or shapes do not match, or an index is out of bounds.
-        IndexError: if `dim` is out of range.
-    """
+    """Return a copy of `x` with `src` added at `index`. For matrices and `dim` 0, `result[index[i][j]][j] += src[i][j]`."""
     return scatter(x, dim, index, src, "add")
 
 
@@ -280,11 +266,6 @@ def scatter_reduce(
 
     `reduce` is 'sum', 'prod', 'mean' (rounded down for integers), 'amax' or 'amin'. If `include_self`, the elements of
     `x` at these positions take part.
-
-    Raises:
-        NotImplementedError: for a type that `reduce` does not support.
-        RuntimeError: if types or shapes do not match, or an index is out of bounds.
-        IndexError: if `dim` is out of range.
     """
     if include_self and reduce in ("prod", "amax", "amin"):
         found = _scattered(x, dim, index, src, _REDUCTIONS[reduce].__name__)
@@ -387,13 +368,7 @@ def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
 
 @recordable
 def index_select(x: ndarray, dim: int, index: ndarray) -> ndarray:
-    """Return the slices of `x` along `dim` that `index` selects.
-
-    Raises:
-        RuntimeError: if `index` does not have an integer type or is out of bounds (an IndexError if `dim` is the first
-            dimension).
-        IndexError: if `dim` is out of range or `index` has more than one dimension.
-    """
+    """Return the slices of `x` along `dim` that `index` selects."""
     if few_places(x, dim, index):
         return x.take(index)
     dim = normalize_dim(dim, x.ndim)
@@ -427,12 +402,7 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
 
 @recordable
 def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
-    """Return a copy of `x` with slices of `source`, times `alpha`, added to the slices along `dim` that `index` selects.
-
-    Raises:
-        RuntimeError: if types or shapes do not match, or an index is out of bounds.
-        IndexError: if `dim` is out of range or `index` has more than one dimension.
-    """
+    """Return a copy of `x` with slices of `source`, times `alpha`, added to the slices along `dim` that `index` selects."""
     return index_add_(copied(x), dim, index, source, alpha)
 
 
@@ -510,12 +480,7 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
 def index_reduce(
     x: ndarray, dim: int, index: ndarray, source: ndarray, reduce: str, include_self: bool = True
 ) -> ndarray:
-    """Return a copy of `x`. The slices that `index` selects are combined with slices of `source` (see `scatter_reduce`).
-
-    Raises:
-        RuntimeError: if types or shapes do not match.
-        IndexError: if `dim` or an index is out of range or `index` has more than one dimension.
-    """
+    """Return a copy of `x`. The slices that `index` selects are combined with slices of `source` (see `scatter_reduce`)."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = normalize_dim(dim, x.ndim)
@@ -533,10 +498,6 @@ def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -
     """Return a copy of `x` with `value` in the slices along `dim` that `index` selects.
 
     Negative indices count from the end.
-
-    Raises:
-        RuntimeError: if `value` has dimensions or `index` has more than one dimension.
-        IndexError: if `dim` or an index is out of range, or `index` is not int64.
     """
     return index_fill_(clone(x), dim, index, value)
 

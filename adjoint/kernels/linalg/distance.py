@@ -130,12 +130,7 @@ def trilinear(
 
 
 def cdist(x1: Array, x2: Array, p: float) -> Array:
-    """Return the `p`-norms of the differences of rows of `x1` and `x2`: `(..., P, M)`, `(..., R, M)` give `(..., P, R)`.
-
-    Raises:
-        RuntimeError: if the dtypes differ or the leading dimensions do not broadcast.
-        NotImplementedError: for half types.
-    """
+    """Return the `p`-norms of the differences of rows of `x1` and `x2`: `(..., P, M)`, `(..., R, M)` give `(..., P, R)`."""
     if x1.dtype != x2.dtype:
         raise RuntimeError(f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}")
     if x1.dtype in HALVES:
@@ -224,11 +219,7 @@ def grad_by_distance(grad: Array, distance: Array) -> Any:
 
 
 def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
-    """Return `self`, with slices along `dim` scaled down if their `p`-norm exceeds `maxnorm`.
-
-    Raises:
-        RuntimeError: if an array has fewer than two dimensions or an argument is not a valid norm.
-    """
+    """Return `self`, with slices along `dim` scaled down if their `p`-norm exceeds `maxnorm`."""
     dim = operator.index(dim)
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")

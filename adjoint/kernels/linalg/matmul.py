@@ -395,11 +395,7 @@ def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
 
 
 def cross(self: Array, other: Array, dim: int = -1) -> Array:
-    """Return the cross products of vectors of three elements along `dim`. The other dimensions are broadcast.
-
-    Raises:
-        RuntimeError: if the size along `dim` is not 3, or if the arrays have different numbers of dimensions or dtypes.
-    """
+    """Return the cross products of vectors of three elements along `dim`. The other dimensions are broadcast."""
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     require_dims(self, dim)

@@ -53,11 +53,7 @@ def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel
 
 
 def rounded_number(number: Any, dtype: Any) -> Any:
-    """Return a number as an element of the half type `dtype`, as PyTorch passes factors and exponents.
-
-    Raises:
-        RuntimeError: if the number is finite and outside the range of the type.
-    """
+    """Return a number as an element of the half type `dtype`, as PyTorch passes factors and exponents."""
     return scalar_array(number, dtypes.from_numpy(dtype)).item() if type(number) in (int, float) else number
 
 
@@ -86,11 +82,7 @@ def by_number(ufunc: Any) -> Callable[..., Array]:
 
 
 def scaled(other: Array, alpha: Any) -> Array:
-    """Return `alpha * other` in the dtype of `other`.
-
-    Raises:
-        RuntimeError: if this dtype cannot represent `alpha`.
-    """
+    """Return `alpha * other` in the dtype of `other`."""
     if type(alpha) is float and other.dtype.char in "fd":
         return other * alpha
     kind = other.dtype.kind
@@ -166,11 +158,7 @@ def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 
 
 def _divided(self: Array, other: Array, expression: Kernel) -> Any:
-    """Return the value of an expression for many integers, or NotImplemented if NumPy must compute it.
-
-    Raises:
-        RuntimeError: if one of `other` is 0.
-    """
+    """Return the value of an expression for many integers, or NotImplemented if NumPy must compute it."""
     if count_nonzero(other) < other.size and self.size:
         raise RuntimeError("ZeroDivisionError")
     if self.dtype is other.dtype and LOOPS.takes(self.size, LARGE):
@@ -298,11 +286,7 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> A
 
 
 def lerp(self: Array, end: Array, weight: Any) -> Array:
-    """Return `self + weight * (end - self)`, computed from the nearer end. `weight` is an array or a number.
-
-    Raises:
-        RuntimeError: if the dtypes differ.
-    """
+    """Return `self + weight * (end - self)`, computed from the nearer end. `weight` is an array or a number."""
     if end.dtype is self.dtype and type(weight) is float:
         return _between(self, end, weight)
     if isinstance(weight, numpy.ndarray) and not weight.ndim and self.ndim and weight.dtype.kind != "c":

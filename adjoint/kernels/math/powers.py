@@ -40,11 +40,7 @@ def power(self: Array, exponent: Array) -> Array:
 
 
 def power_of_numbers(self: Array, exponent: Any) -> Array:
-    """Return `self` to the power of a number.
-
-    Raises:
-        RuntimeError: for integers to a negative integer power.
-    """
+    """Return `self` to the power of a number."""
     self = numpy.asarray(self)
     dtype = self.dtype
     if dtype in HALVES:

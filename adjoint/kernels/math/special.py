@@ -124,11 +124,7 @@ digamma = _in_kernels("digamma", "digamma")
 
 
 def polygamma(n: int, x: ndarray) -> ndarray:
-    """Return the `n`-th derivative of `digamma`.
-
-    Raises:
-        RuntimeError: if `n` is negative.
-    """
+    """Return the `n`-th derivative of `digamma`."""
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:

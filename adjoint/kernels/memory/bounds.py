@@ -57,10 +57,6 @@ def checked_bytes(
     `stride` and `offset` count elements. If there are only `available` bytes, the elements must be within them.
     PyTorch's functions have different messages for the same mistake, and check mistakes in different orders.
     `operation` selects the function.
-
-    Raises:
-        RuntimeError: if no storage, or no storage of `available` bytes, can hold such elements.
-        TypeError: if a value is not an integer.
     """
     if not {type(offset), *map(type, size), *map(type, stride)} <= _INTEGERS:
         raise TypeError("storage offset, sizes and strides must be int")

@@ -290,11 +290,7 @@ def real_part(array: Array, dtype: Any) -> Array:
 
 
 def expanded(source: Array, array: Array) -> Array:
-    """Return `source`, broadcast to the shape of `array`, to which it will be written. Return its real part if necessary.
-
-    Raises:
-        RuntimeError: if the shapes do not match.
-    """
+    """Return `source`, broadcast to the shape of `array`, to which it will be written. Return its real part if necessary."""
     source = real_part(source, array.dtype)
     if source.shape == array.shape:
         return source
@@ -431,11 +427,7 @@ def fill_diagonal(self: Array, fill_value: Any, wrap: bool = False) -> Array:
 
 
 def fill_diagonal_(self: Array, fill_value: Any, wrap: bool = False) -> None:
-    """Write a number to the main diagonal. With `wrap`, the diagonal of a tall matrix starts again below its end.
-
-    Raises:
-        RuntimeError: if there are fewer than two dimensions, or more than two with different sizes.
-    """
+    """Write a number to the main diagonal. With `wrap`, the diagonal of a tall matrix starts again below its end."""
     if self.ndim < 2:
         raise RuntimeError("dimensions must larger than 1")
     if self.ndim > 2 and len(set(self.shape)) > 1:

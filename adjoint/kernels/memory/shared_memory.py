@@ -46,9 +46,6 @@ def mapped_file(path: str, shared: bool, length: int) -> Mapping:
     If `shared`, changes reach the file. Otherwise changes stay private.
 
     A shared file is created or extended if necessary.
-
-    Raises:
-        RuntimeError: if the file cannot be opened, or is too short.
     """
     if length < 0:
         raise RuntimeError(f"unable to mmap {length} bytes from file <{path}>: Cannot allocate memory (12)")

@@ -33,10 +33,7 @@ class _Foreign:
 
 
 def adopt(array: Array) -> Array:
-    """Return an array on the memory of `array`, whose owner covers the memory from the first to the last element.
-
-    RuntimeError: if its memory runs backwards.
-    """
+    """Return an array on the memory of `array`, whose owner covers the memory from the first to the last element."""
     if array.dtype.isbuiltin != 1:  # the array protocol has no description of `ml_dtypes`, so use integers
         return adopt(array.view(f"u{array.itemsize}")).view(array.dtype)
     if array.flags.c_contiguous:
@@ -107,9 +104,6 @@ def strided(
     """Return a view of the storage of `array`, with stride and offset in elements of `dtype` (by default the array's).
 
     If a user or a file specifies size, strides and offset, the view is created here. For `operation` see `checked_bytes`.
-
-    Raises:
-        RuntimeError: if the view would exceed the storage.
     """
     dtype = dtype or array.dtype
     root, itemsize = root_of(array), dtype.itemsize
@@ -145,10 +139,7 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
 
 
 def window(root: Array, dtype: Any, shape: tuple[int, ...], byte_steps: Sequence[int], byte_offset: int) -> Array:
-    """Return an array of the given geometry on the memory of the owner `root`, which is at the end of its `.base` chain.
-
-    ValueError: if an element is outside the memory, which NumPy checks.
-    """
+    """Return an array of the given geometry on the memory of the owner `root`, which is at the end of its `.base` chain."""
     if 0 in shape:  # NumPy requires empty arrays to begin within the memory
         byte_offset = min(byte_offset, root.nbytes)
     direct = root.flags.c_contiguous and root.dtype.isbuiltin == 1  # the buffer protocol does not support other dtypes
@@ -234,9 +225,6 @@ def without_elements(
     """Return a read-only array of zeros. Large arrays take addresses, but no memory.
 
     `stride` and `offset` count elements. Without `stride`, the array is contiguous.
-
-    Raises:
-        RuntimeError: if `shape` and `stride` have different lengths.
     """
     steps = row_major_steps(shape) if stride is None else stride
     span = checked_bytes(shape, steps, offset, kind.itemsize, operation="empty_strided")

@@ -224,11 +224,6 @@ def nll_loss_forward(
         weight: one factor per class.
         reduction: 'none', 'mean' (weighted; NaN if the sum of the weights is zero) or 'sum'.
         ignore_index: the target that contributes nothing.
-
-    Raises:
-        ValueError, RuntimeError: if shapes or types do not fit.
-        IndexError: if a target is not a class.
-        NotImplementedError: if `log_probs` is not floating-point.
     """
     check_classes(log_probs, target, weight)
     target = _classes_of(log_probs, target, ignore_index)

@@ -54,10 +54,6 @@ def max_pool(
 
     There is one size for each of the `dims` spatial dimensions, or one for all. An empty stride means the kernel size.
     Unless `indexed`, the indices may be None.
-
-    Raises:
-        RuntimeError: if the windows do not fit the input.
-        NotImplementedError: for complex numbers and bool.
     """
     windows = windows_of(f"max_pool{dims}d", input.shape, kernel_size, stride, padding, dilation, ceil_mode)
     if input.dtype.kind in "cb":
@@ -97,12 +93,7 @@ def _in_order_of(memory: Memory, result: ndarray) -> ndarray:
 @recordable
 @compiled("nn.adaptive_pooling.adaptive_max_pool")
 def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
-    """Return the largest element, and its index, of windows that divide the input into `output_size`.
-
-    Raises:
-        RuntimeError: if the input does not fit.
-        NotImplementedError: if `input` is not floating-point.
-    """
+    """Return the largest element, and its index, of windows that divide the input into `output_size`."""
     dims = len(output_size)
     spatial = input.shape[-dims:]
     if not is_floating(input.dtype):
@@ -223,9 +214,6 @@ def avg_pool(
     """Return the sum of each window divided by its number of elements, or by `divisor_override`.
 
     Elements of the padding, which are zeros, count unless `count_include_pad` is false.
-
-    Raises:
-        NotImplementedError: for complex numbers and bool.
     """
     windows = windows_of(f"avg_pool{dims}d", input.shape, kernel_size, stride, padding, (1,), ceil_mode)
     if input.dtype.char not in "fdlq" and (dims == 3 or not is_floating(input.dtype)):
@@ -349,11 +337,7 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
 @recordable
 @compiled("nn.adaptive_pooling.means")
 def adaptive_avg_pool(input: ndarray, output_size: Sizes) -> Plan:
-    """Return the mean of each window that divides the input into `output_size`, as in `adaptive_max_pool`.
-
-    Raises:
-        NotImplementedError: if `input` is not floating-point.
-    """
+    """Return the mean of each window that divides the input into `output_size`, as in `adaptive_max_pool`."""
     dims = len(output_size)
     if not is_floating(input.dtype):
         raise refuse("adaptive_avg_pool3d_cpu" if dims == 3 else "adaptive_avg_pool2d", input)
@@ -435,10 +419,6 @@ def fractional_max_pool(
         input: (batch, channels, spatial...), or without the batch.
         random_samples: (batch, channels, dims), in [0, 1). They place the windows of each image. If there are two dimensions,
             the first number belongs to the last dimension.
-
-    Raises:
-        RuntimeError: if windows do not fit.
-        NotImplementedError: if `input` is not floating-point.
     """
     dims = len(kernel_size)
     spatial, leading = input.shape[-dims:], input.shape[:-dims]

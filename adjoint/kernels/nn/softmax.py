@@ -101,11 +101,7 @@ log_softmax_backward = _kernel(log_softmax_backward_rows)
 
 @recordable
 def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
-    """Return log(sum(exp(x))) over `dim`, without overflow. Integers are converted to the default floating-point type.
-
-    Raises:
-        IndexError: if `dim` is out of range.
-    """
+    """Return log(sum(exp(x))) over `dim`, without overflow. Integers are converted to the default floating-point type."""
     if not is_inexact(x.dtype):
         x = x.astype(dtypes.get_default_dtype().numpy)
     dims = normalize_dims(dim, x.ndim)

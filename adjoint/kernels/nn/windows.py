@@ -95,11 +95,7 @@ def pooled_size(length: int, kernel: int, stride: int, padding: int, dilation: i
 def windows_of(
     name: str, shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
 ) -> Windows:
-    """Return the windows of pooling `name` ("max_pool2d", ...) on an input of `shape`. An empty stride means the kernel size.
-
-    Raises:
-        RuntimeError: if the windows do not fit the input.
-    """
+    """Return the windows of pooling `name` ("max_pool2d", ...) on an input of `shape`. An empty stride means the kernel size."""
     dims = int(name[-2])
     kernel = _expanded(kernel_size, dims, name, "kernel_size")
     steps = _expanded(stride, dims, name, "stride") if stride else kernel
@@ -215,11 +211,7 @@ def check_gradient(name: str, shape: Sizes) -> None:
 
 
 def check_adaptive(name: str, shape: Sizes, output_size: Sizes) -> None:
-    """Raise an error if pooling `name` ("adaptive_max_pool2d", ...) cannot reduce an input of `shape` to `output_size`.
-
-    Raises:
-        RuntimeError: if the input has the wrong number of dimensions or is empty, or a size is negative.
-    """
+    """Raise an error if pooling `name` ("adaptive_max_pool2d", ...) cannot reduce an input of `shape` to `output_size`."""
     dims, maximum = int(name[-2]), "max" in name
     ndim = len(shape)
     fits = ndim in (dims + 1, dims + 2)

@@ -40,10 +40,6 @@ def unique(
 
     Results that are not requested are empty. A NaN is not equal to another NaN. The elements are always sorted, even if
     `sorted` is False.
-
-    Raises:
-        NotImplementedError: for complex numbers.
-        RuntimeError: if there are other dimensions of length zero.
     """
     if dim is None:
         if x.dtype.kind == "c":
@@ -161,10 +157,6 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
 
     If `min` equals `max`, the intervals divide the range of `x`. Elements outside the range, and NaNs, are not counted.
     The result has the type of `x`.
-
-    Raises:
-        NotImplementedError: if `x` is not floating-point.
-        RuntimeError: if `bins` is not positive or the range is not finite or reversed.
     """
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
@@ -207,10 +199,6 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
     """Return how often each integer from 0 to the largest integer occurs, or the sum of the weights of its occurrences.
 
     The result is int64 without weights, float32 for float32 weights and float64 for others.
-
-    Raises:
-        NotImplementedError: if `x` does not contain integers.
-        RuntimeError: if `x` is not one-dimensional or has negative elements, or `weights` has another length.
     """
     if not is_integer(x):
         raise refuse("bincount_cpu", x)
@@ -256,9 +244,6 @@ def searchsorted(
 
     The positions are before equal elements, or after them if `right`. `sorted_sequence` has one dimension, or has the
     dimensions of `values` except for the last dimension. `sorter` contains the indices that sort it.
-
-    Raises:
-        RuntimeError: if shapes, `side` or `sorter` do not fit.
     """
     _check_search(sorted_sequence, values, right, side, sorter)
     right = right or side == "right"
@@ -294,9 +279,6 @@ def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right
     """Return the index of the interval between sorted `boundaries` that contains each element.
 
     Intervals include their upper boundary, or their lower boundary if `right`.
-
-    Raises:
-        RuntimeError: if `boundaries` is not one-dimensional.
     """
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
@@ -360,11 +342,7 @@ def _check_search(sequence: ndarray, values: ndarray, right: bool, side: str | N
 
 
 def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
-    """Return the starts and ends of segments along the last dimension, from their lengths or their offsets.
-
-    Raises:
-        RuntimeError: if there is no dimension.
-    """
+    """Return the starts and ends of segments along the last dimension, from their lengths or their offsets."""
     if not given.ndim:
         raise RuntimeError("lengths and offsets of segments have at least one dimension")
     if not of_lengths:
@@ -400,10 +378,6 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
     """Return the sums, or means, of the slices of `x` from `bounds[g]` to `bounds[g + 1]` along the first dimension.
 
     A sum of no slices is 0. If `index` is given, slices of `x[index]` are summed, without creating this array.
-
-    Raises:
-        IndexError: if an index is out of range.
-        RuntimeError: if the bounds descend or are out of range.
     """
     require_dims(x, 0)
     count = len(x) if index is None else index.size

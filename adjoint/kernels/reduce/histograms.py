@@ -25,9 +25,6 @@ def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:
 
     Args:
         range: the lowest and the highest edge of each dimension in turn, or None for the range of the points.
-
-    Raises:
-        RuntimeError: if a number of bins is not positive, or a range is not finite or reversed.
     """
     for dim, count in enumerate(bins):
         if count <= 0:

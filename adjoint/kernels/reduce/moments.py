@@ -42,9 +42,6 @@ def _moments(
 
     The variance is the sum of squared distances from the mean divided by count - `correction`. It is real. It is NaN if
     there are no elements, and inf or NaN if the divisor is not positive.
-
-    Raises:
-        RuntimeError: if `x` is not floating-point or complex.
     """
     root = name == "std"
     if not is_inexact(x.dtype):
@@ -153,9 +150,6 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     """Return the vector norm (sum of abs(x) ** p) ** (1 / p) over `dim`. It is real, and computed in `dtype` if that is given.
 
     `p` may also be inf (the largest magnitude), -inf (the smallest) or 0 (the number of nonzero elements).
-
-    Raises:
-        RuntimeError: if a type is not floating-point or complex, or if there are no elements and the norm is then undefined.
     """
     dims: tuple[int, ...] = ()
     if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < SUMMED:

@@ -256,11 +256,7 @@ def _middle_reduced(ufunc: numpy.ufunc, x: ndarray) -> ndarray:
 
 @recordable
 def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the mean over `dim`, which is NaN if there are no elements.
-
-    Raises:
-        RuntimeError: if `dtype` (or, without it, the type of `x`) is not floating-point or complex.
-    """
+    """Return the mean over `dim`, which is NaN if there are no elements."""
     size = x.size
     if (
         dtype is None
@@ -322,11 +318,7 @@ def in_dtype_of(value: ndarray, other: ndarray) -> ndarray:
 
 
 def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
-    """Return the sum over `dim`. NaN counts as zero.
-
-    Raises:
-        RuntimeError: if `x` is complex.
-    """
+    """Return the sum over `dim`. NaN counts as zero."""
     _refuse_complex_nansum(x, dim)
     found = _compiled(x, "nansum", dim, keepdim, dtype)
     if found is not NotImplemented:
@@ -356,12 +348,7 @@ def _refuse_complex_nansum(x: ndarray, dim: Dims) -> None:
 
 
 def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
-    """Return the maximum or minimum over `dim`, or NaN if an element is NaN.
-
-    Raises:
-        NotImplementedError: for complex numbers.
-        RuntimeError, IndexError: if there are no elements.
-    """
+    """Return the maximum or minimum over `dim`, or NaN if an element is NaN."""
     if x.dtype.kind == "c":
         normalize_dims(dim, x.ndim)
         raise refuse(f"{name}_values_cpu", x)
@@ -410,11 +397,7 @@ smallest = functools.partial(_whole_extremum, "min")
 
 
 def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """Return the minimum and the maximum over one dimension or all dimensions.
-
-    Raises:
-        RuntimeError, IndexError: if there are no elements.
-    """
+    """Return the minimum and the maximum over one dimension or all dimensions."""
     if x.size == 0:
         if dim is None:
             raise RuntimeError(
@@ -426,12 +409,7 @@ def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
 
 @gives_positions(1)
 def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool = False) -> Pair:
-    """Return the maximum or minimum along `dim` and the index of its first occurrence, or the first NaN if there is one.
-
-    Raises:
-        RuntimeError: for complex numbers.
-        IndexError: if `dim` is empty or out of range.
-    """
+    """Return the maximum or minimum along `dim` and the index of its first occurrence, or the first NaN if there is one."""
     dim = normalize_dim(dim, x.ndim)
     if x.ndim and x.shape[dim] == 0:
         _require_elements(f"{name}()", x, (dim,), dim)
@@ -485,12 +463,7 @@ def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 @gives_positions()
 def _arg_extremum(name: str, x: ndarray, dim: int | None = None, keepdim: bool = False) -> ndarray:
-    """Return the index of the first maximum or minimum (or the first NaN, if any) along `dim`, or in the flattened array.
-
-    Raises:
-        RuntimeError: for complex numbers and bool.
-        IndexError: if there are no elements.
-    """
+    """Return the index of the first maximum or minimum (or the first NaN, if any) along `dim`, or in the flattened array."""
     if x.dtype.kind in "cb":
         kind = "complex" if x.dtype.kind == "c" else "bool"
         raise RuntimeError(f"arg{name}(): does not support {kind} input")

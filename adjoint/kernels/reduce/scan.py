@@ -139,11 +139,7 @@ def others_product(x: Array, dim: int) -> Array:
 
 
 def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pair:
-    """Return the largest or smallest element so far along `dim`, and its last index. From the first NaN on, it is NaN.
-
-    Raises:
-        NotImplementedError: for complex numbers.
-    """
+    """Return the largest or smallest element so far along `dim`, and its last index. From the first NaN on, it is NaN."""
     if x.ndim == 0 and dim not in (-1, 0):
         raise IndexError(f"cum{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     dim = normalize_dim(dim, x.ndim)
@@ -168,11 +164,7 @@ cummax, cummin = partial(_running_extremum, numpy.maximum, "max"), partial(_runn
 
 
 def logcumsumexp(x: ndarray, dim: int) -> ndarray:
-    """Return the logarithm of the running sum of exponentials along `dim`, without overflow.
-
-    Raises:
-        NotImplementedError: for integers and bool.
-    """
+    """Return the logarithm of the running sum of exponentials along `dim`, without overflow."""
     dim = normalize_dim(dim, x.ndim)
     if not is_inexact(x.dtype):
         raise refuse("logcumsumexp_out_cpu", x)

@@ -54,11 +54,7 @@ def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
 
 @gives_positions(1)
 def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> Pair:
-    """Return the sorted values along `dim`, and their indices. Equal elements always keep their order, even if `stable` is False.
-
-    Raises:
-        RuntimeError: for complex numbers.
-    """
+    """Return the sorted values along `dim`, and their indices. Equal elements keep their order, even if `stable` is False."""
     dim = normalize_dim(dim, x.ndim)
     if x.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
@@ -133,9 +129,6 @@ def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     """Return the `k` largest (or smallest) elements along `dim`, and their indices.
 
     They are always sorted, even if `sorted` is False.
-
-    Raises:
-        RuntimeError: for bool and complex numbers, and if there are fewer than `k` elements.
     """
     dim = normalize_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[dim] if x.ndim else 1):
@@ -174,13 +167,7 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
 
 @gives_positions(1)
 def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
-    """Return the `k`-th smallest element along `dim`, counted from 1, and its index.
-
-    Raises:
-        NotImplementedError: for bool and complex numbers.
-        RuntimeError: if `k` is out of range.
-        IndexError: if `dim` is empty or out of range.
-    """
+    """Return the `k`-th smallest element along `dim`, counted from 1, and its index."""
     dim = normalize_dim(dim, x.ndim)
     if x.ndim and x.shape[dim] == 0:
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
@@ -276,10 +263,6 @@ def _median(ignore_nan: bool, x: ndarray, dim: int | None = None, keepdim: bool 
 
     It is the lower of two middle elements, and NaN if an element is NaN, unless `ignore_nan`. Without `dim`, the index
     refers to the flattened array. The median of no elements is NaN, with the index -1.
-
-    Raises:
-        NotImplementedError: for bool and complex numbers.
-        IndexError: if `dim` is empty or out of range.
     """
     _refuse_unordered("median_cpu" if dim is None else "median_out", x)
     if dim is None:
@@ -320,12 +303,7 @@ def nanmedian_of_all(x: ndarray) -> ndarray:
 
 @gives_positions(1)
 def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
-    """Return the most frequent element along `dim`, and its last index. Of equally frequent elements, the smallest is returned.
-
-    Raises:
-        NotImplementedError: for complex numbers.
-        IndexError: if `dim` is empty or out of range.
-    """
+    """Return the most frequent element along `dim` (the smallest, if there are several), and its last index."""
     dim = normalize_dim(dim, x.ndim)
     if x.ndim and x.shape[dim] == 0:
         raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")

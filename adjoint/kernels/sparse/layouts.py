@@ -177,11 +177,7 @@ def _check_conversion(parts: Compressed, layout: str, blocksize: tuple[int, int]
 
 
 def _compressed(whole: SparseArray, layout: str, blocksize: tuple[int, ...] | None, kind: Any) -> SparseArray:
-    """Convert coalesced coordinates to a compressed layout with indices of the dtype `kind`.
-
-    Raises:
-        RuntimeError: if the matrices of a batch do not store equally many elements, or if blocks do not fit.
-    """
+    """Convert coalesced coordinates to a compressed layout with indices of the dtype `kind`."""
     indices, values = whole.parts.indices, whole.parts.values
     batch = whole.shape[: len(indices) - 2]
     numbers, (rows, columns) = keys(indices[:-2], batch), indices[-2:]
@@ -242,11 +238,7 @@ def places_in_dense(array: SparseArray) -> Array:
 
 
 def as_written_to(array: Any, result: Any) -> Any:
-    """Return `result` in the layout of `array`, to which it will be written.
-
-    Raises:
-        RuntimeError: if `array` is sparse and the result is not.
-    """
+    """Return `result` in the layout of `array`, to which it will be written."""
     if not isinstance(array, SparseArray):
         return to_dense(result)
     parts = array.parts
@@ -369,11 +361,7 @@ def in_layout(array: Any, layout: str) -> Any:
 
 
 def made_in_layout(array: Any, layout: str) -> Any:
-    """Return a new array in the layout of this name. A sparse layout is permitted only for zeros, and then no element is stored.
-
-    Raises:
-        RuntimeError: if an element is not zero, or for a layout of blocks.
-    """
+    """Return a new array in the layout of this name, which is sparse only for zeros. No element is then stored."""
     if not layout.startswith("sparse"):
         return array
     if layout in ("sparse_bsr", "sparse_bsc"):

@@ -83,11 +83,7 @@ def t(array: SparseArray) -> Any:
 
 
 def _dim_of(function: str, array: SparseArray, dim: int) -> int:
-    """Return `dim` counted from the front.
-
-    Raises:
-        IndexError: if there is no such dimension.
-    """
+    """Return `dim` counted from the front."""
     if not array.ndim:
         raise IndexError(f"{function}() cannot be applied to a 0-dim tensor.")
     return normalize_dim(dim, array.ndim)
@@ -247,11 +243,7 @@ def zeros(array: SparseArray) -> SparseArray:
 
 
 def resize_rows(array: SparseArray, shape: tuple[int, ...]) -> SparseArray:
-    """Return a CSR matrix of another size with the same stored elements. They move to the last row if rows are removed.
-
-    Raises:
-        RuntimeError: if the new shape is not one of a matrix, or has fewer columns.
-    """
+    """Return a CSR matrix of another size with the same stored elements. They move to the last row if rows are removed."""
     if len(shape) < 2:
         raise RuntimeError(f"torch.resize_: Only batched sparse CSR matrices are supported, but got size {list(shape)}")
     if shape[-1] < array.shape[-1]:

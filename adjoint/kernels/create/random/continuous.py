@@ -47,13 +47,7 @@ def _require_numbers(*parameters: object) -> None:
 
 
 def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -> ndarray:
-    """Fill `out`, which has a floating-point or complex type, with normally distributed numbers, and return `out`.
-
-    Raises:
-        NotImplementedError: if `out` has another type.
-        RuntimeError: if `std` is negative or nan.
-        TypeError: if `mean` or `std` is not a real number.
-    """
+    """Fill `out`, which has a floating-point or complex type, with normally distributed numbers, and return `out`."""
     if {type(mean), type(std)} <= _NUMBERS and std >= 0.0 and out.size and is_filled_at_once(out):
         with stream.lock:
             if out.size >= BLOCK:
@@ -102,10 +96,6 @@ def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarr
 
     The result is a new array of the common shape. It has the type of `mean` if `mean` is an array, and otherwise the
     type of `std`.
-
-    Raises:
-        RuntimeError: if a standard deviation is negative, NaN or complex, or if the shapes do not broadcast.
-        NotImplementedError: if the result's type is neither floating-point nor complex.
     """
     if isinstance(std, ndarray):
         check_deviations(std)
@@ -237,9 +227,6 @@ def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
     """Fill `out`, which has a floating-point type, from the exponential distribution with rate `lambd`, and return `out`.
 
     The numbers are computed by inversion: -log(1 - u) / lambd.
-
-    Raises:
-        RuntimeError: if `out` has another type or `lambd` is not positive.
     """
     _require_numbers(lambd)
     if not lambd > 0.0:
@@ -268,9 +255,6 @@ def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.
     """Fill `out`, which has a floating-point type, from the Cauchy distribution, and return `out`.
 
     The numbers are computed by inversion: median + sigma * tan(π * (u - 1/2)).
-
-    Raises:
-        RuntimeError: if `out` has another type or `sigma` is not positive.
     """
     _require_numbers(median, sigma)
     if not sigma > 0.0:
@@ -292,12 +276,7 @@ def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.
 
 
 def log_normal_(stream: Stream, out: ndarray, mean: float = 1.0, std: float = 2.0) -> ndarray:
-    """Fill `out`, which has a floating-point type, with numbers whose logarithms are normally distributed, and return `out`.
-
-    Raises:
-        NotImplementedError: if `out` has another type.
-        RuntimeError: if `std` is not positive.
-    """
+    """Fill `out`, which has a floating-point type, with numbers whose logarithms are normally distributed, and return `out`."""
     _require_numbers(mean, std)
     if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")

@@ -27,10 +27,7 @@ ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
 
 
 def bernoulli(stream: Stream, p: ndarray) -> ndarray:
-    """Return a new array with the shape and type of `p`. Its elements are 1 with probability `p` and 0 otherwise.
-
-    It raises the same errors as `bernoulli_`.
-    """
+    """Return a new array with the shape and type of `p`. Its elements are 1 with probability `p` and 0 otherwise."""
     return bernoulli_(stream, numpy.empty(p.shape, p.dtype), p)
 
 
@@ -39,11 +36,6 @@ def bernoulli_(stream: Stream, out: ndarray, p: float | ndarray = 0.5) -> ndarra
 
     `p` is a number or a floating-point array that broadcasts to the shape of `out`. A float64 array or a number is
     compared with 53 random bits, and an array of another type with 24 random bits.
-
-    Raises:
-        RuntimeError: if a probability is not within [0, 1].
-        NotImplementedError: if `out` is complex or has one of the longer unsigned types, or if `p` is not
-            floating-point.
     """
     if isinstance(p, ndarray):
         return _bernoulli_each(stream, out, p)
@@ -105,9 +97,6 @@ def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
     Nothing is drawn if `p` is 0 or 1. `out` has the type of the dropout's input, and its order of dimensions in memory
     (`numpy.empty_like(input)`), so that the same positions get the same numbers. For `dropout2d` and similar functions,
     it has the shape (N, C, 1, 1).
-
-    Raises:
-        RuntimeError: if `p` is not within [0, 1].
     """
     if not 0.0 <= p <= 1.0:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
@@ -135,10 +124,6 @@ def geometric_(stream: Stream, out: ndarray, p: float) -> ndarray:
     """Fill `out`, which has any real type except bool, with the number of trials until the first success with probability `p`.
 
     The numbers are computed by inversion: log(u) / log(1 - p), rounded up. Return `out`.
-
-    Raises:
-        RuntimeError: if `p` is not within (0, 1).
-        NotImplementedError: if `out` has another type.
     """
     if not 0.0 < p < 1.0:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
@@ -167,9 +152,6 @@ def multinomial(stream: Stream, probs: ndarray, num_samples: int, replacement: b
     `probs` has the shape (m, n) or (n,), and the result has the shape (m, num_samples) or (num_samples,). Without
     replacement, or for one sample, the indices of the largest `probs / e` are taken, where `e` is exponentially
     distributed. With replacement, the cumulative sum is searched.
-
-    Raises:
-        RuntimeError: for invalid shapes, types, numbers of samples or probabilities.
     """
     _check_probabilities(probs, num_samples, replacement)
     if not probs.size:
@@ -240,10 +222,6 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
     are multiplied (Knuth, The Art of Computer Programming, volume 2, 3.4.1). For a larger rate, transformed rejection
     is used (Hörmann, "The transformed rejection method for generating Poisson random variables", 1993). Both methods
     consume a random number of words, so numbers are drawn one by one.
-
-    Raises:
-        NotImplementedError: if `rate` is not floating-point.
-        RuntimeError: if a rate is negative or nan.
     """
     require_floating("poisson_cpu", rate.dtype)
     if not (rate >= 0).all():

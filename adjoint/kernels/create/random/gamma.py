@@ -63,9 +63,6 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
     The method is from Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. A number with a
     concentration below 1 is drawn with a concentration that is larger by 1, and multiplied by a power of a uniform
     number. No number is less than the smallest normal floating-point number.
-
-    Raises:
-        NotImplementedError: if `concentration` is neither float32 nor float64.
     """
     _require_single_or_double("gamma_cpu", concentration)
     result = in_tiles(partial(_gammas, single=concentration.dtype == FLOAT32), stream, concentration)
@@ -85,11 +82,7 @@ def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
 
 
 def sample_dirichlet(stream: Stream, concentration: ndarray) -> ndarray:
-    """Return points of the simplex from Dirichlet distributions along the last dimension: gamma samples over their sum.
-
-    Raises:
-        NotImplementedError: if `concentration` is neither float32 nor float64.
-    """
+    """Return points of the simplex from Dirichlet distributions along the last dimension: gamma samples over their sum."""
     _require_single_or_double("dirichlet", concentration)
     gammas = standard_gamma(stream, concentration.astype(FLOAT64))
     total = gammas.sum(-1, keepdims=True) if gammas.ndim else gammas
@@ -104,10 +97,6 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
     The result is a new array of their common shape and type. If 10 or more successes are expected, the method is the
     algorithm BTRS of Hörmann, "The generation of binomial random variates", 1993. Otherwise, geometric waiting times
     are added up.
-
-    Raises:
-        RuntimeError: if the types differ.
-        NotImplementedError: if they are neither float32 nor float64.
     """
     if count.dtype != prob.dtype:
         raise RuntimeError(f"Found dtype {type_name(prob.dtype)} but expected {type_name(count.dtype)}")

@@ -83,12 +83,7 @@ def is_filled_at_once(out: ndarray) -> bool:
 
 
 def uniform_(stream: Stream, out: ndarray, from_: float = 0.0, to: float = 1.0) -> ndarray:
-    """Fill the floating-point or complex array `out` with uniform numbers in [from_, to), and return it.
-
-    Raises:
-        NotImplementedError: if `out` has another type.
-        RuntimeError: if the limits are in the wrong order, or if they or their difference exceed the range of the type.
-    """
+    """Fill the floating-point or complex array `out` with uniform numbers in [from_, to), and return it."""
     unit = from_ == 0.0 and to == 1.0
     if is_filled_at_once(out):
         if not unit:
@@ -178,11 +173,6 @@ def random_(stream: Stream, out: ndarray, from_: int | None = None, to: int | No
     Without `to`, the upper limit is the largest value of an integer type, or the number up to which a floating-point
     type represents all integers. Without both limits, the lower limit is 0. (PyTorch's `random_(to)` is `from_=0`
     here.)
-
-    Raises:
-        RuntimeError: if the interval is empty or not within the type's range.
-        TypeError: if a limit is not an integer.
-        NotImplementedError: if `out` is complex, or if it has one of the longer unsigned types and there are no limits.
     """
     if from_ is None:
         if not out.size:
@@ -361,10 +351,6 @@ def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
 
     The shuffle is the algorithm of Fisher and Yates in Durstenfeld's form, from front to back (Algorithm 235,
     Communications of the ACM, 1964).
-
-    Raises:
-        RuntimeError: if `n` is negative or `dtype` cannot hold n - 1.
-        NotImplementedError: if `dtype` is bool, complex, or one of the longer unsigned types.
     """
     _check_permutation(n, dtype)
     if n < 2:
