@@ -3,11 +3,11 @@
 import functools
 import math
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy
 import numpy.fft  # imported here, because access to the attribute would import it while another thread forks
+from numpy.fft import _pocketfft_umath as _LOOPS  # type: ignore[attr-defined]  # the functions around these loops take longer
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
@@ -24,22 +24,6 @@ _FORWARD: tuple[Norm, ...] = ("backward", "ortho", "forward")
 _INVERSE: tuple[Norm, ...] = ("forward", "ortho", "backward")
 """NumPy's names of division by nothing, by the square root of the number of elements, and by this number."""
 
-
-try:  # use NumPy's loops directly: the functions around them take longer than a small transform
-    from numpy.fft import _pocketfft_umath as _LOOPS  # type: ignore[attr-defined]
-except ImportError:  # pragma: no cover
-
-    def _loop(transform: Callable[..., Array], norm: Norm = "backward") -> Callable[..., Array]:
-        def loop(array: Array, factor: Any, out: Array, axes: Any = ((-1,),)) -> Array:
-            n = out.shape[-1] if transform is numpy.fft.irfft else None
-            return numpy.multiply(transform(array, n, axes[0][0], norm), factor, out)
-
-        return loop
-
-    _LOOPS = SimpleNamespace(
-        fft=_loop(numpy.fft.fft), ifft=_loop(numpy.fft.ifft, "forward"), irfft=_loop(numpy.fft.irfft, "forward"),
-        rfft_n_even=_loop(numpy.fft.rfft), rfft_n_odd=_loop(numpy.fft.rfft),
-    )  # fmt: skip
 
 _SPLIT = 1 << 14
 """Lines with at least this many elements are split to save time."""
