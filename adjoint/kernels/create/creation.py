@@ -16,14 +16,13 @@ from ...codegen.plans import compiled
 from ...dtypes import dtype
 from ..math.fma import fma32, fma64, is_exact
 from ..memory.copying import convert
-from ..runtime.floating import quietly, refuse, type_name
+from ..runtime.floating import Array, quietly, refuse, type_name
 from ..runtime.layout import laid_out
 from ..runtime.narrow_array import kept
 from ..runtime.scalar import is_within, scalar_array
 from ..runtime.shapes import broadcast_shapes
 from .random.libm import each
 
-Array = numpy.ndarray[Any, Any]
 Unwrap = Callable[[Any], Any]
 
 

@@ -14,10 +14,9 @@ from ..._runtime.tracebacks import warn
 from ...dtypes import dtype
 from ..memory import storage
 from ..memory.copying import convert
-from ..runtime.floating import OFF, WARNINGS, restore, unwarned
+from ..runtime.floating import OFF, WARNINGS, Array, restore, unwarned
 from ..runtime.narrow_array import cast
 
-Array = numpy.ndarray[Any, Any]
 Unwrap = Callable[[Any], Any]
 
 

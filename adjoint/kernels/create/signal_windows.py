@@ -12,8 +12,8 @@ from typing import Any
 import numpy
 
 from ..math import bessel
+from ..runtime.floating import Array
 
-Array = numpy.ndarray[Any, Any]
 Dtype = numpy.dtype[Any]
 
 

@@ -5,11 +5,9 @@ from numpy import ndarray
 
 from ..._runtime.determinism import alert_not_deterministic
 from ..memory.copying import clone
-from ..runtime.floating import type_name
+from ..runtime.floating import INT64, type_name
 from .places import few_places, out_of_bounds
 from .scatter import combine, take_rows
-
-_INT64 = numpy.dtype(numpy.int64)
 
 
 def take(x: ndarray, index: ndarray) -> ndarray:
@@ -19,7 +17,7 @@ def take(x: ndarray, index: ndarray) -> ndarray:
     """
     if few_places(x, 0, index):
         return x.take(index)
-    if index.dtype != _INT64:
+    if index.dtype != INT64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_name(index.dtype)}")
     if x.size == 0 and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
@@ -36,7 +34,7 @@ def put_(x: ndarray, index: ndarray, source: ndarray, accumulate: bool = False) 
     """Do the same as `put` in place in `x`."""
     if not accumulate:
         alert_not_deterministic("put_")
-    if index.dtype != _INT64:
+    if index.dtype != INT64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
     if source.dtype != x.dtype:
         raise RuntimeError(

@@ -17,7 +17,7 @@ from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
 from ...codegen.tracing import xp
 from ..memory.copying import clone, convert, widen
-from ..runtime.floating import HALVES, compute_dtype, type_name
+from ..runtime.floating import HALVES, INT64, Array, compute_dtype, type_name
 from ..runtime.layout import reordered
 from ..runtime.positions import as_places
 from ..runtime.shapes import broadcast_shapes, normalize_dim
@@ -27,11 +27,9 @@ from .masking import common_dtype
 from .places import out_of_bounds
 from .scatter import add_rows, combine, copied, take_rows
 
-Array = numpy.ndarray[Any, Any]
 Indices = Sequence[ndarray | None]
 
 _FULL = slice(None)
-_INT64 = numpy.dtype(numpy.int64)
 
 _FEW = 256
 """The maximum number of elements for which adding them one by one is faster than finding whole rows."""
@@ -97,7 +95,7 @@ def _position(before: Array, index: Array, length: int) -> Any:
 
 def _flattened(shape: tuple[int, ...], indices: Sequence[ndarray]) -> ndarray:
     """Return the position, in a flattened array of `shape`, of each element at `indices`, one array for each dimension."""
-    flat = zeros((), _INT64)
+    flat = zeros((), INT64)
     for index, length in zip(indices, shape, strict=True):
         flat = _position(flat, index, length)
     return flat
@@ -381,7 +379,7 @@ def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
     return x
 
 
-_INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
+_INDEX_TYPES = (INT64, numpy.dtype(numpy.int32))
 
 
 def masked_scatter_backward(grad: ndarray, mask: ndarray, shape: tuple[int, ...]) -> ndarray:
@@ -421,7 +419,7 @@ def embedding_dense_backward(
     width = grad.shape[-1]
     rows = convert(grad, compute_dtype(grad.dtype)) if grad.dtype in HALVES else grad
     rows = rows.reshape(indices.size, width)
-    index = indices.reshape(-1).astype(_INT64, copy=False)
+    index = indices.reshape(-1).astype(INT64, copy=False)
     result = zeros((num_weights, width), rows.dtype)
     if padding_idx >= 0:
         used = index if SHAPES.recorder is not None else numpy.flatnonzero(index != padding_idx)
@@ -509,7 +507,7 @@ def _check_index_copy(x: ndarray, dim: int, index: ndarray, source: ndarray) -> 
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
             f"dimensionality ({source.ndim}), destination dimensionality ({x.ndim})"
         )
-    if index.dtype != _INT64:
+    if index.dtype != INT64:
         raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {type_name(index.dtype)}")
     if source.dtype != x.dtype:
         raise RuntimeError(

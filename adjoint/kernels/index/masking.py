@@ -19,13 +19,11 @@ from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose, chosen
 from ...codegen.tracing import xp
-from ...dtypes import C_NAMES, Rank, can_cast, from_numpy, promote, scalar_dtype
+from ...dtypes import Rank, can_cast, from_numpy, promote, scalar_dtype
 from ..memory.copying import expanded
-from ..runtime.floating import is_floating, refuse
+from ..runtime.floating import Array, c_name, is_floating, refuse, type_name
 from ..runtime.positions import gives_positions
 from ..runtime.scalar import ZERO, typed
-
-Array = numpy.ndarray[Any, Any]
 
 _BOOL = numpy.dtype(bool)
 _PLAIN = frozenset((int, float, type(None)))
@@ -58,7 +56,7 @@ def where(condition: Array, self: Array, other: Array) -> Array:
         if condition.dtype != numpy.uint8:
             raise RuntimeError(
                 "where expected condition to be a boolean tensor, but got a tensor with dtype "
-                f"{from_numpy(condition.dtype).scalar_type}"
+                f"{type_name(condition.dtype)}"
             )
         warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
@@ -166,7 +164,7 @@ def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
         return _clipped(self, *bounds, self)
     result = clamp(self, min, max)
     if not can_cast(from_numpy(result.dtype), from_numpy(self.dtype)):
-        given, wanted = from_numpy(result.dtype).scalar_type, C_NAMES[from_numpy(self.dtype)]
+        given, wanted = type_name(result.dtype), c_name(self.dtype)
         raise RuntimeError(f"result type {given} can't be cast to the desired output type {wanted}")
     numpy.copyto(self, expanded(result, self), casting="unsafe")
     return self

@@ -9,8 +9,8 @@ from numpy import ndarray
 from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import MOVED
 from ...codegen.plans import Plans
+from ..runtime.floating import INT64
 
-_INT64 = numpy.dtype(numpy.int64)
 _UINT64 = numpy.dtype(numpy.uint64)
 
 
@@ -26,7 +26,7 @@ def few_positions(
     shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None
 ) -> ndarray | None:
     """Do the same as `flat_positions` for a few int64 indices in bounds that match `shape`. Return None for others."""
-    if index.dtype is not _INT64 or LOOPS.every_size or SHAPES.recorder is not None:
+    if index.dtype is not INT64 or LOOPS.every_size or SHAPES.recorder is not None:
         return None
     key = shape, dim, index.shape, slices
     try:
@@ -50,7 +50,7 @@ def flat_positions(shape: tuple[int, ...], dim: int, index: ndarray, slices: tup
     if len(shape) < 2 and slices is None:
         return index
     places = _places(shape or (1,), dim, slices or index.shape, slices is not None)
-    return _positions(index.astype(_INT64, copy=False), *places)
+    return _positions(index.astype(INT64, copy=False), *places)
 
 
 def _positions(index: ndarray, length: int, stride: int, view: tuple[int, ...] | None, offsets: Any) -> ndarray:
@@ -116,7 +116,7 @@ def out_of_bounds(index: ndarray, length: int, first: int = 0) -> int | None:
         SHAPES.recorder.expect(True, "index.lookup.are_inside", index, length, first)
     if index.size == 0 or SHAPES.recorder is not None:
         return None
-    unsigned = index.view(_UINT64) if index.dtype is _INT64 and first <= 0 else None
+    unsigned = index.view(_UINT64) if index.dtype is INT64 and first <= 0 else None
     if unsigned is not None and unsigned.item(unsigned.argmax()) < length:  # negative numbers are large numbers
         return None
     if index.item(index.argmin()) >= first and index.item(index.argmax()) < length:

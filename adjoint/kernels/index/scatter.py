@@ -20,15 +20,14 @@ from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.recording import recordable
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_, widen, zero_
-from ..runtime.floating import compute_dtype, refuse, type_name
+from ..runtime.floating import INT64, compute_dtype, refuse, type_name
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.positions import as_places
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import normalize_dim, require_dims
 from .places import few_places, few_positions, flat_positions, out_of_bounds, require_in_bounds, slices_of
 
-_INT64 = numpy.dtype(numpy.int64)
-_INDEX_TYPES = (_INT64, numpy.dtype(numpy.int32))
+_INDEX_TYPES = (INT64, numpy.dtype(numpy.int32))
 
 _ROW = 16  # elements
 
@@ -122,7 +121,7 @@ def _scattered_by_loops(index: ndarray, x: ndarray, dim: int, src: ndarray, how:
 
 def one_hot(classes: ndarray, count: int) -> ndarray:
     """Return int64 zeros with a one at each class in a new last dimension of size `count`. The classes are in bounds."""
-    result = numpy.empty((*classes.shape, count), _INT64)
+    result = numpy.empty((*classes.shape, count), INT64)
     zero_(result)
     result.reshape(-1)[classes.reshape(-1) + numpy.arange(0, result.size, count)] = 1
     return result
@@ -181,7 +180,7 @@ def combine(x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values
         target[places] = values
     elif ufunc is numpy.add and of_slices and dim == 0:
         inner = math.prod(shape[1:])
-        add_rows(target.reshape(-1, inner), index.astype(_INT64, copy=False), values.reshape(-1, inner))
+        add_rows(target.reshape(-1, inner), index.astype(INT64, copy=False), values.reshape(-1, inner))
     else:
         how = "put" if ufunc is None else ufunc.__name__
         if _COMBINED.run(max(index.size, values.size), target, dim, index, values, how) is NotImplemented:
@@ -509,7 +508,7 @@ def index_fill_(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) 
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    if index.dtype != _INT64:
+    if index.dtype != INT64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")

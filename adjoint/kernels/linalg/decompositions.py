@@ -10,16 +10,13 @@ from numpy.linalg import _umath_linalg
 
 from ...codegen.costs import SCANNED
 from ...codegen.plans import compiled
-from ...dtypes import from_numpy
 from ..memory.copying import contiguous, real_part
-from ..runtime.floating import is_inexact, refuse, unwarned
+from ..runtime.floating import Array, is_inexact, refuse, type_name, unwarned
 from ..shape.joining import tril
 from . import LinAlgError
 from .elimination import SMALL, column_major, lu_factor, substituted
 from .householder import factor_orthogonal, orthogonal
 from .stacks import SMALLEST, by_lapack, of_stack
-
-Array = numpy.ndarray[Any, Any]
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
@@ -37,12 +34,10 @@ def check_matrix(name: str, array: Array, square: bool = False, floating: bool =
         return
     if not is_inexact(array.dtype):
         raise RuntimeError(
-            f"linalg.{name}: Expected a floating point or complex tensor as input. Got {from_numpy(array.dtype).scalar_type}"
+            f"linalg.{name}: Expected a floating point or complex tensor as input. Got {type_name(array.dtype)}"
         )
     if array.dtype.itemsize == 2 and not half:
-        raise RuntimeError(
-            f"linalg.{name}: Low precision dtypes not supported. Got {from_numpy(array.dtype).scalar_type}"
-        )
+        raise RuntimeError(f"linalg.{name}: Low precision dtypes not supported. Got {type_name(array.dtype)}")
 
 
 def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
@@ -117,7 +112,7 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
     if a.dtype != b.dtype:
         raise RuntimeError(
             "linalg.solve: Expected A and B to have the same dtype, but found A of type "
-            f"{from_numpy(a.dtype).scalar_type} and B of type {from_numpy(b.dtype).scalar_type} instead"
+            f"{type_name(a.dtype)} and B of type {type_name(b.dtype)} instead"
         )
     vector = is_vector(a, b)
     if vector and not left:
@@ -300,8 +295,8 @@ def check_solvable(name: str, a: Array, b: Array) -> None:
     """Raise an error unless `a` contains square matrices and `b` contains right-hand sides of the same dtype for them."""
     if b.dtype != a.dtype:
         raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {from_numpy(b.dtype).scalar_type} and A of type "
-            f"{from_numpy(a.dtype).scalar_type} instead."
+            f"Expected b and A to have the same dtype, but found b of type {type_name(b.dtype)} and A of type "
+            f"{type_name(a.dtype)} instead."
         )
     if a.shape[-1] != a.shape[-2]:
         raise RuntimeError(
@@ -452,7 +447,7 @@ def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = Fals
     if self.ndim < 2 or not is_inexact(self.dtype) or self.dtype.itemsize == 2:
         sizes = ", ".join(map(str, self.shape))
         raise RuntimeError(
-            f"linalg.pinv({from_numpy(self.dtype).scalar_type}{{[{sizes}]}}): expected a tensor with 2 or more dimensions of "
+            f"linalg.pinv({type_name(self.dtype)}{{[{sizes}]}}): expected a tensor with 2 or more dimensions of "
             "float, double, cfloat or cdouble types"
         )
     if not self.size:
@@ -579,7 +574,7 @@ def check_least_squares(a: Array, b: Array, driver: str | None) -> bool:
     if a.dtype != b.dtype:
         raise RuntimeError(
             f"{name}: Expected input and other to have the same dtype, but got input's dtype "
-            f"{from_numpy(a.dtype).scalar_type} and other's dtype {from_numpy(b.dtype).scalar_type}"
+            f"{type_name(a.dtype)} and other's dtype {type_name(b.dtype)}"
         )
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")

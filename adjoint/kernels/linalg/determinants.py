@@ -8,13 +8,10 @@ import numpy
 
 from ...codegen.costs import SCANNED
 from ...codegen.plans import compiled
-from ..runtime.floating import unwarned
+from ..runtime.floating import Array, unwarned
 from .decompositions import check_matrix, inverse
 from .elimination import SMALL
 from .stacks import by_lapack
-
-Array = numpy.ndarray[Any, Any]
-
 
 _PIVOTS = compiled("linalg.elimination.pivots_of", least=SCANNED)
 

@@ -18,13 +18,10 @@ from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import rounded, widen
 from ..reduce import moments
-from ..runtime.floating import HALVES, is_floating, refuse, type_name, unwarned
+from ..runtime.floating import HALVES, Array, is_floating, refuse, type_name, unwarned
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import broadcast_shapes, normalize_dim
-
-Array = numpy.ndarray[Any, Any]
-
 
 _DISTANCES = compiled("linalg.distance.distances_of", least=MOVED)
 _GRADIENT = compiled("linalg.distance.gradient_of", least=MOVED)

@@ -13,12 +13,9 @@ import numpy
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import FIRST_CACHE, SCANNED
 from ...codegen.plans import NUMPY, Plan, compiled
-from ..runtime.floating import unwarned
+from ..runtime.floating import Array, unwarned
 from ..shape.joining import tril, triu
 from .stacks import by_lapack
-
-Array = numpy.ndarray[Any, Any]
-
 
 SMALL = 44
 """The maximum number of rows of matrices that compiled loops eliminate faster, column by column, than LAPACK."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy
 
 from ..._runtime.tracebacks import warn_once
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import SORTED
 from ...codegen.plans import compiled
-from ...dtypes import from_numpy
-from ..runtime.floating import is_inexact, refuse, unwarned
+from ..runtime.floating import Array, is_inexact, refuse, type_name, unwarned
 from ..runtime.shapes import require_dims
 from ..shape.joining import tril, triu
 from . import LinAlgError, decompositions, elimination
 from .decompositions import check_equation, check_matrix
 from .elimination import column_major
-
-Array = numpy.ndarray[Any, Any]
 
 
 def _check_factorable(name: str, array: Array) -> None:
@@ -150,7 +145,7 @@ def _check_factors(LU: Array, pivots: Array, B: Array, left: bool) -> None:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
     if not is_inexact(LU.dtype) or LU.dtype.itemsize == 2:
         raise RuntimeError(
-            f"torch.{name}: Expected a floating point or complex tensor as input. Got {from_numpy(LU.dtype).scalar_type}"
+            f"torch.{name}: Expected a floating point or complex tensor as input. Got {type_name(LU.dtype)}"
         )
     if LU.shape[-1] != LU.shape[-2]:
         raise RuntimeError(
@@ -160,8 +155,8 @@ def _check_factors(LU: Array, pivots: Array, B: Array, left: bool) -> None:
         raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type torch.int32")
     if LU.dtype != B.dtype:
         raise RuntimeError(
-            f"{name}: Expected LU and B to have the same dtype, but found LU of type {from_numpy(LU.dtype).scalar_type} and B of "
-            f"type {from_numpy(B.dtype).scalar_type} instead"
+            f"{name}: Expected LU and B to have the same dtype, but found LU of type {type_name(LU.dtype)} and B of "
+            f"type {type_name(B.dtype)} instead"
         )
     check_equation(name, LU, B, left)
     if pivots.shape[-1] != LU.shape[-1]:
@@ -256,9 +251,7 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool = False) -> Ar
             f"{name}: A must be batches of square matrices, but they are {LD.shape[-2]} by {LD.shape[-1]} matrices"
         )
     if not is_inexact(LD.dtype) or LD.dtype.itemsize == 2:
-        raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got {from_numpy(LD.dtype).scalar_type}"
-        )
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(LD.dtype)}")
     require_dims(B, -2)
     if LD.shape[:-1] != pivots.shape:
         raise RuntimeError(
@@ -266,7 +259,7 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool = False) -> Ar
             "instead"
         )
     if pivots.dtype.kind not in "iu":
-        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {from_numpy(pivots.dtype).scalar_type}")
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {type_name(pivots.dtype)}")
     decompositions.check_solvable(name, LD, B)
     batch = numpy.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
     factors = numpy.broadcast_to(LD, (*batch, *LD.shape[-2:]))

@@ -7,13 +7,10 @@ from typing import Any
 import numpy
 from numpy.linalg import _umath_linalg
 
-from ...dtypes import from_numpy
-from ..runtime.floating import is_inexact, refuse
+from ..runtime.floating import Array, is_inexact, refuse, type_name
 from ..shape.joining import tril, triu
 from .elimination import column_major, substituted
 from .stacks import by_lapack, of_stack
-
-Array = numpy.ndarray[Any, Any]
 
 
 def orthogonal(self: Array, mode: str) -> Any:
@@ -60,7 +57,9 @@ def householder_product(self: Array, tau: Array) -> Array:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     _check_factors(name, self, tau)
     if self.dtype != tau.dtype:
-        raise RuntimeError(f"{name}: tau dtype {_type(tau)} does not match input dtype {_type(self)}")
+        raise RuntimeError(
+            f"{name}: tau dtype {type_name(tau.dtype)} does not match input dtype {type_name(self.dtype)}"
+        )
     _check_dtype("orgqr", self)
     columns = self.shape[-1]
     vectors, coupling = _compact(self, tau)
@@ -101,10 +100,6 @@ def _compact(self: Array, tau: Array) -> tuple[Array, Array]:
     return vectors, substituted(tau[..., None] * products, scaled, upper=True, unitriangular=True)
 
 
-def _type(array: Array) -> str:
-    return from_numpy(array.dtype).scalar_type
-
-
 def _check_dtype(name: str, array: Array) -> None:
     if not is_inexact(array.dtype) or array.dtype.itemsize == 2:
         raise refuse(f"{name}_cpu", array)
@@ -143,14 +138,10 @@ def _check_product(self: Array, tau: Array, other: Array, left: bool) -> None:
         raise RuntimeError(
             f"{name}: Expected batch dimensions of other to be equal to input.shape[:-2], but got {list(other.shape[:-2])}"
         )
-    if tau.dtype != self.dtype:
-        raise RuntimeError(
-            f"{name}: Expected input and tau to have the same dtype, but input has dtype {_type(self)} and tau has dtype "
-            f"{_type(tau)}"
-        )
-    if other.dtype != self.dtype:
-        raise RuntimeError(
-            f"{name}: Expected input and other to have the same dtype, but input has dtype{_type(self)} and other has dtype "
-            f"{_type(other)}"
-        )
+    for word, array, space in (("tau", tau, " "), ("other", other, "")):
+        if array.dtype != self.dtype:
+            raise RuntimeError(
+                f"{name}: Expected input and {word} to have the same dtype, but input has dtype{space}{type_name(self.dtype)} "
+                f"and {word} has dtype {type_name(array.dtype)}"
+            )
     _check_dtype("ormqr", self)

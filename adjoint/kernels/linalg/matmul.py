@@ -10,7 +10,6 @@ from typing import Any
 import numpy
 from numpy import asarray
 
-from ... import dtypes
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import LARGE, MOVED, ON_ONE_THREAD, PART
@@ -18,32 +17,27 @@ from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
 from ..memory.copying import convert, widen
-from ..runtime.floating import FLOAT32, HALVES, type_name
+from ..runtime.floating import FLOAT32, FLOAT64, HALVES, Array, c_name, type_name
 from ..runtime.layout import laid_out
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand, normalize_dim, require_dims
 from ..shape.view import expand
 
-Array = numpy.ndarray[Any, Any]
-
 _BLAS = "fdFD"
-
-
-def c_name(array: Array) -> str:
-    """Return the name of an array's type in some error messages."""
-    return dtypes.C_NAMES[from_numpy(array.dtype)]
 
 
 def _same_types(a: Array, b: Array) -> None:
     if a.dtype != b.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a)} != {c_name(b)}")
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}"
+        )
 
 
 def product(a: Array, b: Array) -> Array:
     """Return `a @ b` of equal types. Half types are multiplied in float32, and bool is rejected."""
     kind = a.dtype
     if kind.kind in "iu" and a.size * b.shape[-1] > ON_ONE_THREAD and _is_exact_in_float64(a, b):
-        return _in_blocks(a, b, lambda block, _: block.astype(numpy.int64).astype(kind, copy=False), _FLOAT64)
+        return _in_blocks(a, b, lambda block, _: block.astype(numpy.int64).astype(kind, copy=False), FLOAT64)
     if kind.char in _BLAS or kind.kind in "iu":
         return a.dot(b) if a.ndim <= 2 and b.ndim <= 2 else numpy.matmul(a, b)
     return _in_blocks(a, b, lambda block, _: convert(block, kind))
@@ -91,9 +85,6 @@ def _product_in(kind: Any, a: Array, b: Array) -> Array:
 
 def _parts(size: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
-
-
-_FLOAT64 = numpy.dtype(numpy.float64)
 
 
 def _is_exact_in_float64(a: Array, b: Array) -> bool:
@@ -311,7 +302,8 @@ def baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: 
     _check_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, batch2: {c_name(batch2)}"
+            f"Input dtypes must be the same, got: input {c_name(self.dtype)}, batch1: {c_name(batch1.dtype)}, "
+            f"batch2: {c_name(batch2.dtype)}"
         )
     return _combined(self, batch1, batch2, beta, alpha)
 

@@ -14,8 +14,7 @@ import numpy
 from ...codegen.costs import ON_ONE_THREAD
 from ...codegen.plans import compiled
 from ..runtime import parallel
-
-Array = numpy.ndarray[Any, Any]
+from ..runtime.floating import Array
 
 _RESTING = 512  # rows; for larger matrices OpenBLAS's threads help
 

@@ -21,10 +21,8 @@ from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
 from ..memory.copying import convert, expanded, widen
-from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse
+from ..runtime.floating import HALVES, Array, c_name, compute_dtype, is_floating, refuse
 from ..runtime.scalar import TWO, scalar_array, typed
-
-Array = numpy.ndarray[Any, Any]
 
 
 def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel:
@@ -293,7 +291,7 @@ def lerp(self: Array, end: Array, weight: Any) -> Array:
         weight = weight.astype(self.dtype)
     for name, other in (("end", end), ("weight", weight)):
         if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
-            kinds = [dtypes.C_NAMES[dtypes.from_numpy(array.dtype)] for array in (self, other)]
+            kinds = [c_name(array.dtype) for array in (self, other)]
             raise RuntimeError(f"expected dtype {kinds[0]} for `{name}` but got dtype {kinds[1]}")
     return (_between_arrays if isinstance(weight, numpy.ndarray) else _between)(self, end, weight)
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy
-
 from ...codegen.elementary import in_kernels
 from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
-
-Array = numpy.ndarray[Any, Any]
+from ..runtime.floating import Array
 
 
 def _declared(name: str, kinds: str) -> Any:

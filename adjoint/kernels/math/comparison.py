@@ -10,11 +10,8 @@ from ...codegen.compiled_ufuncs import of_any_size, of_kinds
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import widen
-from ..runtime.floating import refuse, unwarned
+from ..runtime.floating import Array, refuse, unwarned
 from ..runtime.layout import laid_out
-
-Array = numpy.ndarray[Any, Any]
-
 
 _ORDERED = "biufVW"
 

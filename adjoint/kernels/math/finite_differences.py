@@ -8,13 +8,11 @@ copied immediately.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy
 
-from ..runtime.floating import unwarned
+from ..runtime.floating import Array, unwarned
 
-Array = numpy.ndarray[Any, Any]
 Evaluate = Callable[[tuple[int, ...] | None], Sequence[Array]]
 
 

@@ -14,9 +14,8 @@ from ...codegen.compiled_ufuncs import of_any_size
 from ...codegen.costs import LARGE, THREADED
 from ...codegen.plans import compiled
 from ..memory.copying import contiguous
+from ..runtime.floating import Array
 from ..runtime.parallel import get_num_threads, parallel_rows
-
-Array = numpy.ndarray[Any, Any]
 
 Norm = Literal["backward", "ortho", "forward"]
 

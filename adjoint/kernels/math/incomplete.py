@@ -19,11 +19,9 @@ from numpy import ndarray
 from ...codegen.elementary import in_kernels
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
-from ..runtime.floating import unwarned
+from ..runtime.floating import Array, unwarned
 from ..runtime.layout import row_major
 from .special import digamma, lgamma
-
-Array = numpy.ndarray[Any, Any]
 
 SMALL = 0.5
 """Below this limit, power series in x have few terms, which all have the same sign."""

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
-
 from ...codegen.elementary import in_kernels
 from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import apply
-
-Array = numpy.ndarray[Any, Any]
+from ..runtime.floating import Array
 
 
 def polynomials(name: str, shifted: bool = False) -> Any:

@@ -16,10 +16,8 @@ from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ...dtypes import limits_of
 from ..memory.copying import clone, widen
-from ..runtime.floating import refuse
+from ..runtime.floating import Array, refuse
 from ..runtime.scalar import ZERO, Number
-
-Array = numpy.ndarray[Any, Any]
 
 _PI = Number(math.pi)
 

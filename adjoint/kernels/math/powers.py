@@ -12,14 +12,10 @@ from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
-from ..runtime.floating import HALVES
+from ..runtime.floating import FLOAT32, FLOAT64, HALVES, Array
 from ..runtime.layout import row_major
 from ..runtime.scalar import ONE, ZERO, scalar_array
 from .arithmetic import by_number, in_float32, rounded_number
-
-Array = numpy.ndarray[Any, Any]
-
-_FLOAT32, _FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
 
 @in_float32
@@ -45,7 +41,7 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
     dtype = self.dtype
     if dtype in HALVES:
         exponent = rounded_number(exponent, dtype)
-    if (dtype is _FLOAT32 or dtype is _FLOAT64) and type(exponent) is not complex:
+    if (dtype is FLOAT32 or dtype is FLOAT64) and type(exponent) is not complex:
         return numpy.square(self) if exponent == 2 and self.size < LARGE else _to_number(self, exponent)
     common = common_dtype(self, exponent)
     if common.kind == "b":
@@ -83,7 +79,7 @@ def _to_number(self: Array, exponent: float) -> Any:
 def power_backward(grad: Array, self: Array, exponent: Any) -> Array:
     """Return `grad` times the derivative of `self ** exponent`."""
     dtype = grad.dtype
-    traced = dtype is _FLOAT32 or dtype is _FLOAT64 or (dtype.kind == "c" and exponent in (2, 3))
+    traced = dtype is FLOAT32 or dtype is FLOAT64 or (dtype.kind == "c" and exponent in (2, 3))
     if traced and grad.size >= LARGE and dtype is self.dtype:
         result: Array = _times_slope(grad, self, exponent)
         return result

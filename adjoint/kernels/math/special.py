@@ -18,8 +18,7 @@ from numpy import asarray, ndarray
 from ...codegen.elementary import FUNCTIONS, PIECEWISE_OPERATIONS, decomposition, elementary, in_kernels
 from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
-
-Array = numpy.ndarray[Any, Any]
+from ..runtime.floating import Array
 
 _FEW = 512  # elements up to which one Python call per element is faster
 _SQRT_HALF = math.sqrt(0.5)

@@ -16,7 +16,7 @@ from ...codegen.plans import NUMPY, Plan, compiled, empty
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import bool as boolean
 from ...dtypes import from_numpy
-from ..runtime.floating import FLOAT16, FLOAT32, HALVES, OFF, WARNINGS, quietly, restore, unwarned
+from ..runtime.floating import FLOAT16, FLOAT32, HALVES, OFF, WARNINGS, Array, quietly, restore, unwarned
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.meta_array import Unread
 from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
@@ -25,8 +25,6 @@ from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand
 from .bounds import checked_bytes
 from .storage import owner, restrided, strided, to_python
-
-Array = numpy.ndarray[Any, Any]
 
 _FILLED_BY_THREADS = 1 << 20  # bytes
 

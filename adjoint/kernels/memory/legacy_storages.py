@@ -10,7 +10,8 @@ from typing import Any
 from ... import dtypes
 from ..._runtime.tracebacks import end_methods_at_caller, ending_at_caller, is_ours, warn
 from ...dtypes import from_numpy, get_default_dtype
-from .storages import Array, Replace, StorageBase, UntypedStorage, _new_memory
+from ..runtime.floating import Array
+from .storages import Replace, StorageBase, UntypedStorage, _new_memory
 
 _WRAPPERS = end_methods_at_caller.__code__.co_filename
 _REMOVAL = {"warned": False, "always": False}

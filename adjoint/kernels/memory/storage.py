@@ -15,13 +15,12 @@ from ... import dtypes
 from ..._runtime.first_use import import_late
 from ...device import channels_last, channels_last_3d
 from ..runtime.addresses import address
+from ..runtime.floating import Array
 from ..runtime.lazy_conj import LazyConjNeg
 from ..runtime.meta_array import Meta, Released, reserved
 from ..runtime.narrow_array import kept, widened
 from ..runtime.sparse_array import SparseArray
 from .bounds import checked_bytes
-
-Array = numpy.ndarray[Any, Any]
 
 
 class _Foreign:

@@ -16,6 +16,7 @@ from ...device import cpu, meta
 from ...device import device as Device
 from ...dtypes import get_default_dtype, int64
 from ..runtime.addresses import address
+from ..runtime.floating import Array
 from ..runtime.lazy_conj import lazy_bits_of, with_lazy_bits
 from ..runtime.meta_array import Meta, Released, parked, remade
 from .bounds import checked_bytes
@@ -35,7 +36,6 @@ from .storage import (
     without_elements,
 )
 
-Array = numpy.ndarray[Any, Any]
 Replace = Callable[[Array, Array], None]
 
 

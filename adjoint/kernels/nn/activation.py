@@ -14,12 +14,10 @@ import numpy
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..math import special  # noqa: F401 - it declares the distribution function
-from ..runtime.floating import BFLOAT16, refuse, type_name
+from ..runtime.floating import BFLOAT16, Array, refuse, type_name
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.shapes import normalize_dim
-
-Array = numpy.ndarray[Any, Any]
 
 # Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016: x * Phi(x) and its approximation by tanh.
 DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)

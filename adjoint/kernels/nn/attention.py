@@ -13,9 +13,7 @@ import numpy
 from ...codegen.plans import compiled, empty, empty_like
 from ...codegen.recording import recordable
 from ..memory.copying import widen
-from ..runtime.floating import compute_dtype, unwarned
-
-Array = numpy.ndarray[Any, Any]
+from ..runtime.floating import Array, compute_dtype, unwarned
 
 
 @recordable

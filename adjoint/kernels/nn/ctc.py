@@ -7,15 +7,11 @@ together.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy
 
 from ...codegen.costs import PIECEWISE
 from ...codegen.plans import compiled
-from ..runtime.floating import refuse
-
-Array = numpy.ndarray[Any, Any]
+from ..runtime.floating import Array, refuse
 
 
 def _states(targets: Array, target_lengths: tuple[int, ...], blank: int, labels: int) -> tuple[Array, Array]:

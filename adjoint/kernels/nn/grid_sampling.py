@@ -21,9 +21,7 @@ from ...dtypes import from_numpy
 from ..create.creation import linspace
 from ..math.fma import fma32
 from ..memory.copying import rounded, widen
-from ..runtime.floating import HALVES, refuse
-
-Array = numpy.ndarray[Any, Any]
+from ..runtime.floating import HALVES, Array, refuse
 
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)

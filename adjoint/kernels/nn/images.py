@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy
 
-from ..runtime.floating import refuse
+from ..runtime.floating import Array, refuse
 from ..runtime.layout import row_major_copy
 from .convolution import add_patches, output_sizes, patches
 
-Array = numpy.ndarray[Any, Any]
 Pair = tuple[int, int]
 
 

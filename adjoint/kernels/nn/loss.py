@@ -21,10 +21,8 @@ from ..index.masking import clamp
 from ..index.places import out_of_bounds
 from ..memory.copying import rounded, widen
 from ..reduce.reduction import total as total_of
-from ..runtime.floating import check_floating, compute_dtype, is_floating, quietly, refuse, type_name
+from ..runtime.floating import INT64, Array, check_floating, compute_dtype, is_floating, quietly, refuse, type_name
 from ..runtime.parallel import parallel_rows
-
-Array = numpy.ndarray[Any, Any]
 
 
 def reduced(loss: Array, reduction: str, kind: Any) -> Array:
@@ -169,9 +167,6 @@ def binary_cross_entropy_with_logits(
     return reduced(loss, reduction, self.dtype)
 
 
-_INT64 = numpy.dtype(numpy.int64)
-
-
 @recordable
 @compiled("nn.negative_log_likelihood.reduced_loss")
 def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Plan:
@@ -187,7 +182,7 @@ def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore
     starts, step, last = _starts(shape, dim), math.prod(shape[dim + 1 :]), shape[dim] - 1
     if (
         dtype.char not in "fd"
-        or target.dtype != _INT64
+        or target.dtype != INT64
         or target.shape != starts.shape
         or weight is not None
         or 0 <= ignore_index <= last
@@ -303,7 +298,7 @@ def _classes_of(log_probs: ndarray, target: ndarray, ignore_index: int) -> ndarr
 
     Raise an error if a target is neither a class nor ignored.
     """
-    target = target.astype(_INT64, copy=False).reshape(_target_shape(log_probs))
+    target = target.astype(INT64, copy=False).reshape(_target_shape(log_probs))
     classes = log_probs.shape[_class_dim(log_probs)]
     if out_of_bounds(target, classes) is not None:
         wrong = (target != ignore_index) & ((target < 0) | (target >= classes))
@@ -332,7 +327,7 @@ def check_classes(log_probs: ndarray, target: ndarray, weight: ndarray | None) -
         )
     elif shape[:1] + shape[2:] != target.shape:
         raise _target_mismatch(shape, target.shape)
-    if target.dtype != _INT64 and target.dtype != numpy.uint8:
+    if target.dtype != INT64 and target.dtype != numpy.uint8:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(target.dtype)}")
     check_floating("nll_loss_out_frame", log_probs)
     if weight is None:

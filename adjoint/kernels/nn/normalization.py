@@ -23,10 +23,9 @@ from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import PerColumn, PerPart, PerRow, column, part, row, xp
 from ..memory.copying import rounded, widen
 from ..reduce import moments
-from ..runtime.floating import check_floating, compute_dtype, unwarned
+from ..runtime.floating import Array, check_floating, compute_dtype, unwarned
 from ..runtime.layout import has_channels_last, row_major
 
-Array = numpy.ndarray[Any, Any]
 Triple = tuple[ndarray, ndarray, ndarray]
 Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]
 Sums = tuple[ndarray | None, ndarray, ndarray]

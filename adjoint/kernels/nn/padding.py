@@ -15,12 +15,10 @@ from ...codegen.plans import empty
 from ...codegen.recording import recordable
 from ..index.scatter import combine, take_rows
 from ..memory.copying import copy_elements, rounded, widen
-from ..runtime.floating import refuse
+from ..runtime.floating import Array, refuse
 from ..runtime.layout import row_major
 from ..runtime.scalar import typed
 from .windows import flat_places
-
-Array = numpy.ndarray[Any, Any]
 
 
 @recordable

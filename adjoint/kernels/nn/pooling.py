@@ -22,7 +22,7 @@ from ..index.places import out_of_bounds
 from ..index.scatter import combine, gather
 from ..memory.copying import rounded, widen
 from ..reduce import reduction
-from ..runtime.floating import HALVES, compute_dtype, is_floating, is_inexact, refuse, type_name
+from ..runtime.floating import HALVES, INT64, Array, compute_dtype, is_floating, is_inexact, refuse, type_name
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.parallel import parallel_rows
 from .windows import Along, Bounds, check_gradient, divided, divided_elements, window_sizes, windows_of
@@ -30,7 +30,6 @@ from .windows import Along, Bounds, check_gradient, divided, divided_elements, w
 Sizes = tuple[int, ...]
 Pair = tuple[ndarray, ndarray]
 
-_INT64 = numpy.dtype(numpy.int64)
 
 _MATRIX = 1 << 16  # positions times windows; larger sums are not products with a matrix
 
@@ -59,7 +58,7 @@ def max_pool(
     if input.dtype.kind in "cb":
         raise refuse(f"max_pool{dims}d", input)
 
-    values, indices = (_like(input, dims, windows.sizes, dtype) for dtype in (input.dtype, _INT64))
+    values, indices = (_like(input, dims, windows.sizes, dtype) for dtype in (input.dtype, INT64))
 
     def run(input: ndarray, *_: Any) -> Pair:
         found = _largest(input, windows.sizes, windows.elements)
@@ -101,7 +100,7 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
     elements = divided_elements(spatial, output_size)
     shape = (*input.shape[: input.ndim - dims], *output_size)
     results = values, indices = tuple(
-        _like(input, dims, output_size, dtype) if dims == 2 else Memory(shape, dtype) for dtype in (input.dtype, _INT64)
+        _like(input, dims, output_size, dtype) if dims == 2 else Memory(shape, dtype) for dtype in (input.dtype, INT64)
     )
 
     def run(input: ndarray, *_: Any) -> Pair:
@@ -117,7 +116,7 @@ def _largest(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
     shape = (*input.shape[: -len(sizes)], *sizes)
     planes = input.reshape(math.prod(shape[: -len(sizes)]), math.prod(input.shape[-len(sizes) :]))
     values = numpy.empty((len(planes), elements.shape[1]), input.dtype)
-    indices = numpy.empty(values.shape, _INT64)
+    indices = numpy.empty(values.shape, INT64)
 
     def find(start: int, stop: int) -> None:
         chosen, values[start:stop] = _first_largest(widen(planes[start:stop]).take(elements.T, 1))
@@ -365,9 +364,6 @@ def adaptive_avg_pool_backward(grad: ndarray, input_shape: Sizes, dims: int) -> 
     return Plan([memory], run=shares, compiled=NotImplemented if single else (grad, bounds, sizes, memory, True))
 
 
-Array = numpy.ndarray[Any, Any]
-
-
 def max_unpool(self: Array, indices: Array, output_size: tuple[int, ...]) -> Array:
     """Write `(N, C, *)` or `(C, *)` to flat indices of images. If several values have the same index, the last value remains."""
     dims = len(output_size)
@@ -452,7 +448,7 @@ def _largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Plan:
         places, found = _first_largest(values.take(corners[..., None] + offsets))
         return found, corners + offsets.take(places)
 
-    return Plan([Memory(corners.shape, values.dtype), Memory(corners.shape, _INT64)], run=run)
+    return Plan([Memory(corners.shape, values.dtype), Memory(corners.shape, INT64)], run=run)
 
 
 def _starts(sample: ndarray, length: int, size: int, kernel: int) -> ndarray:

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy
 
-from ..runtime.floating import check_floating, compute_dtype, type_name
+from ..runtime.floating import Array, check_floating, compute_dtype, type_name
 from ..runtime.shapes import require_dims
-
-Array = numpy.ndarray[Any, Any]
 
 
 def per_tensor(self: Array, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> tuple[Array, Array]:

@@ -14,9 +14,7 @@ import numpy
 from ...codegen.costs import MOVED
 from ...codegen.plans import compiled
 from ...codegen.recording import recordable
-from ..runtime.floating import unwarned
-
-Array = numpy.ndarray[Any, Any]
+from ..runtime.floating import Array, unwarned
 
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
 

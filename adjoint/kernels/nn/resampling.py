@@ -11,10 +11,7 @@ import numpy
 from ...codegen.costs import PIECEWISE
 from ...codegen.plans import compiled
 from ..index.scatter import take_rows
-from ..runtime.floating import is_floating, refuse
-
-Array = numpy.ndarray[Any, Any]
-
+from ..runtime.floating import Array, is_floating, refuse
 
 Sizes = tuple[int, ...]
 Scales = tuple[float | None, ...]

@@ -20,11 +20,9 @@ from ...codegen.rows import Refusing, RowProgram, row_program
 from ...codegen.tracing import PerRow, row, xp
 from ..memory.copying import rounded
 from ..reduce import reduction
-from ..runtime.floating import is_floating, is_inexact, refuse
+from ..runtime.floating import Array, is_floating, is_inexact, refuse
 from ..runtime.layout import row_major
 from ..runtime.shapes import Dims, names_all, normalize_dims
-
-Array = numpy.ndarray[Any, Any]
 
 _NATIVE = "fd"
 

@@ -16,7 +16,7 @@ from ...codegen.plans import compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
 from ..memory.copying import contiguous, rounded, widen
-from ..runtime.floating import HALVES, compute_dtype, is_floating, refuse, type_name
+from ..runtime.floating import HALVES, INT64, compute_dtype, is_floating, refuse, type_name
 from ..runtime.layout import row_major
 from ..runtime.parallel import TILE_BYTES
 from ..runtime.positions import as_places, gives_positions
@@ -24,8 +24,6 @@ from ..runtime.shapes import normalize_dim, require_dims
 from .sorting import sort, take_last
 
 Triple = tuple[ndarray, ndarray, ndarray]
-
-_INT64 = numpy.dtype(numpy.int64)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -76,7 +74,7 @@ def _in_order(x: ndarray) -> ndarray | None:
 
 def _order_of_rows(rows: ndarray) -> ndarray:
     """Return the indices of the rows in lexicographic order. Later columns are read only while some rows are equal."""
-    order, group = numpy.arange(len(rows)), numpy.zeros(len(rows), _INT64)
+    order, group = numpy.arange(len(rows)), numpy.zeros(len(rows), INT64)
     for column in rows.T:
         order = order[numpy.lexsort((column[order], group))]  # the last key counts most
         values = column[order]
@@ -135,7 +133,7 @@ def _starts(rows: ndarray) -> ndarray:
 
 
 def _runs(ordered: ndarray, starts: ndarray, inverse: bool, counts: bool) -> Triple:
-    places = lengths = numpy.empty(0, _INT64)
+    places = lengths = numpy.empty(0, INT64)
     if counts:
         (first,) = starts.nonzero()
         lengths = numpy.empty_like(first)
@@ -173,7 +171,7 @@ def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarra
         raise RuntimeError("torch.histc: max must be larger than min")
     if low == high:  # all elements are equal, so they are in the middle of a range that is 1 wider at each end
         return numpy.bincount(numpy.full(flat.size, bins // 2), minlength=bins).astype(x.dtype)
-    counts = numpy.zeros(bins, _INT64)
+    counts = numpy.zeros(bins, INT64)
     for start in range(0, flat.size, TILE):
         part = flat[start : start + TILE]
         inside = part if whole else part[(part >= low) & (part <= high)]
@@ -187,7 +185,7 @@ def _bins_of(inside: ndarray, low: Any, high: Any, bins: int) -> ndarray:
     # NaN counts as the largest: the product or a difference has overflowed.
     if places.size and not math.isfinite(places[places.argmax()]):
         places = (inside / 2 - low / 2) / (high / 2 - low / 2) * low.dtype.type(bins)
-    return numpy.minimum(places.astype(_INT64), bins - 1)
+    return numpy.minimum(places.astype(INT64), bins - 1)
 
 
 _least, _most = numpy.minimum.reduce, numpy.maximum.reduce
@@ -205,7 +203,7 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if x.ndim == 1 and x.size == 0:
-        return numpy.zeros(minlength, _INT64)
+        return numpy.zeros(minlength, INT64)
     if x.ndim != 1 or x.item(x.argmin()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     largest = x.item(x.argmax())
@@ -215,7 +213,7 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
         counts = _COUNT.run(x.size, x, max(largest + 1, minlength))
         if counts is not NotImplemented:
             return counts
-        return numpy.bincount(as_places(x), minlength=minlength).astype(_INT64, copy=False)
+        return numpy.bincount(as_places(x), minlength=minlength).astype(INT64, copy=False)
     if weights.shape != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     totals = numpy.bincount(as_places(x), weights.astype(numpy.float64), minlength)
@@ -259,12 +257,12 @@ def searchsorted(
     elif ordered and sorted_sequence.ndim == 1:
         found = asarray(sorted_sequence.searchsorted(values, place))
     elif ordered and math.prod(values.shape[:-1]) < FEW_ROWS:
-        found = numpy.empty(values.shape, _INT64)
+        found = numpy.empty(values.shape, INT64)
         for row in numpy.ndindex(values.shape[:-1]):
             found[row] = sorted_sequence[row].searchsorted(values[row], place)
     else:
         found = _search_rows(sorted_sequence, values, right)
-    return found.astype(numpy.int32 if out_int32 else _INT64, copy=False)
+    return found.astype(numpy.int32 if out_int32 else INT64, copy=False)
 
 
 _SUM_OF_RUNS = compiled("index.scattering.sum_of_runs", least=MOVED)
@@ -295,7 +293,7 @@ def _has_nan(x: ndarray) -> bool:
 def _search_rows(sequences: ndarray, values: ndarray, right: bool) -> ndarray:
     """Search all rows at once by bisection. A NaN in a sequence is treated as less than any value."""
     length = sequences.shape[-1]
-    low = numpy.zeros(values.shape, _INT64)
+    low = numpy.zeros(values.shape, INT64)
     high = numpy.full(values.shape, length)
     for _ in range(length.bit_length()):
         middle = (low + high) // 2
@@ -335,7 +333,7 @@ def _check_search(sequence: ndarray, values: ndarray, right: bool, side: str | N
             f"{prefix}boundary and sorter must have the same size, but got boundary tensor {list(sequence.shape)}"
             f"and got sorter tensor {list(sorter.shape)}"
         )
-    if sorter.dtype != _INT64:
+    if sorter.dtype != INT64:
         raise RuntimeError(f"{prefix}sorter must be a tensor of long dtype but got dtype {type_name(sorter.dtype)}")
     if sorter.size and (sorter.min() < 0 or sorter.max() >= sequence.shape[-1]):
         raise RuntimeError(f"{prefix}sorter index out of range")
@@ -357,7 +355,7 @@ def segment_bounds(given: ndarray, of_lengths: bool, size: int) -> ndarray:
     if numpy.count_nonzero(ends < starts):
         raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
     bounds = numpy.concatenate([starts[:1], ends]) if ends.size else numpy.zeros(1, numpy.int64)
-    return numpy.minimum(numpy.maximum(bounds, 0), size).astype(_INT64, copy=False)
+    return numpy.minimum(numpy.maximum(bounds, 0), size).astype(INT64, copy=False)
 
 
 def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:

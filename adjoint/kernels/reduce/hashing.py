@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy
 
-from ..runtime.floating import refuse
+from ..runtime.floating import Array, refuse
 from ..runtime.shapes import normalize_dims
-
-Array = numpy.ndarray[Any, Any]
 
 
 def hash_tensor(x: Array, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Array:

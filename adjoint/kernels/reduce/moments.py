@@ -16,15 +16,13 @@ from ...codegen.plans import compiled
 from ...codegen.rows import row_program
 from ...codegen.tracing import row, xp
 from ..memory.copying import widen
-from ..runtime.floating import compute_dtype, is_floating, is_inexact, type_name
+from ..runtime.floating import Array, compute_dtype, is_floating, is_inexact, type_name
 from ..runtime.layout import row_major
 from ..runtime.scalar import typed
 from ..runtime.shapes import Dims, names_all, normalize_dims
 from . import reduction
 from .parts import of_parts
 from .reduction import DOT_PRODUCT
-
-Array = numpy.ndarray[Any, Any]
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]

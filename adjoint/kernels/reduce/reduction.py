@@ -25,6 +25,7 @@ from ..index.scatter import gather
 from ..memory.copying import contiguous, rounded, widen
 from ..runtime.floating import (
     HALVES,
+    INT64,
     OFF,
     WARNINGS,
     compute_dtype,
@@ -45,8 +46,7 @@ Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
 _NATIVE = "fdFD"  # NumPy accumulates these in the same type, as PyTorch does
-_INT64 = numpy.dtype(numpy.int64)
-_NATIVE_SUMS = _NATIVE + _INT64.char
+_NATIVE_SUMS = _NATIVE + INT64.char
 _add: Any = numpy.add.reduce
 
 # A product with a vector of ones sums rows or columns of a small matrix in a third of the time of `add.reduce`. Larger
@@ -207,7 +207,7 @@ def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
 def _accumulate(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool, dtype: Dtype | None) -> ndarray:
     """Reduce by `add` or `multiply`. Elements are first converted to `dtype`."""
     if dtype is None:
-        dtype = x.dtype if is_inexact(x.dtype) else _INT64
+        dtype = x.dtype if is_inexact(x.dtype) else INT64
     if not is_inexact(dtype):
         whole = x if not is_inexact(x.dtype) else x.astype(dtype)
         return row_major(asarray(ufunc.reduce(whole, dims, dtype, None, keepdim)))  # type: ignore[call-arg]
@@ -416,7 +416,7 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool = Fals
     if x.dtype.kind == "c":
         raise RuntimeError(f"{name}(): does not support complex input")
     if x.ndim == 0:
-        return x.copy(), asarray(0, _INT64)
+        return x.copy(), asarray(0, INT64)
     if x.size == 0:
         indices = _no_elements(x, dim, keepdim)
         return indices.astype(x.dtype), indices
@@ -451,14 +451,14 @@ def _places_of_rows(name: str, x: ndarray, dim: int) -> ndarray:
             ]:  # the index is the number of elements before the first that is equal to the extremum
                 before &= line != best
                 places += before
-            return places.astype(_INT64)
+            return places.astype(INT64)
     rows = contiguous(numpy.moveaxis(x, dim, -1))  # NumPy would copy all of it too, but element by element
     return asarray(rows.argmax(-1) if name == "max" else rows.argmin(-1))
 
 
 def _no_elements(x: ndarray, dim: int, keepdim: bool) -> ndarray:
     shape = x.shape[:dim] + ((1,) if keepdim else ()) + x.shape[dim + 1 :]
-    return numpy.empty(shape, _INT64)
+    return numpy.empty(shape, INT64)
 
 
 @gives_positions()
@@ -474,7 +474,7 @@ def _arg_extremum(name: str, x: ndarray, dim: int | None = None, keepdim: bool =
         return index.reshape((1,) * x.ndim) if keepdim else index
     dim = normalize_dim(dim, x.ndim)
     if x.ndim == 0:
-        return asarray(0, _INT64)
+        return asarray(0, INT64)
     if x.size == 0:
         _require_elements(f"arg{name}()", x, (dim,), dim)
         return _no_elements(x, dim, keepdim)
@@ -509,5 +509,5 @@ def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
     if found is not NotImplemented:
         return found
     if names_all(dim):
-        return asarray(numpy.count_nonzero(x), _INT64)
+        return asarray(numpy.count_nonzero(x), INT64)
     return sum(x != 0, normalize_dims(dim, x.ndim))

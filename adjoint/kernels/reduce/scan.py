@@ -19,18 +19,15 @@ from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.recording import recordable
 from ..index.places import require_in_bounds
 from ..memory.copying import rounded, widen
-from ..runtime.floating import FLOAT32, is_floating, is_inexact, refuse, unwarned
+from ..runtime.floating import FLOAT32, FLOAT64, INT64, Array, is_floating, is_inexact, refuse, unwarned
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
 from .parts import of_parts
 from .reduction import count_nonzero, prod
 
-Array = numpy.ndarray[Any, Any]
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
-_INT64 = numpy.dtype(numpy.int64)
-_FLOAT64 = numpy.dtype(numpy.float64)
 _COMPLEX128 = numpy.dtype(numpy.complex128)
 
 
@@ -54,10 +51,10 @@ def _scan(
 ) -> ndarray:
     """Return the running sums or products along `dim`, or from its end if `reverse`. Integers and bool are converted to int64."""
     dim = normalize_dim(dim, x.ndim)
-    dtype = dtype if dtype is not None else x.dtype if is_inexact(x.dtype) else _INT64
+    dtype = dtype if dtype is not None else x.dtype if is_inexact(x.dtype) else INT64
     if dtype.kind == "b":
         raise NotImplementedError(f"\"cum{name}_out_cpu\" not implemented for 'Bool'")
-    integers = dtype == _INT64 and x.dtype.kind in "biu"
+    integers = dtype == INT64 and x.dtype.kind in "biu"
     if x.dtype != dtype and not integers:
         x = x.astype(dtype)
     if x.ndim == 0:
@@ -84,7 +81,7 @@ reversed_cumsum = recordable(partial(_scan, numpy.add, "sum", reverse=True))
 
 def _accumulated(ufunc: numpy.ufunc, x: ndarray, dim: int, dtype: Dtype) -> ndarray:
     """Return the running results, computed by NumPy."""
-    carried = _COMPLEX128 if dtype.kind == "c" else dtype if dtype.kind in "iu" else _FLOAT64
+    carried = _COMPLEX128 if dtype.kind == "c" else dtype if dtype.kind in "iu" else FLOAT64
 
     def scanned(part: ndarray) -> ndarray:
         with unwarned():
@@ -144,7 +141,7 @@ def _running_extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: int) -> Pa
         raise IndexError(f"cum{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     dim = normalize_dim(dim, x.ndim)
     if x.ndim == 0:
-        return x.copy(), asarray(0, _INT64)
+        return x.copy(), asarray(0, INT64)
     if x.dtype.kind == "c":
         raise refuse(f"cum{name}_cpu", x)
     found: Pair = _exact(x, dim, name, False)

@@ -18,7 +18,7 @@ from ...codegen.plans import NUMPY, Plan, compiled
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous, copy_elements, widen
-from ..runtime.floating import is_floating, is_inexact, refuse, unwarned
+from ..runtime.floating import INT64, is_floating, is_inexact, refuse, unwarned
 from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
 from ..runtime.positions import gives_positions
@@ -26,7 +26,6 @@ from ..runtime.shapes import normalize_dim
 
 Pair = tuple[ndarray, ndarray]
 
-_INT64 = numpy.dtype(numpy.int64)
 _EXCHANGED = 256  # elements; in larger arrays, the choice among equal elements differs from PyTorch's
 
 
@@ -59,13 +58,13 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
     if x.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if x.ndim == 0:
-        return x.copy(), asarray(0, _INT64)
+        return x.copy(), asarray(0, INT64)
     lines = _moved(x, dim, x.ndim - 1)
     step = max(PART * len(lines) // x.size, 1) if x.size else 1
     if dim == x.ndim - 1 or step >= len(lines):
         values, indices = _sort_last(lines, descending)
         return laid_out(_moved_back(values, dim), (x,)), laid_out(_moved_back(indices, dim), (x,))
-    values, indices = numpy.empty(x.shape, x.dtype), numpy.empty(x.shape, _INT64)
+    values, indices = numpy.empty(x.shape, x.dtype), numpy.empty(x.shape, INT64)
     for start in range(0, len(lines), step):
         some = slice(start, start + step)
         for target, found in zip((values, indices), _sort_last(lines[some], descending), strict=True):
@@ -137,7 +136,7 @@ def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool =
         kind, space = ("bool", "") if x.dtype.kind == "b" else ("complex", " ")
         raise RuntimeError(f"{space}topk does not support {kind} dtypes on CPU")
     if x.ndim == 0:
-        return x.copy(), asarray(0, _INT64)
+        return x.copy(), asarray(0, INT64)
     values, indices = _first(_moved(x, dim, x.ndim - 1), k, largest)
     return _moved_back(values, dim), _moved_back(indices, dim)
 
@@ -174,7 +173,7 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     if not 1 <= k <= (x.shape[dim] if x.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     if x.ndim == 0:
-        return x.copy(), asarray(0, _INT64)
+        return x.copy(), asarray(0, INT64)
     _refuse_unordered("kthvalue_cpu", x)
     rows = _moved(x, dim, x.ndim - 1)
     values, found = _kth(rows, k - 1)
@@ -268,11 +267,11 @@ def _median(ignore_nan: bool, x: ndarray, dim: int | None = None, keepdim: bool 
     if dim is None:
         if x.size == 0:
             nothing = math.nan if is_inexact(x.dtype) else numpy.iinfo(x.dtype).min
-            return asarray(nothing, x.dtype), asarray(-1, _INT64)
+            return asarray(nothing, x.dtype), asarray(-1, INT64)
         x, dim = x.reshape(-1), 0
     dim = normalize_dim(dim, x.ndim)
     if x.ndim == 0:
-        return x.copy(), asarray(0, _INT64)
+        return x.copy(), asarray(0, INT64)
     if x.shape[dim] == 0:
         raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
     along_last = _moved(x, dim, x.ndim - 1)
@@ -308,12 +307,12 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
     if x.ndim and x.shape[dim] == 0:
         raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
     if x.ndim == 0:
-        return x.copy(), asarray(0, _INT64)
+        return x.copy(), asarray(0, INT64)
     if x.dtype.kind == "c" and x.size:
         raise refuse("mode_cpu", x)
     along_last = _moved(x, dim, x.ndim - 1)
     rows = along_last.reshape(math.prod(along_last.shape[:-1]), x.shape[dim])
-    places = numpy.empty((len(rows), 1), _INT64)
+    places = numpy.empty((len(rows), 1), INT64)
 
     def find(start: int, stop: int) -> None:
         places[start:stop] = _ends_of_longest_runs(*_sort_last(rows[start:stop], descending=False))
@@ -330,7 +329,7 @@ def _ends_of_longest_runs(values: ndarray, order: ndarray) -> ndarray:
     if not numpy.count_nonzero(repeated):
         return order[:, :1]
     position = numpy.arange(values.shape[1])
-    starts = numpy.zeros(values.shape, _INT64)
+    starts = numpy.zeros(values.shape, INT64)
     starts[:, 1:] = position[1:] * ~repeated
     run_length = position - numpy.maximum.accumulate(starts, -1)
     return take_last(order, run_length.argmax(-1, keepdims=True))

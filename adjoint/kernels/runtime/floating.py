@@ -16,9 +16,13 @@ from numpy import ndarray
 from ... import dtypes
 from ..._runtime.uninterrupted import uninterrupted
 
+Array = ndarray[Any, Any]
+
 BFLOAT16 = dtypes.HELD[dtypes.bfloat16]
 FLOAT16 = numpy.dtype(numpy.float16)
 FLOAT32 = numpy.dtype(numpy.float32)
+FLOAT64 = numpy.dtype(numpy.float64)
+INT64 = numpy.dtype(numpy.int64)
 HALVES = (FLOAT16, BFLOAT16)
 _FLOATS = frozenset((BFLOAT16, *(held for kind, held in dtypes.NARROW.items() if kind.is_floating_point)))
 
@@ -41,6 +45,11 @@ def is_inexact(dtype: numpy.dtype[Any]) -> bool:
 def type_name(dtype: numpy.dtype[Any]) -> str:
     """Return the name of a type in error messages, as in `'Float'` or `'ComplexDouble'`."""
     return dtypes.from_numpy(dtype).scalar_type
+
+
+def c_name(dtype: numpy.dtype[Any]) -> str:
+    """Return the name of a type in messages that use C++ names, such as `'long int'`."""
+    return dtypes.C_NAMES[dtypes.from_numpy(dtype)]
 
 
 try:

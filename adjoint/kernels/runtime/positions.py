@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy
 
-_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
+from .floating import INT64
 
-INT64 = numpy.dtype(numpy.int64)
+_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
 def gives_positions(*results: int) -> Callable[[_Kernel], _Kernel]:

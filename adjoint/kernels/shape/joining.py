@@ -18,15 +18,13 @@ from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
 from ...codegen.selection import choose, chosen
 from ...codegen.tracing import xp
-from ...dtypes import C_NAMES, from_numpy
+from ...dtypes import from_numpy
 from ..memory.bounds import check_addressable
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty, widen, zero_
-from ..runtime.floating import refuse
+from ..runtime.floating import Array, c_name, refuse
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, normalize_dim
-
-Array = numpy.ndarray[Any, Any]
 
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # skips other array types
 
@@ -347,9 +345,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
 def _fill_value(self: Array, mask: Array, value: Any) -> Array:
     """Return the value that `masked_fill` writes, as an array of the dtype of `self`."""
     if mask.dtype.kind != "b":
-        raise RuntimeError(
-            "masked_fill_ only supports boolean masks, but got mask with dtype " + C_NAMES[from_numpy(mask.dtype)]
-        )
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype " + c_name(mask.dtype))
     if isinstance(value, numpy.ndarray):
         if value.ndim:
             raise RuntimeError(

@@ -19,10 +19,9 @@ from ..memory import storage
 from ..memory.bounds import whole
 from ..memory.copying import clone, contiguous, strided_empty
 from ..memory.storage import restrided
-from ..runtime.floating import type_name
+from ..runtime.floating import Array, type_name
 from ..runtime.narrow_array import kept
-
-Array = numpy.ndarray[Any, Any]
+from ..runtime.shapes import normalize_dim
 
 _NO_BUFFER = HELD[bfloat16].char
 """The dtype whose arrays do not support the buffer protocol."""
@@ -259,8 +258,8 @@ def swapaxes(self: Array, dim0: int, dim1: int) -> Array:
     try:
         return self.swapaxes(dim0, dim1)
     except numpy.exceptions.AxisError:
-        _wrap(dim0, self.ndim)
-        _wrap(dim1, self.ndim)
+        normalize_dim(dim0, self.ndim)
+        normalize_dim(dim1, self.ndim)
         return self.view()
 
 
@@ -288,7 +287,7 @@ def _with_one(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 def squeeze_dim(self: Array, dim: int) -> Array:
     """Return a view without dimension `dim` if its size is 1."""
     shape = self.shape
-    dim = _wrap(dim, len(shape))
+    dim = normalize_dim(dim, len(shape))
     return self.squeeze(dim) if shape and shape[dim] == 1 else self.view()
 
 
@@ -302,18 +301,11 @@ def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
 
 def distinct(dims: tuple[int, ...], ndim: int) -> list[int]:
     """Return dimensions counted from the front. Raise RuntimeError if a dimension occurs twice."""
-    wrapped = [_wrap(dim, ndim) for dim in dims]
+    wrapped = [normalize_dim(dim, ndim) for dim in dims]
     for position, dim in enumerate(wrapped):
         if dim in wrapped[:position]:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
     return wrapped
-
-
-def _wrap(dim: int, ndim: int) -> int:
-    limit = ndim or 1
-    if not -limit <= dim < limit:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    return dim + limit if dim < 0 else dim
 
 
 def t(self: Array) -> Array:
@@ -335,7 +327,7 @@ def permute(self: Array, dims: tuple[int, ...]) -> Array:
             f"dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(dims)}"
         )
     for dim in dims:
-        _wrap(dim, self.ndim)
+        normalize_dim(dim, self.ndim)
     raise RuntimeError("permute(): duplicate dims are not allowed.")
 
 
@@ -360,7 +352,7 @@ def select(self: Array, dim: int, index: int) -> Array:
             pass  # raise PyTorch's error below
     if self.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = _wrap(dim, self.ndim)
+    dim = normalize_dim(dim, self.ndim)
     size = self.shape[dim]
     if not -size <= index < size:
         raise IndexError(
@@ -373,7 +365,7 @@ def select(self: Array, dim: int, index: int) -> Array:
 def select_backward(grad: Array, shape: tuple[int, ...], dim: int, index: int) -> Array:
     """Return zeros of `shape` with `grad` at `index` of dimension `dim`."""
     result = zeros(shape, grad.dtype)
-    result[_at(len(shape), _wrap(dim, len(shape)), index)] = grad
+    result[_at(len(shape), normalize_dim(dim, len(shape)), index)] = grad
     return result
 
 
@@ -385,14 +377,14 @@ def slice_dim(self: Array, dim: int, start: int | None, end: int | None, step: i
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    return self[_at(self.ndim, _wrap(dim, self.ndim), slice(start, end, step))]
+    return self[_at(self.ndim, normalize_dim(dim, self.ndim), slice(start, end, step))]
 
 
 @recordable
 def slice_backward(grad: Array, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Array:
     """Return zeros of `shape` with `grad` in the given slices."""
     result = zeros(shape, grad.dtype)
-    result[_at(len(shape), _wrap(dim, len(shape)), slice(start, end, step))] = grad
+    result[_at(len(shape), normalize_dim(dim, len(shape)), slice(start, end, step))] = grad
     return result
 
 
@@ -401,7 +393,7 @@ def diagonal(self: Array, offset: int, dim1: int, dim2: int) -> Array:
     if dim1 == 0 and dim2 == 1 and self.ndim > 1:
         first, second = 0, 1
     else:
-        first, second = _wrap(dim1, self.ndim), _wrap(dim2, self.ndim)
+        first, second = normalize_dim(dim1, self.ndim), normalize_dim(dim2, self.ndim)
         if first == second:
             raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     if offset:
@@ -422,7 +414,7 @@ def diagonal_backward(grad: Array, shape: tuple[int, ...], offset: int, dim1: in
 
 def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
     """Return windows of `size` along `dimension`, at distance `step`, as a new last dimension."""
-    dim = _wrap(dimension, self.ndim)
+    dim = normalize_dim(dimension, self.ndim)
     length = self.shape[dim] if self.ndim else 1
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
@@ -445,7 +437,7 @@ def unfold_backward(grad: Array, shape: tuple[int, ...], dimension: int, size: i
     if not shape:
         return numpy.asarray(grad.sum(dtype=grad.dtype))
     result = numpy.zeros(shape, grad.dtype)
-    dim = _wrap(dimension, len(shape))
+    dim = normalize_dim(dimension, len(shape))
     windows = unfold(result, dim, size, step)
     for position in range(size):
         windows[..., position] += grad[..., position]
@@ -456,7 +448,7 @@ def unbind(self: Array, dim: int) -> list[Array]:
     """Return the slices of dimension `dim`."""
     if self.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    dim = _wrap(dim, self.ndim)
+    dim = normalize_dim(dim, self.ndim)
     if dim == 0:
         return [self[index, ...] for index in range(len(self))]
     return [self[(slice(None),) * dim + (index, ...)] for index in range(self.shape[dim])]
@@ -472,7 +464,7 @@ def split(self: Array, sizes: int | Sequence[int], dim: int) -> list[Array]:
     """Return the parts of dimension `dim`, of equal size or of the given sizes."""
     if self.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = _wrap(dim, self.ndim)
+    dim = normalize_dim(dim, self.ndim)
     length = self.shape[dim]
     if hasattr(sizes, "__index__"):
         sizes = index(sizes)
@@ -506,7 +498,7 @@ def narrow(self: Array, dim: int, start: int, length: int) -> Array:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if dim >= self.ndim:
         raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
-    dim = _wrap(dim, self.ndim)
+    dim = normalize_dim(dim, self.ndim)
     size = self.shape[dim]
     if not -size <= start <= size:
         raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")

@@ -8,9 +8,10 @@ from typing import Any
 import numpy
 
 from ..math import arithmetic as pointwise
+from ..runtime.floating import Array
 from ..runtime.shapes import broadcast_shapes
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
-from .layouts import Array, coalesce, coo, coordinates, elements_at, keys, like, to_dense
+from .layouts import coalesce, coo, coordinates, elements_at, keys, like, to_dense
 
 
 def mapped(array: SparseArray, function: Any, *args: Any, **options: Any) -> SparseArray:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy
 
+from ..runtime.floating import Array
 from ..runtime.positions import as_places
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
-
-Array = numpy.ndarray[Any, Any]
 
 _LARGEST = 1 << 62
 

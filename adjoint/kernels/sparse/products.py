@@ -8,11 +8,11 @@ from typing import Any
 import numpy
 
 from ..._runtime.first_use import computed_once, import_late
-from ...dtypes import from_numpy
 from ..memory.copying import widen
+from ..runtime.floating import Array, type_name
 from ..runtime.positions import as_places
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
-from .layouts import Array, coalesce, compress, coo, coordinates, layout_name, like, sparse_mask, to_dense
+from .layouts import coalesce, compress, coo, coordinates, layout_name, like, sparse_mask, to_dense
 
 _BY_SCIPY = frozenset("fdFD")
 
@@ -146,7 +146,7 @@ def bmm(self: Any, mat2: Any) -> Any:
         if self.shape[one] != mat2.shape[other]:
             raise RuntimeError(f"bmm_sparse: 'self.size({one})' and 'mat2.size({other})' must match")
     if self.dtype != mat2.dtype:
-        names = [from_numpy(array.dtype).scalar_type for array in (self, mat2)]
+        names = [type_name(array.dtype) for array in (self, mat2)]
         raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
     batch, height, inner = self.shape
     numbers, rows, columns = parts.indices
@@ -182,7 +182,7 @@ def sampled_addmm(self: SparseArray, mat1: Array, mat2: Array, *, beta: Any = 1,
     if self.dtype.char not in _BY_SCIPY:
         raise RuntimeError(
             "sparse_sampled_addmm: Expected self to be a floating-point or complex tensor, but got "
-            f"{from_numpy(self.dtype).scalar_type}"
+            f"{type_name(self.dtype)}"
         )
     rows = numpy.repeat(numpy.arange(self.shape[0]), as_places(numpy.diff(parts.starts)))
     terms = numpy.einsum("ij,ji->i", mat1[rows], mat2[:, parts.places])

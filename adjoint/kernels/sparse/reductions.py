@@ -7,9 +7,10 @@ from typing import Any
 import numpy
 
 from ..reduce import moments
+from ..runtime.floating import Array
 from ..runtime.shapes import normalize_dim, normalize_dims
 from ..runtime.sparse_array import Coordinates, SparseArray
-from .layouts import Array, coalesce, coo, coordinates, keys, layout_name, like, summed
+from .layouts import coalesce, coo, coordinates, keys, layout_name, like, summed
 
 
 def total(array: SparseArray, *, dtype: Any = None) -> Any:

@@ -9,8 +9,7 @@ from ...dispatch.arguments import require
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.out import STRICT, Castable, stored
 from ...kernels.linalg import decompositions as kernels
-from ...kernels.linalg.matmul import c_name
-from ...kernels.runtime.floating import is_inexact
+from ...kernels.runtime.floating import c_name, is_inexact
 from ...kernels.shape.view import inverse_permutation
 from ...tensor import wrap_dim
 from ..shape.view import reshaped
@@ -71,8 +70,8 @@ def _check_chain(given, factors):
             raise RuntimeError(f"multi_dot(): {which} must be {dims} but got {factor._array.ndim}D")
         if factor._array.dtype is not factors[0]._array.dtype:
             raise RuntimeError(
-                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {c_name(factors[0]._array)} and tensor "
-                f"{index} {c_name(factor._array)}"
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {c_name(factors[0]._array.dtype)} and "
+                f"tensor {index} {c_name(factor._array.dtype)}"
             )
     for index in range(last):
         if factors[index]._array.shape[1] != factors[index + 1]._array.shape[0]:

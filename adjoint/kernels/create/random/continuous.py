@@ -22,13 +22,13 @@ from ....codegen.costs import SORTED, TILE
 from ....codegen.elementary import on_arrays
 from ....codegen.plans import compiled
 from ...math.fma import fma32, fma64
-from ...runtime.floating import compute_dtype, is_floating, type_name, unwarned
+from ...runtime.floating import FLOAT32, FLOAT64, c_name, compute_dtype, is_floating, type_name, unwarned
 from ...runtime.parallel import parallel_rows
 from ...runtime.shapes import broadcast_shapes
 from ..mt19937 import Drawing, Stream
 from .libm import each, rounded
-from .targets import as_real, c_name, require_floating, round_to, store
-from .uniform import FLOAT32, FLOAT64, fractions, fractions53, in_parts, is_filled_at_once
+from .targets import as_real, require_floating, round_to, store
+from .uniform import fractions, fractions53, in_parts, is_filled_at_once
 
 BLOCK = 16
 HALF_BLOCK = 8
@@ -283,10 +283,9 @@ def log_normal_(stream: Stream, out: ndarray, mean: float = 1.0, std: float = 2.
     if not out.size:
         return out
     require_floating("log_normal_cpu", out.dtype)
-    float64 = numpy.dtype(numpy.float64)
     with unwarned():
         return _fill_by_function(
-            stream, out, lambda n: pairwise_normals(stream, n, mean, std, float64), _exp, numpy.exp, lambda y: y
+            stream, out, lambda n: pairwise_normals(stream, n, mean, std, FLOAT64), _exp, numpy.exp, lambda y: y
         )
 
 

@@ -13,7 +13,7 @@ from ....codegen.plans import compiled
 from ...memory.copying import empty_like
 from ...reduce.counting import searchsorted
 from ...reduce.sorting import topk
-from ...runtime.floating import compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
+from ...runtime.floating import FLOAT32, FLOAT64, compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
 from ...runtime.narrow_array import is_narrow
 from ...runtime.parallel import parallel_rows
 from ..mt19937 import UINT32, Stream
@@ -21,7 +21,7 @@ from .continuous import exponential_
 from .gamma import run_in_python
 from .libm import each
 from .targets import memory_order, require_floating
-from .uniform import FLOAT32, FLOAT64, UNSIGNED, fractions, fractions53, in_parts, in_tiles
+from .uniform import UNSIGNED, fractions, fractions53, in_parts, in_tiles
 
 ONE_BITS = numpy.float32(1.0).view(numpy.uint32)
 

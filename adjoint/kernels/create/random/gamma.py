@@ -19,9 +19,9 @@ from ...._runtime.first_use import import_late
 from ....codegen.costs import REJECTED
 from ....codegen.elementary import on_arrays
 from ....codegen.plans import compiled
-from ...runtime.floating import refuse, type_name
+from ...runtime.floating import FLOAT32, FLOAT64, refuse, type_name
 from ..mt19937 import Stream
-from .uniform import FLOAT32, FLOAT64, in_tiles
+from .uniform import in_tiles
 
 
 def _logarithm(x: float) -> float:

@@ -5,14 +5,9 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ....dtypes import C_NAMES, from_numpy
+from ....dtypes import from_numpy
 from ...runtime.floating import BFLOAT16, is_floating, refuse, unwarned
 from ...runtime.narrow_array import is_narrow
-
-
-def c_name(dtype: "numpy.dtype[Any]") -> str:
-    """Return the name of a type in messages that use C++ names, such as `'long int'`."""
-    return C_NAMES[from_numpy(dtype)]
 
 
 def require_floating(kernel: str, dtype: "numpy.dtype[Any]") -> None:

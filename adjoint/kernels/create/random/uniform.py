@@ -13,13 +13,11 @@ from ....codegen.costs import THREADED, TILE
 from ....codegen.plans import compiled
 from ....dtypes import limits_of
 from ...math.fma import fma32, fma64
-from ...runtime.floating import is_floating, refuse, type_name
+from ...runtime.floating import FLOAT32, FLOAT64, INT64, c_name, is_floating, refuse, type_name
 from ...runtime.layout import row_major
 from ...runtime.narrow_array import is_narrow
 from ..mt19937 import Drawing, Stream
-from .targets import as_real, c_name, require_floating, round_to, store
-
-FLOAT32, FLOAT64, INT64 = (numpy.dtype(name) for name in ("float32", "float64", "int64"))
+from .targets import as_real, require_floating, round_to, store
 
 # Arrays without dimensions, which NumPy processes faster than Python's numbers.
 LOW_24_BITS = numpy.array(2**24 - 1, numpy.uint32)
