@@ -1,13 +1,15 @@
-"""Reading and writing at positions in the flattened array, as `scatter` does along one dimension."""
+"""Reading and writing at positions in the flattened array, and the gradients of gathers: zeros with a gradient added."""
 
 import numpy
 from numpy import ndarray
 
 from ..._runtime.determinism import alert_not_deterministic
+from ...codegen.plans import zeros
+from ...codegen.recording import recordable
 from ..memory.copying import clone
 from ..runtime.floating import INT64, type_name
 from .places import few_places, out_of_bounds
-from .scatter import combine, take_rows
+from .scatter import combine, index_add_, scatter_add_, take_rows
 
 
 def take(x: ndarray, index: ndarray) -> ndarray:
@@ -70,3 +72,20 @@ def wrap_positions(index: ndarray, length: int) -> ndarray:
     wrapped = index.copy()
     wrapped[negative] += length
     return wrapped
+
+
+@recordable
+def gather_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
+    """Return zeros of `shape` to which `grad` is added at `index` along `dim`."""
+    return scatter_add_(zeros(shape, grad.dtype), dim, index, grad)
+
+
+@recordable
+def index_select_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
+    """Return zeros of `shape` to which the slices of `grad` are added at `index` along `dim`."""
+    return index_add_(zeros(shape, grad.dtype), dim, index, grad)
+
+
+def take_backward(grad: ndarray, shape: tuple[int, ...], index: ndarray) -> ndarray:
+    """Return zeros of `shape` to which `grad` is added at `index` of the flattened array."""
+    return put_(numpy.zeros(shape, grad.dtype), index, grad, True)

@@ -14,7 +14,7 @@ from ..memory.copying import contiguous, real_part
 from ..runtime.floating import Array, is_inexact, refuse, type_name, unwarned
 from ..shape.joining import tril
 from . import LinAlgError
-from .elimination import SMALL, column_major, lu_factor, substituted
+from .elimination import SMALL, column_major, diagonal, first_bad, first_zero, lu_factor, substituted
 from .householder import factor_orthogonal, orthogonal
 from .stacks import SMALLEST, by_lapack, of_stack
 
@@ -40,39 +40,23 @@ def check_matrix(name: str, array: Array, square: bool = False, floating: bool =
         raise RuntimeError(f"linalg.{name}: Low precision dtypes not supported. Got {type_name(array.dtype)}")
 
 
-def batch_prefix(array: Array, bad: Array) -> tuple[str, tuple[int, ...]]:
-    """Return the text that names the first matrix for which `bad` holds, and the index of this matrix."""
-    where = tuple(int(axis[0]) for axis in numpy.nonzero(bad)) if bad.ndim else ()
-    if not where:
-        return "", where
-    return f"(Batch element {int(numpy.ravel_multi_index(where, bad.shape))}): ", where
-
-
-def _exactly_singular(array: Array) -> Array:
-    """Return the matrices in which LAPACK's elimination finds a zero pivot.
-
-    If no determinant is 0, return the matrices with elements that are not finite.
-    """
-    singular = numpy.asarray(numpy.linalg.slogdet(array)[0] == 0)
-    return singular if singular.any() else numpy.asarray(~numpy.isfinite(array).all((-2, -1)))
-
-
-def _zero_pivot(matrix: Array) -> int:
-    """Return the number, counted from 1, of the first zero pivot in Gaussian elimination with partial pivoting."""
-    return int(numpy.argmax(numpy.diagonal(lu_factor(matrix)[0]) == 0)) + 1
-
-
 def inv(self: Array, name: str = "inv") -> Array:
     """Return the inverse."""
     check_matrix(name, self, square=True)
     try:
         return inverse(self.mT).mT  # column-major
     except numpy.linalg.LinAlgError:
-        prefix, where = batch_prefix(self, _exactly_singular(self))
+        prefix, place = _zero_pivot(self)
         raise LinAlgError(
-            f"linalg.inv: {prefix}The diagonal element {_zero_pivot(self[where])} is zero, the inversion could not be completed "
-            "because the input matrix is singular."
+            f"linalg.inv: {prefix}The diagonal element {place} is zero, the inversion could not be completed because the input "
+            "matrix is singular."
         ) from None
+
+
+def _zero_pivot(array: Array) -> tuple[str, int]:
+    """Return `first_bad` for the zero pivots of singular matrices, or for numbers that are not finite if there is no zero."""
+    zeros = first_zero(diagonal(lu_factor(array)[0]))
+    return first_bad(zeros if zeros.any() else numpy.asarray(~numpy.isfinite(array).all((-2, -1)), numpy.int32))
 
 
 def inverse(a: Array) -> Array:
@@ -122,7 +106,7 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
     try:
         result = _solution(a, right) if left else _solution(a.mT, right.mT).mT
     except numpy.linalg.LinAlgError:
-        prefix, _ = batch_prefix(a, _exactly_singular(a))
+        prefix, _ = _zero_pivot(a)
         raise LinAlgError(
             f"torch.linalg.solve: {prefix}The solver failed because the input matrix is singular."
         ) from None
@@ -333,12 +317,11 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
         )
     if factor.dtype.char not in "fdFD":
         raise refuse("cholesky_inverse_out_cpu", factor)
-    zero = factor.diagonal(0, -2, -1) == 0
-    if numpy.count_nonzero(zero):
-        prefix, where = batch_prefix(factor, zero.any(-1))
+    prefix, place = first_bad(first_zero(diagonal(factor)))
+    if place:
         raise LinAlgError(
-            f"cholesky_inverse: {prefix}The diagonal element {int(zero[where].argmax()) + 1} is zero, the inversion could not be "
-            "completed because the input matrix is singular."
+            f"cholesky_inverse: {prefix}The diagonal element {place} is zero, the inversion could not be completed because the "
+            "input matrix is singular."
         )
     found = by_lapack("cholesky_inverse", factor, upper)
     if found is not NotImplemented:

@@ -138,20 +138,17 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
     shape = (*batch, x1.shape[-2], x2.shape[-2])
     if 0 in shape or not x1.shape[-1]:
         return numpy.zeros(shape, x1.dtype)
-    left, right = (
-        item if item.shape[:-2] == batch else numpy.broadcast_to(item, (*batch, *item.shape[-2:])) for item in (x1, x2)
-    )
+    left, right = (numpy.broadcast_to(item, (*batch, *item.shape[-2:])) for item in (x1, x2))
     found = _DISTANCES.run(math.prod(shape) * x1.shape[-1], left, right, p, False)
     if found is not NotImplemented:
         return numpy.asarray(found)
     result = numpy.empty(shape, x1.dtype)
-    left, right = (item.reshape(-1, *item.shape[-2:]) for item in (left, right))
-    for rows, others, out in zip(left, right, result.reshape(-1, *result.shape[-2:]), strict=True):
+    for place in numpy.ndindex(batch):
 
-        def work(start: int, stop: int, rows: Array = rows, others: Array = others, out: Array = out) -> None:
-            out[start:stop] = _norms(rows[start:stop, None] - others, p)
+        def work(start: int, stop: int, place: tuple[int, ...] = place) -> None:
+            result[place][start:stop] = _norms(left[place][start:stop, None] - right[place], p)
 
-        parallel_rows(work, len(rows), others.nbytes)
+        parallel_rows(work, left.shape[-2], right[place].nbytes)
     return result
 
 

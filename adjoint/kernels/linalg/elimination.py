@@ -133,6 +133,14 @@ def first_zero(diagonal: Array) -> Array:
     return numpy.where(zeros.any(-1), zeros.argmax(-1) + 1, 0).astype(numpy.int32)
 
 
+def first_bad(info: Array) -> tuple[str, int]:
+    """Return the text that names the first matrix whose `info` is not zero and this `info`, or ("", 0) if there is none."""
+    if not numpy.count_nonzero(info):
+        return "", 0
+    bad = numpy.flatnonzero(info)
+    return f"(Batch element {bad[0]}): " if info.ndim else "", int(info.reshape(-1)[bad[0]])
+
+
 def diagonal(array: Array) -> Array:
     """Return the diagonals of stacked matrices."""
     return array.diagonal(0, -2, -1)
@@ -216,7 +224,7 @@ def _factor_symmetric(work: Array, pivots: Array, hermitian: bool, size: int) ->
     while place < size:
         if hermitian:
             work[place, place] = work[place, place].real
-        width, pivot = _symmetric_pivot(work, place, size, hermitian)
+        width, pivot = _symmetric_pivot(work, place, hermitian)
         last = place + width - 1
         if width == 0:
             found, width, last = found or place + 1, 1, place
@@ -240,7 +248,7 @@ def _factor_symmetric(work: Array, pivots: Array, hermitian: bool, size: int) ->
     return found
 
 
-def _symmetric_pivot(work: Array, place: int, size: int, hermitian: bool) -> tuple[int, int]:
+def _symmetric_pivot(work: Array, place: int, hermitian: bool) -> tuple[int, int]:
     """Return the number of rows of the next block of D (0 if its column is zero), and the row that comes to its last position."""
     own = abs(work[place, place].real) if hermitian else magnitude(work[place, place])
     column = magnitude(work[place + 1 :, place])

@@ -28,14 +28,6 @@ def _check_eliminable(array: Array, pivot: bool) -> None:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
 
 
-def first_bad(info: Array) -> tuple[str, int]:
-    """Return the text that names the first matrix whose `info` is not zero and this `info`, or ("", 0) if there is none."""
-    if not numpy.count_nonzero(info):
-        return "", 0
-    bad = numpy.flatnonzero(info)
-    return f"(Batch element {bad[0]}): " if info.ndim else "", int(info.reshape(-1)[bad[0]])
-
-
 # --- general matrices -----------------------------------------------------------------------------------------
 
 
@@ -54,7 +46,7 @@ def lu_factor_ex(
 
 def refuse_zero_pivot(info: Array, name: str) -> None:
     """Raise an error if a matrix has a zero pivot."""
-    prefix, place = first_bad(info)
+    prefix, place = elimination.first_bad(info)
     if place:
         raise RuntimeError(
             f"{name}: {prefix}U[{place},{place}] is zero and using it on lu_solve would result in a division by zero. If you "
@@ -233,7 +225,7 @@ def ldl_factor_ex(
 
 def refuse_zero_block(info: Array, name: str) -> None:
     """Raise an error if a matrix has a zero block on the diagonal of its factors."""
-    prefix, place = first_bad(info)
+    prefix, place = elimination.first_bad(info)
     if place:
         raise RuntimeError(
             f"{name}: {prefix}D[{place},{place}] is zero and using it on ldl_solve would result in a division by zero. If you "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -102,48 +101,35 @@ def _are_large(self: Array, other: Array) -> bool:
     return self.dtype is other.dtype and self.dtype.char in "fd" and LOOPS.takes(max(self.size, other.size), LARGE)
 
 
-_ADD, _SUBTRACT = (of_any_size(ufunc) for ufunc in (numpy.add, numpy.subtract))
+def _sum(ufunc: Any, at_once: Any, sign: int, name: str) -> tuple[Kernel, Callable[..., None]]:
+    """Return the kernel that computes `self + sign * alpha * other`, and the function that does so in place."""
+
+    def kernel(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+        if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
+            return numpy.asarray(_add_multiple.general(self, other, sign * alpha))
+        found: Array = at_once(self, scaled(other, alpha))
+        return found
+
+    def in_place(self: Array, other: Array, *, alpha: Any = 1) -> None:
+        if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
+            _add_multiple.overwrite(self, other, sign * alpha)
+        elif self.dtype.char in "fd":
+            ufunc(self, scaled(other, alpha), out=self)
+        else:
+            self[...] = expanded(whole(self, other, alpha=alpha), self)
+
+    kernel.__name__, in_place.__name__ = name, f"{name}_"
+    whole = in_float32(kernel, at_once=at_once)
+    return whole, in_place
 
 
-@functools.partial(in_float32, at_once=_ADD)
-def add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    """Return `self + alpha * other`."""
-    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
-        return numpy.asarray(_add_multiple.general(self, other, alpha))
-    return _ADD(self, scaled(other, alpha))
-
-
-@functools.partial(in_float32, at_once=_SUBTRACT)
-def sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    """Return `self - alpha * other`."""
-    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
-        return numpy.asarray(_add_multiple.general(self, other, -alpha))
-    return _SUBTRACT(self, scaled(other, alpha))
+add, add_ = _sum(numpy.add, of_any_size(numpy.add), 1, "add")
+sub, sub_ = _sum(numpy.subtract, of_any_size(numpy.subtract), -1, "sub")
 
 
 def subtracted_from(self: Array, other: Array) -> Array:
     """Return `other - self`."""
     return numpy.subtract(other, self)
-
-
-def add_(self: Array, other: Array, *, alpha: Any = 1) -> None:
-    """Execute `self += alpha * other`."""
-    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
-        _add_multiple.overwrite(self, other, alpha)
-    elif self.dtype.char in "fd":
-        numpy.add(self, scaled(other, alpha), out=self)
-    else:
-        self[...] = expanded(add(self, other, alpha=alpha), self)
-
-
-def sub_(self: Array, other: Array, *, alpha: Any = 1) -> None:
-    """Execute `self -= alpha * other`."""
-    if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
-        _add_multiple.overwrite(self, other, -alpha)
-    elif self.dtype.char in "fd":
-        numpy.subtract(self, scaled(other, alpha), out=self)
-    else:
-        self[...] = expanded(sub(self, other, alpha=alpha), self)
 
 
 @in_float32
@@ -155,13 +141,13 @@ def rsub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 # --- quotients and remainders ---------------------------------------------------------------------------------
 
 
-def _divided(self: Array, other: Array, expression: Kernel) -> Any:
-    """Return the value of an expression for many integers, or NotImplemented if NumPy must compute it."""
+def _of_integers(self: Array, other: Array, expression: Kernel, ufunc: Callable[..., Array]) -> Array:
+    """Return the value of an expression for many integers, or of a ufunc for a few."""
     if count_nonzero(other) < other.size and self.size:
         raise RuntimeError("ZeroDivisionError")
     if self.dtype is other.dtype and LOOPS.takes(self.size, LARGE):
-        return expression.general(self, other)
-    return NotImplemented
+        return numpy.asarray(expression.general(self, other))
+    return numpy.asarray(ufunc(self, other))
 
 
 @pointwise("div_floor_cpu", "iu")
@@ -194,10 +180,8 @@ def trunc_divide(self: Array, other: Array) -> Any:
     kind = self.dtype.kind if self.dtype is other.dtype else numpy.result_type(self, other).kind
     if kind not in "iu":
         return _trunc_divide_of_floats.general(self, other)
-    result = _divided(self, other, _trunc_divide_of_integers)
-    if result is not NotImplemented:
-        return result
-    return numpy.floor_divide(self - numpy.fmod(self, other), other)
+    truncating = lambda self, other: numpy.floor_divide(self - numpy.fmod(self, other), other)
+    return _of_integers(self, other, _trunc_divide_of_integers, truncating)
 
 
 @pointwise("div_floor_cpu")
@@ -219,9 +203,7 @@ def floor_divide(self: Array, other: Array) -> Array:
     if kind in "bc":
         raise refuse("div_floor_cpu", self)
     if kind in "iu":
-        result = _divided(self, other, _floor_divide_of_integers)
-        if result is not NotImplemented:
-            return result
+        return _of_integers(self, other, _floor_divide_of_integers, numpy.floor_divide)
     return numpy.floor_divide(self, other)
 
 
@@ -241,8 +223,7 @@ def remainder(self: Array, other: Array) -> Array:
     if self.dtype.kind in "bc":
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
-        result = _divided(self, other, _remainder)
-        return numpy.asarray(numpy.remainder(self, other)) if result is NotImplemented else result
+        return _of_integers(self, other, _remainder, numpy.remainder)
     result = numpy.asarray(numpy.remainder(self, other))
     if result.dtype.kind == "f" and not result.all():
         numpy.copysign(result, self, out=result, where=result == 0)
@@ -261,9 +242,7 @@ def fmod(self: Array, other: Array) -> Array:
     if self.dtype.kind in "bc":
         raise refuse("fmod_cpu", self)
     if self.dtype.kind in "iu":
-        result = _divided(self, other, _fmod)
-        if result is not NotImplemented:
-            return result
+        return _of_integers(self, other, _fmod, numpy.fmod)
     return numpy.fmod(self, other)
 
 

@@ -320,14 +320,5 @@ def nan_to_num(
         result.imag = nan_to_num(self.imag, nan, posinf, neginf)
         return result
     limits = limits_of(self.dtype)
-    if self.dtype.char in "fd":
-        highest = float(limits.max) if posinf is None else posinf
-        return _finite.general(self, nan or 0.0, highest, float(limits.min) if neginf is None else neginf)
-    result = numpy.asarray(numpy.positive(self))
-    if numpy.isfinite(self).all():
-        return result
-    isnan_, positive, negative = numpy.isnan(self), isposinf(self), isneginf(self)
-    result[isnan_] = 0 if nan is None else nan
-    result[positive] = limits.max if posinf is None else posinf
-    result[negative] = limits.min if neginf is None else neginf
-    return result
+    highest = float(limits.max) if posinf is None else posinf
+    return _finite.general(self, nan or 0.0, highest, float(limits.min) if neginf is None else neginf)

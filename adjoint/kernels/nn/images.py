@@ -90,15 +90,19 @@ def _check_type(name: str, array: Array) -> None:
         raise refuse(f"{name}", array)
 
 
-def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
-    """Return a copy of `(..., C r², H, W)` as `(..., C, H r, W r)` (Shi et al., 2016)."""
-    r = upscale_factor
+def _factor(name: str, self: Array, argument: str, factor: int) -> int:
     if self.ndim < 3:
         raise RuntimeError(
-            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
+            f"{name} expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
         )
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    if factor <= 0:
+        raise RuntimeError(f"{name} expects a positive {argument}, but got {factor}")
+    return factor
+
+
+def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
+    """Return a copy of `(..., C r², H, W)` as `(..., C, H r, W r)` (Shi et al., 2016)."""
+    r = _factor("pixel_shuffle", self, "upscale_factor", upscale_factor)
     *batch, channels, height, width = self.shape
     if channels % (r * r):
         raise RuntimeError(
@@ -111,13 +115,7 @@ def pixel_shuffle(self: Array, upscale_factor: int) -> Array:
 
 def pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
     """Return a copy of `(..., C, H r, W r)` as `(..., C r², H, W)`, which is the inverse of `pixel_shuffle`."""
-    r = downscale_factor
-    if self.ndim < 3:
-        raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {self.ndim} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    r = _factor("pixel_unshuffle", self, "downscale_factor", downscale_factor)
     *batch, channels, height, width = self.shape
     for name, size, at in (("height", height, -2), ("width", width, -1)):
         if size % r:

@@ -339,7 +339,7 @@ def inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(inverse)
 
 
-def _at(ndim: int, dim: int, index: Any) -> tuple[Any, ...]:
+def _at(dim: int, index: Any) -> tuple[Any, ...]:
     return (slice(None),) * dim + (index,)
 
 
@@ -365,7 +365,7 @@ def select(self: Array, dim: int, index: int) -> Array:
 def select_backward(grad: Array, shape: tuple[int, ...], dim: int, index: int) -> Array:
     """Return zeros of `shape` with `grad` at `index` of dimension `dim`."""
     result = zeros(shape, grad.dtype)
-    result[_at(len(shape), normalize_dim(dim, len(shape)), index)] = grad
+    result[_at(normalize_dim(dim, len(shape)), index)] = grad
     return result
 
 
@@ -377,14 +377,14 @@ def slice_dim(self: Array, dim: int, start: int | None, end: int | None, step: i
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    return self[_at(self.ndim, normalize_dim(dim, self.ndim), slice(start, end, step))]
+    return self[_at(normalize_dim(dim, self.ndim), slice(start, end, step))]
 
 
 @recordable
 def slice_backward(grad: Array, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Array:
     """Return zeros of `shape` with `grad` in the given slices."""
     result = zeros(shape, grad.dtype)
-    result[_at(len(shape), normalize_dim(dim, len(shape)), slice(start, end, step))] = grad
+    result[_at(normalize_dim(dim, len(shape)), slice(start, end, step))] = grad
     return result
 
 
@@ -487,7 +487,7 @@ def split(self: Array, sizes: int | Sequence[int], dim: int) -> list[Array]:
             )
     parts, start = [], 0
     for size in sizes:
-        parts.append(self[_at(self.ndim, dim, slice(start, start + size))])
+        parts.append(self[_at(dim, slice(start, start + size))])
         start += size
     return parts
 
@@ -505,7 +505,7 @@ def narrow(self: Array, dim: int, start: int, length: int) -> Array:
     first = start + size if start < 0 else start
     if length < 0 or first > size - length:
         raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
-    return self[_at(self.ndim, dim, slice(first, first + length))]
+    return self[_at(dim, slice(first, first + length))]
 
 
 def narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:

@@ -389,24 +389,13 @@ def _converted(array: SparseArray, layout: str, blocksize: Any) -> SparseArray:
     return compress(array, layout, blocksize)
 
 
-def to_sparse_csr(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
-    """Return a sparse array as `sparse_csr`."""
-    return _converted(array, "sparse_csr", blocksize)
+def _compressing(layout: str) -> Any:
+    """Return the kernel of the operator that converts sparse arrays to this layout."""
+    return lambda array, blocksize, dense_dim, source: _converted(array, layout, blocksize)
 
 
-def to_sparse_csc(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
-    """Return a sparse array as `sparse_csc`."""
-    return _converted(array, "sparse_csc", blocksize)
-
-
-def to_sparse_bsr(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
-    """Return a sparse array as `sparse_bsr`."""
-    return _converted(array, "sparse_bsr", blocksize)
-
-
-def to_sparse_bsc(array: Any, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
-    """Return a sparse array as `sparse_bsc`."""
-    return _converted(array, "sparse_bsc", blocksize)
+to_sparse_csr, to_sparse_csc = _compressing("sparse_csr"), _compressing("sparse_csc")
+to_sparse_bsr, to_sparse_bsc = _compressing("sparse_bsr"), _compressing("sparse_bsc")
 
 
 def diagonals(array: Array, offsets: list[int], shape: tuple[int, int]) -> SparseArray:

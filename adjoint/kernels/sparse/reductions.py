@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy
@@ -10,7 +11,7 @@ from ..reduce import moments
 from ..runtime.floating import Array
 from ..runtime.shapes import normalize_dim, normalize_dims
 from ..runtime.sparse_array import Coordinates, SparseArray
-from .layouts import coalesce, coo, coordinates, keys, layout_name, like, summed
+from .layouts import coalesce, coo, coordinates, elements_at, keys, layout_name, like, sparse_mask, summed
 
 
 def total(array: SparseArray, *, dtype: Any = None) -> Any:
@@ -57,8 +58,6 @@ def sum_dims(array: SparseArray, dim: Any, keepdim: bool = False, *, dtype: Any 
 
 def sum_backward(grad: Any, self: SparseArray, dim: Any) -> SparseArray:
     """Return the gradient of `sum_dims` at the coordinates that the summed array stores."""
-    from .layouts import elements_at
-
     self = coalesce(self)
     parts = self.parts
     count = len(parts.indices)
@@ -92,17 +91,8 @@ def _groups(array: SparseArray, dim: int) -> tuple[Any, Array, Array, Array]:
     return parts, order, starts, numpy.diff(numpy.append(starts, len(numbers)))
 
 
-def softmax(array: SparseArray, dim: int, half_to_float: bool = False) -> SparseArray:
-    """Return `softmax` over the stored elements. The other elements are treated as minus infinity."""
-    return _softmax(array, dim, logarithm=False)
-
-
-def log_softmax(array: SparseArray, dim: int, half_to_float: bool = False) -> SparseArray:
-    """Return the logarithm of `softmax`."""
-    return _softmax(array, dim, logarithm=True)
-
-
-def _softmax(array: SparseArray, dim: int, logarithm: bool) -> SparseArray:
+def _softmax(logarithm: bool, array: SparseArray, dim: int, half_to_float: bool = False) -> SparseArray:
+    """Return `softmax`, or its logarithm, over the stored elements. The other elements are treated as minus infinity."""
     array = coalesce(array)
     dim = normalize_dim(dim, array.ndim)
     parts, count = array.parts, len(array.parts.indices)
@@ -126,21 +116,13 @@ def _softmax(array: SparseArray, dim: int, logarithm: bool) -> SparseArray:
     return coo(parts.indices, result, array.shape, True)
 
 
-def softmax_backward(grad: Any, output: SparseArray, dim: int, transposed: bool = False) -> SparseArray:
-    """Return the gradient of `softmax`, which is symmetric."""
-    return _softmax_backward(grad, output, dim, logarithm=False)
-
-
-def log_softmax_backward(grad: Any, output: SparseArray, dim: int, transposed: bool = False) -> SparseArray:
-    """Return the gradient of `log_softmax`, or its transpose."""
-    return _softmax_backward(grad, output, dim, logarithm=True, transposed=transposed)
+softmax, log_softmax = partial(_softmax, False), partial(_softmax, True)
 
 
 def _softmax_backward(
-    grad: Any, output: SparseArray, dim: int, logarithm: bool, transposed: bool = False
+    logarithm: bool, grad: Any, output: SparseArray, dim: int, transposed: bool = False
 ) -> SparseArray:
-    from .layouts import sparse_mask
-
+    """Return the gradient of `softmax`, which is symmetric, or of `log_softmax`, or its transpose."""
     output = coalesce(output)
     dim = normalize_dim(dim, output.ndim)
     parts, count = output.parts, len(output.parts.indices)
@@ -159,6 +141,9 @@ def _softmax_backward(
     else:
         result = given - weights * sums if logarithm else weights * (given - sums)
     return coo(parts.indices, result, output.shape, True)
+
+
+softmax_backward, log_softmax_backward = partial(_softmax_backward, False), partial(_softmax_backward, True)
 
 
 def any_element(array: SparseArray, dim: Any = None, keepdim: bool = False) -> Any:

@@ -13,7 +13,6 @@ from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT, shares_elements, written_repeatedly
 from ...dispatch.sequential import is_readable, read_array
 from ...kernels.index import flattened as flattened_kernels
-from ...kernels.index import gathered_gradients
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.index import scatter as scatter_kernels
 from ...kernels.reduce import counting
@@ -53,7 +52,7 @@ class gather:
         return xp.gather_backward(grad, shape, dim, index)
 
 
-@internal(gathered_gradients.gather_backward, tangent="linear", batch="expanded")
+@internal(flattened_kernels.gather_backward, tangent="linear", batch="expanded")
 class gather_backward:
     """Add `input` to zeros of `shape` at `index` along `dim`."""
 
@@ -322,9 +321,7 @@ class index_select:
         return xp.index_select_backward(grad, self_shape, dim, index)
 
 
-@internal(
-    gathered_gradients.index_select_backward, tangent="linear", batch=batched_indexing.at_indices, narrow="halves"
-)
+@internal(flattened_kernels.index_select_backward, tangent="linear", batch=batched_indexing.at_indices, narrow="halves")
 class index_select_backward:
     """Add the slices of `input` to zeros of `shape` at `index` along `dim`."""
 
@@ -472,7 +469,7 @@ class take:
         return xp.take_backward(grad, tuple(self.shape), index)
 
 
-@internal(gathered_gradients.take_backward, tangent="linear", batch=batched_indexing.take_backward)
+@internal(flattened_kernels.take_backward, tangent="linear", batch=batched_indexing.take_backward)
 class take_backward:
     """Add `input` to zeros of `shape` at `index` of the flattened tensor."""
 
