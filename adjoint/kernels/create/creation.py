@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -22,9 +21,6 @@ from ..runtime.narrow_array import kept
 from ..runtime.scalar import is_within, scalar_array
 from ..runtime.shapes import broadcast_shapes
 from .random.libm import each
-
-Unwrap = Callable[[Any], Any]
-
 
 # --- regular --------------------------------------------------------------------------------------------------
 
@@ -137,11 +133,8 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
         result[:half], result[half:] = first + step * up, last - step * down
     elif work.itemsize == 2:  # every operation is rounded
         low, high = numpy.float32(first), numpy.float32(last)
-        step = (
-            ((high - low).astype(work).astype(numpy.float32) / numpy.float32(steps - 1))
-            .astype(work)
-            .astype(numpy.float32)
-        )
+        distance = (high - low).astype(work).astype(numpy.float32)
+        step = (distance / numpy.float32(steps - 1)).astype(work).astype(numpy.float32)
         up, down = (index.astype(work).astype(numpy.float32) for index in (up, down))  # type: ignore[assignment]
         result[:half] = low + (up * step).astype(work).astype(numpy.float32)
         result[half:] = high - (down * step).astype(work).astype(numpy.float32)
@@ -253,9 +246,8 @@ def _check_parts(first: Array, second: Array) -> None:
         )
     if first.dtype != second.dtype:
         raise RuntimeError(
-            f"Expected object of scalar type {type_name(first.dtype)} but got scalar type {type_name(second.dtype)} "
-            "for second "
-            "argument"
+            f"Expected object of scalar type {type_name(first.dtype)} but got scalar type {type_name(second.dtype)} for "
+            "second argument"
         )
 
 

@@ -40,9 +40,8 @@ def array_from_data(data: Any, kind: dtype | None = None, unwrap: Unwrap = lambd
     if array is not None:
         return array
     if kind_of_data not in _PYTHON_NUMBERS and kind_of_data not in (list, tuple):
-        data = (
-            data.view(numpy.ndarray) if isinstance(data, numpy.ndarray) else unwrap(data)
-        )  # a subclass has its own indexing
+        # A subclass of arrays has its own indexing.
+        data = data.view(numpy.ndarray) if isinstance(data, numpy.ndarray) else unwrap(data)
         if not hasattr(data, "dtype") and hasattr(data, "__dlpack__"):
             data = numpy.from_dlpack(data)
         if isinstance(data, numpy.ndarray):
@@ -87,8 +86,7 @@ def check_array(array: Array) -> None:
     dtypes.from_numpy(array.dtype)
     if array.ndim and min(array.strides) < 0:
         raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-            "currently "
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
             "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
         )
     if not array.flags.c_contiguous and any(step % array.itemsize for step in array.strides):
@@ -99,9 +97,7 @@ def check_array(array: Array) -> None:
 
 def is_sequence(value: Any) -> bool:
     """Return whether a value has items, like a `list`, `collections.deque`, `array.array` or string, and is not a tensor."""
-    if isinstance(value, (list, tuple)):
-        return True
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, (list, tuple, str, bytes)):
         return True
     if isinstance(value, numpy.ndarray):
         return value.ndim > 0
@@ -160,10 +156,10 @@ class _Elements:
             return self._add_array(data, shape)
         if not is_sequence(data) or len(data) != shape[0]:
             return shape[0] == 0 and is_sequence(data)
-        if not isinstance(
-            data, (list, tuple)
-        ):  # the items of a Series have its dtype, but the items of its iterator do not
-            data = [data[i] for i in range(len(data))]
+        if not isinstance(data, (list, tuple)):
+            data = [
+                data[i] for i in range(len(data))
+            ]  # the items of a Series have its dtype, but those of its iterator do not
         if len(shape) > 1:
             return all(self.collect(item, shape[1:]) for item in data)
         return self._add_all(data)
@@ -223,8 +219,7 @@ class _Elements:
             return False
         if not self.kinds:
             warn(
-                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
-                "list to a "
+                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a "
                 "single numpy.ndarray with numpy.array() before converting to a tensor."
             )
         self.kinds.add(dtypes.from_numpy(array.dtype))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ..math import bessel
+from ..math import special
 from ..runtime.floating import Array
 
 Dtype = numpy.dtype[Any]
@@ -48,5 +48,5 @@ def kaiser(size: int, dtype: Dtype, beta: float) -> Array:
     x = numpy.arange(size) * (2 / (size - 1)) - 1
     inside = abs(beta) * numpy.sqrt(numpy.maximum(1 - x * x, 0))
     # I0 overflows even if the quotient of two does not. `i0e` is I0 divided by the exponential.
-    window = bessel.i0e(inside) / bessel.i0e(numpy.array(abs(float(beta)))) * numpy.exp(inside - abs(beta))
+    window = special.i0e(inside) / special.i0e(numpy.array(abs(float(beta)))) * numpy.exp(inside - abs(beta))
     return numpy.asarray(window).astype(dtype)

@@ -189,9 +189,8 @@ def _put_masked(x: ndarray, indices: Indices, value: ndarray) -> bool:
     _check_mask(x.shape, given[0], mask)
     if mask.dtype.char == "B":
         raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
-    numpy.copyto(
-        x, value.reshape(()), "unsafe", where=mask.reshape(mask.shape + (1,) * (x.ndim - given[0] - mask.ndim))
-    )
+    where = mask.reshape(mask.shape + (1,) * (x.ndim - given[0] - mask.ndim))
+    numpy.copyto(x, value.reshape(()), "unsafe", where=where)
     return True
 
 
@@ -449,10 +448,7 @@ def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
         if array.dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {type_name(array.dtype)}")
     dtype = common_dtype(elements, test_elements)
-    elements, tests = (
-        widen(elements.astype(dtype, copy=False)),
-        widen(test_elements.astype(dtype, copy=False)).reshape(-1),
-    )
+    elements, tests = (widen(array.astype(dtype, copy=False)) for array in (elements, test_elements.reshape(-1)))
     if tests.size < _DIRECT * max(elements.size, 1) ** 0.145:
         found = numpy.zeros(elements.shape, bool)
         for value in tests:

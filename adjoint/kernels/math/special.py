@@ -1,9 +1,10 @@
-"""Elementwise special functions: the error function, the logarithm of the gamma function, the normal distribution.
+"""Elementwise special functions: the error function and its relatives, gamma and Bessel functions, orthogonal polynomials.
 
-Most are written in the language of kernels (`codegen.llvm.elementary_gaussian` and `elementary_special`), and NumPy
-computes arrays with the same source. float64 is accurate to a few units in the last place (near the zeros of `lgamma`,
-`digamma` and `log_ndtr`, relative to the terms that cancel there). float32 is computed in float64 and rounded, except
-`erf`. Small arrays use the `math` module, which takes less time than the many passes of a formula.
+Most are written in the language of kernels (`codegen.llvm.elementary_gaussian`, `elementary_special`,
+`elementary_bessel` and `elementary_polynomials`), and NumPy computes arrays with the same source. float64 is accurate
+to a few units in the last place (near the zeros of `lgamma`, `digamma` and `log_ndtr`, relative to the terms that
+cancel there). float32 is computed in float64 and rounded, except `erf`. Small arrays use the `math` module, which takes
+less time than the many passes of a formula.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.elementary import FUNCTIONS, PIECEWISE_OPERATIONS, decomposition, elementary, in_kernels
 from ...codegen.pointwise import of_operation, pointwise
-from ...codegen.tracing import xp
+from ...codegen.tracing import apply, xp
 from ..runtime.floating import Array
 
 _FEW = 512  # elements up to which one Python call per element is faster
@@ -144,6 +145,58 @@ def _polygamma_kernel(self: Array, n: int) -> Any:
 
 
 zeta = _in_kernels("zeta", "zeta_cpu", "fd", arity=2)
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bessel functions and modified Bessel functions of both kinds and orders 0 and 1, and the Airy function
+
+
+def _bessel(name: str, kinds: str = "fd") -> Any:
+    return _in_kernels(name, f"{name}_cpu", kinds, "elementary_bessel")
+
+
+i0, i0e, i1, i1e = [_bessel(name, "f") for name in ("i0", "i0e", "i1", "i1e")]
+bessel_j0, bessel_j1 = _bessel("bessel_j0"), _bessel("bessel_j1")
+bessel_y0, bessel_y1 = _bessel("bessel_y0"), _bessel("bessel_y1")
+modified_bessel_k0, modified_bessel_k1 = _bessel("modified_bessel_k0"), _bessel("modified_bessel_k1")
+scaled_modified_bessel_k0 = _bessel("scaled_modified_bessel_k0")
+scaled_modified_bessel_k1 = _bessel("scaled_modified_bessel_k1")
+airy_ai = _bessel("airy_ai")
+
+
+@pointwise("modified_bessel_i0_cpu", "fd")
+def modified_bessel_i0(self: Array) -> Any:
+    """Return `i0`, but NaN at infinity."""
+    return xp.where(xp.abs(self) == math.inf, math.nan, xp.i0(self))
+
+
+@pointwise("modified_bessel_i1_cpu", "fd")
+def modified_bessel_i1(self: Array) -> Any:
+    """Return `i1`, but NaN at infinity."""
+    return xp.where(xp.abs(self) == math.inf, math.nan, xp.i1(self))
+
+
+@pointwise("spherical_bessel_j0_cpu", "fd")
+def spherical_bessel_j0(x: Array) -> Any:
+    """Return `sin(x) / x`, which is 1 at 0 and 0 at infinity."""
+    return xp.where(x == 0, 1.0, xp.where(xp.abs(x) == math.inf, 0.0, xp.sin(x) / x))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Orthogonal polynomials with a separate degree for each element
+
+
+def polynomials(name: str, shifted: bool = False) -> Any:
+    """Return the kernel of a family. If `shifted`, the argument is `2 x - 1`, so that the interval is from 0 to 1."""
+    if not shifted:
+        in_kernels("elementary_polynomials", name, 2, wide=False)
+        return of_operation(name, f"{name}_cpu", "fd", 2)
+
+    def polynomial(x: Array, n: Array) -> Any:
+        return apply(name, x + x - 1, n)
+
+    polynomial.__name__ = f"shifted_{name}"
+    return pointwise(f"{name}_cpu", "fd")(polynomial)
+
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The rest

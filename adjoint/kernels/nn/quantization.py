@@ -19,10 +19,8 @@ def per_tensor(self: Array, scale: Any, zero_point: Any, quant_min: int, quant_m
         if array.size != 1:
             raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
     check_floating("fake_quantize_tensor_cachemask_kernel_type_handling", self)
-    wide, step = (
-        self.astype(compute_dtype(self.dtype), copy=False),
-        numpy.asarray(scale).astype(numpy.float32).reshape(()),
-    )
+    wide = self.astype(compute_dtype(self.dtype), copy=False)
+    step = numpy.asarray(scale).astype(numpy.float32).reshape(())
     zero = int(zero_point if numbers else zero_point.item())
     rounded = numpy.rint(wide * (1 / step)) + wide.dtype.type(zero)
     limited = numpy.fmin(numpy.fmax(rounded, numpy.float64(quant_min)), numpy.float64(quant_max))

@@ -273,16 +273,6 @@ FEW_ROWS = 64
 """The least number of rows that are searched at once, instead of one by one with NumPy."""
 
 
-def bucketize(x: ndarray, boundaries: ndarray, *, out_int32: bool = False, right: bool = False) -> ndarray:
-    """Return the index of the interval between sorted `boundaries` that contains each element.
-
-    Intervals include their upper boundary, or their lower boundary if `right`.
-    """
-    if boundaries.ndim != 1:
-        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
-    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
-
-
 def _has_nan(x: ndarray) -> bool:
     if x.dtype.kind == "f" and 0 < x.size < SORTED:
         largest = x.item(x.argmax())  # the first NaN, if there is one

@@ -55,9 +55,7 @@ _DOT_SIZE = 8192
 _COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
 DOT_PRODUCT = 2048  # elements; a longer product loses digits to a sum
 _SHORT = 8  # rows up to this long are reduced column by column
-_NARROW = (
-    64  # of rows up to this long, an extremum is searched column by column, because NumPy takes long to start a row
-)
+_NARROW = 64  # rows up to this long are searched for extrema column by column, because NumPy takes long to start a row
 _SHORT_ROW = 64
 _MANY = 512  # the number of rows that are combined one by one
 

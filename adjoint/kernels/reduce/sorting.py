@@ -82,9 +82,7 @@ def _moved_back(x: ndarray, dim: int) -> ndarray:
     if dim == x.ndim - 1 and x.flags.c_contiguous:
         return x
     moved = _moved(x, x.ndim - 1, dim)
-    return (
-        contiguous(moved).reshape(-1).reshape(moved.shape)
-    )  # as a view, a dimension of length 1 would keep its stride
+    return contiguous(moved).reshape(-1).reshape(moved.shape)  # a view would keep the stride of a dimension of length 1
 
 
 @gives_positions()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator
-from ...kernels.math import bessel as kernels
+from ...kernels.math import special as kernels
 
 _FUNCTIONS = {
     "bessel_j0": "the Bessel function of the first kind and order 0",

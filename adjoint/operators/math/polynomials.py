@@ -6,7 +6,7 @@ from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator
 from ...dispatch.signatures import OUT
-from ...kernels.math import orthogonal_polynomials as kernels
+from ...kernels.math import special as kernels
 from ...tensor import Tensor
 
 _FAMILIES = {

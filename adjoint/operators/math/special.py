@@ -12,7 +12,7 @@ from ...dispatch.decorators import binary, internal, operator, public, publish, 
 from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import stored
 from ...dispatch.signatures import OUT
-from ...kernels.math import bessel, incomplete
+from ...kernels.math import incomplete
 from ...kernels.math import special as kernels
 from ...kernels.runtime.floating import refuse
 from ...tensor import Tensor
@@ -264,7 +264,7 @@ class entr:
 # --- Bessel functions -----------------------------------------------------------------------------------------
 
 
-@unary(bessel.i0)
+@unary(kernels.i0)
 class i0:
     """The modified Bessel function of the first kind and order 0, elementwise."""
 
@@ -272,7 +272,7 @@ class i0:
         return grad * xp.i1(self)
 
 
-@unary(bessel.i0e, namespace="special", inplace=False, node="SpecialI0EBackward0", aten_name="special_i0e")
+@unary(kernels.i0e, namespace="special", inplace=False, node="SpecialI0EBackward0", aten_name="special_i0e")
 class i0e:
     """`exp(-|input|) * i0(input)`, elementwise."""
 
@@ -280,7 +280,7 @@ class i0e:
         return grad * (xp.i1e(self) - xp.sgn(self) * result)
 
 
-@unary(bessel.i1, namespace="special", inplace=False, node="SpecialI1Backward0", aten_name="special_i1")
+@unary(kernels.i1, namespace="special", inplace=False, node="SpecialI1Backward0", aten_name="special_i1")
 class i1:
     """The modified Bessel function of the first kind and order 1, elementwise."""
 
@@ -288,7 +288,7 @@ class i1:
         return grad * (xp.i0(self) - _i1_quotient(self, result, xp, False))
 
 
-@unary(bessel.i1e, namespace="special", inplace=False, node="SpecialI1EBackward0", aten_name="special_i1e")
+@unary(kernels.i1e, namespace="special", inplace=False, node="SpecialI1EBackward0", aten_name="special_i1e")
 class i1e:
     """`exp(-|input|) * i1(input)`, elementwise."""
 
