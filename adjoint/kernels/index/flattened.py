@@ -13,10 +13,7 @@ from .scatter import combine, index_add_, scatter_add_, take_rows
 
 
 def take(x: ndarray, index: ndarray) -> ndarray:
-    """Return elements of the flattened `x` in the shape of `index`.
-
-    Negative indices count from the end.
-    """
+    """Return elements of the flattened `x` in the shape of `index`. Negative indices count from the end."""
     if few_places(x, 0, index):
         return x.take(index)
     if index.dtype != INT64:

@@ -45,10 +45,7 @@ _ADD_ROWS = compiled("index.scattering.add_rows_at", least=MOVED)
 
 @recordable
 def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
-    """Return elements of `x` along `dim`. For a matrix and `dim` 0, `result[i][j]` is `x[index[i][j]][j]`.
-
-    `sparse_grad` affects only the gradient.
-    """
+    """Return elements of `x` along `dim`. For a matrix and `dim` 0, `result[i][j]` is `x[index[i][j]][j]`."""
     positions = few_positions(x.shape, dim, index)
     if positions is not None:
         return x.take(positions)
@@ -494,10 +491,7 @@ def index_reduce(
 
 
 def index_fill(x: ndarray, dim: int, index: ndarray, value: ndarray | complex) -> ndarray:
-    """Return a copy of `x` with `value` in the slices along `dim` that `index` selects.
-
-    Negative indices count from the end.
-    """
+    """Return a copy of `x` with `value` in the slices along `dim` at `index`, where negative indices count from the end."""
     return index_fill_(clone(x), dim, index, value)
 
 

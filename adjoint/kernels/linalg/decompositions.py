@@ -174,10 +174,7 @@ def svd(self: Array, full_matrices: bool = True, compute_uv: bool = True) -> tup
 
 
 def eigh(self: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
-    """Return the eigenvalues of Hermitian matrices in ascending order and, if `compute_v`, the eigenvectors.
-
-    Only one triangle is read.
-    """
+    """Return the ascending eigenvalues and, if `compute_v`, the eigenvectors of Hermitian matrices. Only one triangle is read."""
     check_matrix("eigh", self, square=True)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -423,10 +420,7 @@ def eig(self: Array) -> tuple[Array, Array]:
 
 
 def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
-    """Return the pseudo-inverse.
-
-    Singular values up to `max(atol, rtol * largest)` count as zero, where `largest` is the largest singular value.
-    """
+    """Return the pseudo-inverse. Singular values up to `cutoff` count as zero."""
     if self.ndim < 2 or not is_inexact(self.dtype) or self.dtype.itemsize == 2:
         sizes = ", ".join(map(str, self.shape))
         raise RuntimeError(

@@ -54,10 +54,7 @@ def slogdet(self: Array) -> tuple[Array, Array]:
 
 
 def cofactors(self: Array) -> Array:
-    """Return the derivative of the determinant with respect to each element.
-
-    For singular matrices, it is computed from singular values.
-    """
+    """Return the derivative of the determinant by each element, computed from singular values."""
     finite = numpy.isfinite(self).all((-2, -1), keepdims=True)
     u, s, vh = numpy.linalg.svd(numpy.where(finite, self, 0))
     others = numpy.ones_like(s)

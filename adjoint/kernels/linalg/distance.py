@@ -62,10 +62,7 @@ def pdist_backward(grad: Array, self: Array, p: float, distance: Array) -> Array
 
 
 def norm_slopes(difference: Array, p: float, norm: Array) -> Array:
-    """Return the derivatives of the norms of the rows of `difference`.
-
-    The derivative is 0 where a norm is 0, because the norm has a corner there.
-    """
+    """Return the derivatives of the norms of the rows of `difference`, which are 0 at the corner where a norm is 0."""
     if p == 0:
         return numpy.zeros_like(difference)
     if p == 1:

@@ -27,10 +27,7 @@ def column_major(array: Array) -> Array:
 
 
 def magnitude(array: Array) -> Array:
-    """Return the value by which LAPACK chooses pivots.
-
-    For complex numbers, it is the sum of the absolute values of both parts.
-    """
+    """Return the value by which LAPACK chooses pivots: for complex numbers, the sum of the absolute values of both parts."""
     return numpy.abs(array.real) + numpy.abs(array.imag) if array.dtype.kind == "c" else numpy.abs(array)
 
 
@@ -101,10 +98,7 @@ _FACTORED = compiled("linalg.elimination.factor_panel", least=_PANEL, cost=20)
 
 
 def exchange(work: Array, pivots: Array, backwards: bool = False) -> None:
-    """Exchange the rows of stacked matrices in place, one by one.
-
-    Each row is exchanged with the row of its pivot, counted from 0.
-    """
+    """Exchange the rows of stacked matrices in place, one by one, with the rows of their pivots, counted from 0."""
     work[...] = numpy.take_along_axis(work, row_order(pivots, work.shape[1], backwards)[:, :, None], 1)
 
 

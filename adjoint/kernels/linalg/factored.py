@@ -172,10 +172,7 @@ def _check_factors(LU: Array, pivots: Array, B: Array, left: bool) -> None:
 
 
 def inv_ex(self: Array, check_errors: bool = False) -> tuple[Array, Array]:
-    """Return the inverse and, for each matrix, the position of the first zero pivot, or 0.
-
-    The inverse of a singular matrix is not finite.
-    """
+    """Return the inverse, which is not finite for singular matrices, and each first zero pivot, or 0."""
     try:
         return decompositions.inv(self), numpy.zeros(self.shape[:-2], numpy.int32)
     except LinAlgError as error:

@@ -70,10 +70,7 @@ def householder_product(self: Array, tau: Array) -> Array:
 
 
 def ormqr(self: Array, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> Array:
-    """Return the product of `other` and Q, the product of all reflections.
-
-    Q is on the `left` or on the right. If `transpose`, the adjoint of Q takes its place.
-    """
+    """Return the product of `other` and Q, or its adjoint if `transpose`. Q is the product of all reflections."""
     _check_product(self, tau, other, left)
     vectors, coupling = _compact(self, tau)
     if transpose:

@@ -368,10 +368,7 @@ def _plus_scaled(self: Array, other: Array, factor: float) -> Any:
 
 
 def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
-    """Return `beta * self + alpha * result` in the type of `self`.
-
-    If this is a half type, `result` must still be rounded to it.
-    """
+    """Return `beta * self + alpha * result` in the type of `self`. Half types are rounded from float32 here."""
     if not can_expand(self.shape, result.shape):
         expand(self, result.shape)  # raises
     kind = from_numpy(result.dtype)

@@ -55,10 +55,7 @@ def rounded_number(number: Any, dtype: Any) -> Any:
 
 
 def by_number(ufunc: Any) -> Callable[..., Array]:
-    """Apply `ufunc` to an array and a number. In promotion, the number counts less than an array.
-
-    Half types are computed in float32.
-    """
+    """Apply `ufunc` to an array and a number, which counts less in promotion. Half types are computed in float32."""
     large = large_with_number(ufunc)
 
     def kernel(self: Array, other: Any) -> Array:
@@ -216,10 +213,7 @@ def _remainder(self: Array, other: Array) -> Any:
 @compiled(_remainder, least=LARGE, small=_remainder.general)
 @in_float32
 def remainder(self: Array, other: Array) -> Array:
-    """Return the remainder of the division that rounds down.
-
-    The remainder has the sign of `other`, or the sign of `self` if it is zero.
-    """
+    """Return the remainder of the division that rounds down, with the sign of `other`, or of `self` if it is zero."""
     if self.dtype.kind in "bc":
         raise refuse("remainder_cpu", self)
     if self.dtype.kind in "iu":
@@ -348,10 +342,7 @@ def ldexp(self: Array, other: Array) -> Array:
 
 
 def frexp(self: Array) -> tuple[Array, Array]:
-    """Return mantissas of magnitude 0.5 to 1 and int32 exponents of 2 whose product is `self`.
-
-    The exponent of NaN and inf is 0.
-    """
+    """Return mantissas of magnitude 0.5 to 1 and int32 exponents of 2 (0 for NaN and inf) whose product is `self`."""
     if not is_floating(self.dtype):
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = map(numpy.asarray, numpy.frexp(widen(self)))

@@ -54,10 +54,7 @@ def _shifted_up(self: Array, other: Array, width: int) -> Any:
 
 
 def bitwise_right_shift(self: Array, other: Array) -> Array:
-    """Return `self` with its bits shifted right by `other`, keeping the sign.
-
-    If `other` exceeds the width, only the sign remains.
-    """
+    """Return `self` with its bits shifted right by `other`. Only the sign remains if `other` exceeds the width."""
     if self.dtype.kind not in "iu":
         raise refuse("rshift_cpu", self)
     width = self.itemsize * 8
@@ -78,10 +75,7 @@ def _moved_down(self: Array, other: Array, width: int) -> Any:
 
 
 def isclose(first: Array, second: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
-    """Return whether elements of two arrays of one dtype differ by at most `atol + rtol * abs(second)`.
-
-    Infinities must be equal.
-    """
+    """Return whether elements of one dtype are equal or finite and differ by at most `atol + rtol * abs(second)`."""
     close = laid_out(numpy.asarray(numpy.equal(first, second)), (first, second))
     inexact = first.dtype.kind in "fcVW"
     if equal_nan and inexact:

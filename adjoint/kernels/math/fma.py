@@ -19,10 +19,7 @@ MIDPOINT = 0x10000000
 
 
 def fma32(a: ndarray, b: float, c: float) -> ndarray:
-    """Return `a * b + c`, rounded once, as a float32 array.
-
-    `a` is a float64 array, which is overwritten. All three arrays contain float32 numbers.
-    """
+    """Return `a * b + c`, rounded once, as a float32 array. `a` holds float32 numbers in float64, and is overwritten."""
     a *= b  # exact: 24 bits times 24 bits
     if c == 0.0:
         a += c  # makes -0.0 positive, as fused arithmetic does
@@ -71,10 +68,7 @@ def fma64(a: ndarray, b: float, c: float) -> ndarray:
 
 
 def _power_of_two(b: float, c: float) -> float:
-    """Return a factor that is removed from `b` and `c` so that no intermediate result overflows or underflows.
-
-    The factor is usually 1.
-    """
+    """Return a factor, usually 1, that is removed from `b` and `c` so that nothing in between overflows or underflows."""
     exponent = math.frexp(max(abs(b), abs(c)))[1]
     return 1.0 if -400 < exponent < 900 else 2.0**exponent if exponent < 1024 else 2.0**1023
 
@@ -104,10 +98,7 @@ def _split_number(x: float) -> tuple[float, float]:
 
 
 def _odd_sum(a: ndarray, b: ndarray) -> ndarray:
-    """Return `a + b`.
-
-    If the sum is not exact, return the adjacent number whose last bit is 1, so that a later rounding is correct.
-    """
+    """Return `a + b`, or if that is inexact the adjacent number whose last bit is 1, so that a later rounding is correct."""
     total: ndarray = a + b
     error = _sum_error(a, b, total)
     bits = total.view(numpy.int64)

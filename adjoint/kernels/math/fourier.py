@@ -68,10 +68,7 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
 
 
 def fft_c2r_backward(self: Array, dim: tuple[int, ...], normalization: int) -> Array:
-    """Return the onesided transform over `dim`.
-
-    Elements of its last dimension that also represent their mirror images are doubled.
-    """
+    """Return the onesided transform over `dim`, doubled where an element also represents its mirror image."""
     half = fft_r2c(self, dim, normalization, True)
     inner = half[(slice(None),) * dim[-1] + (slice(1, (self.shape[dim[-1]] + 1) // 2),)]
     numpy.add(inner, inner, inner)
@@ -159,10 +156,7 @@ def _factor(n: int, normalization: int, kind: str) -> Any:
 
 
 def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, Array], Array]) -> Array:
-    """Return NumPy's transform along the last dimension to `kept` elements of this kind.
-
-    Several threads compute a large transform.
-    """
+    """Return NumPy's transform along the last dimension to `kept` elements of this kind, on several threads if it is large."""
     result = numpy.empty((*array.shape[:-1], kept), kind)
     if array.size < THREADED:
         return transform(array, result)

@@ -60,10 +60,7 @@ def logit(self: Array, eps: float | None = None) -> Any:
 
 @pointwise("logit_backward_cpu")
 def logit_backward(grad: Array, self: Array, eps: float | None = None) -> Any:
-    """Return the derivative of `logit` times `grad`.
-
-    It is 0 where `self` was clamped. Without `eps`, it is NaN outside [0, 1].
-    """
+    """Return the derivative of `logit` times `grad`: 0 where `self` was clamped or, without `eps`, NaN outside [0, 1]."""
     slope = grad / (self * (1 - self))
     if eps is None:
         return xp.where((self >= 0) & (self <= 1), slope, math.nan)
@@ -103,10 +100,7 @@ def sinc(self: Array) -> Any:
 
 
 def derivative_of_sinc(self: Array, order: int) -> Array:
-    """Return the `order`-th derivative of `sinc`.
-
-    It is computed from the series near 0, and from the derivatives of `x * sinc(x)` elsewhere.
-    """
+    """Return the `order`-th derivative of `sinc`, from the series near 0, and from the derivatives of `x * sinc(x)` elsewhere."""
     angle = numpy.asarray(widen(self) * math.pi)
     result = numpy.asarray(numpy.sin(angle) / angle)
     for n in range(1, order + 1):

@@ -20,10 +20,7 @@ from .arithmetic import by_number, in_float32, rounded_number
 
 @in_float32
 def power(self: Array, exponent: Array) -> Array:
-    """Return `self` to the power `exponent`.
-
-    A negative power of an integer is 1 divided by its positive power, rounded towards zero.
-    """
+    """Return `self` to the power `exponent`. Negative powers of integers are rounded towards zero."""
     if self.dtype.kind == "b":
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     if self.dtype.kind == "i" and (exponent < 0).any():

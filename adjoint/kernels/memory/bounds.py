@@ -93,10 +93,7 @@ def checked_bytes(
 
 
 def _last(size: Sequence[int], stride: Sequence[int], offset: int, itemsize: int) -> int:
-    """Return the position of the last element in the storage.
-
-    If an element is before the first position, or too far away for NumPy, return a position beyond all positions.
-    """
+    """Return the position of the last element in the storage, or one beyond all positions if an element is out of reach."""
     last = offset
     for length, step in zip(size, stride, strict=True):
         distance = (length - 1) * step

@@ -61,10 +61,7 @@ def preserved_order(array: Array) -> tuple[int, ...] | None:
 
 
 def empty_like(array: Array, dtype: Any = None, memory_format: Any = None, make: Any = empty) -> Array:
-    """Return an uninitialized array with the shape of `array` and, by default, its order of dimensions in memory.
-
-    `make` returns an array of a given shape and dtype.
-    """
+    """Return an uninitialized array, created by `make`, with the shape of `array` and, by default, its order of dimensions."""
     dtype = array.dtype if dtype is None else dtype
     if memory_format is not None and memory_format is not preserve_format:
         return ordered_empty(array.shape, dtype, order_of(memory_format, array.ndim), make)

@@ -310,10 +310,7 @@ class _Capsule:
 
 
 def overlaps(size: Any, stride: Any) -> bool:
-    """Return whether elements of these sizes and strides share memory.
-
-    The result is also true for some interleaved elements that share no memory.
-    """
+    """Return whether elements of these sizes and strides share memory, or are interleaved as if they did."""
     reach = 0
     for step, n in sorted((step, n) for step, n in zip(stride, size, strict=True) if n > 1):
         if step <= reach:

@@ -165,10 +165,7 @@ def celu(self: Array, alpha: float) -> Any:
 def elu_backward(
     grad: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
 ) -> Any:
-    """Return the derivative of `elu` times `grad`, computed from `x` or from the result.
-
-    The result has the sign of `x` unless `alpha` is negative.
-    """
+    """Return the derivative of `elu` times `grad`, computed from `x`, or from the result if `alpha` is not negative."""
     if is_result:
         if alpha < 0:
             raise RuntimeError(

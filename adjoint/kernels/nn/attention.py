@@ -171,10 +171,7 @@ def _later_keys(length: int, keys: int) -> Array:
 def _exponentials(
     query: Array, key: Array, mask: Array | None, causal: bool, scale: float
 ) -> tuple[Array, Array, Array]:
-    """Return the exponentials of the scores minus the maximum of the row, this maximum, and the reciprocal of the sum.
-
-    The reciprocal is 0 if the sum is 0.
-    """
+    """Return the exponentials of the scores minus the row's maximum, the maximum, and the reciprocal of the sum, or 0."""
     scores = query @ _for_queries(key, query.shape[1]).mT
     with unwarned():
         scores *= scale

@@ -29,10 +29,7 @@ Layout = tuple[Sizes, Sizes, Sizes, int]
 def conv_forward(
     input: ndarray, weight: ndarray, bias: ndarray | None, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Plan:
-    """Return the convolution of `input` with `weight`, plus `bias` (one number per out channel).
-
-    As in PyTorch, images without channels give images without channels.
-    """
+    """Return the convolution plus `bias`. As in PyTorch, images without channels give images without channels."""
     sizes = output_sizes(input.shape[2:], weight.shape[2:], stride, padding, dilation)
     memory = Memory((len(input), len(weight) if input.shape[1] else 0, *sizes), input.dtype)
 

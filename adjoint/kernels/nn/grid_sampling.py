@@ -68,10 +68,7 @@ def _position(grid: Array, size: int, sampling: Sampling, stray: float) -> tuple
 
 
 def _padded(position: Array, size: int, sampling: Sampling, stray: float) -> tuple[Array, Any]:
-    """Return positions moved back into the image, and their derivative.
-
-    NaN, and positions without a mirror image, become `stray`.
-    """
+    """Return positions moved back into the image (`stray` for NaN and positions without a mirror image), and their derivative."""
     slope: Any = 1.0
     if sampling.padding == ZEROS:
         return position, slope
@@ -129,10 +126,7 @@ def places(grid: Array, sizes: tuple[int, ...], sampling: Sampling) -> tuple[Arr
 
 
 def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tuple[int, ...]) -> Array:
-    """Return the weights of the pixels around each position, `(N, pixels, positions)`, or their derivatives.
-
-    `orders` has the order for each dimension.
-    """
+    """Return the weights `(N, pixels, positions)` of the pixels, or their derivatives of these `orders` by each dimension."""
     each = []
     for (coordinates, size), order in zip(_along(grid, sizes), orders, strict=True):
         position, slope = _position(coordinates, size, sampling, stray_pixel(size, len(sizes)))

@@ -36,10 +36,7 @@ def im2col(self: Array, kernel_size: Pair, dilation: Pair, padding: Pair, stride
 
 
 def col2im(self: Array, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Array:
-    """Return `(N, C * kh * kw, blocks)` as `(N, C, H, W)`.
-
-    Each element is the sum of the elements of all blocks that cover it.
-    """
+    """Return `(N, C * kh * kw, blocks)` as `(N, C, H, W)`: sums of the elements of all blocks that cover a pixel."""
     _check_sizes(kernel_size, dilation, padding, stride)
     if self.ndim not in (2, 3) or 0 in self.shape[-2:]:
         raise RuntimeError(

@@ -294,10 +294,7 @@ def _class_dim(log_probs: ndarray) -> int:
 
 
 def _classes_of(log_probs: ndarray, target: ndarray, ignore_index: int) -> ndarray:
-    """Return the targets in the shape of `log_probs` without classes.
-
-    Raise an error if a target is neither a class nor ignored.
-    """
+    """Return the targets in the shape of `log_probs` without classes. Refuse targets that are neither classes nor ignored."""
     target = target.astype(INT64, copy=False).reshape(_target_shape(log_probs))
     classes = log_probs.shape[_class_dim(log_probs)]
     if out_of_bounds(target, classes) is not None:

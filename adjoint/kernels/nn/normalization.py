@@ -117,10 +117,7 @@ def layer_norm_backward_rows(
 def layer_norm(
     input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, bias: ndarray | None, eps: float
 ) -> Triple:
-    """Return the last dimensions minus their mean, divided by their standard deviation, times `weight`, plus `bias`.
-
-    The mean and the inverse deviation keep the normalized dimensions with length 1.
-    """
+    """Return `layer_norm_rows` of the joined last dimensions. The mean and the inverse deviation keep them with length 1."""
     rows = _as_rows(input, len(normalized_shape))
     result, mean, rstd = layer_norm_rows.run((rows, weight, bias), -1, (eps,))
     if not _are_normal(rstd):
@@ -172,10 +169,7 @@ def layer_norm_gradients(
 
 @row_program(_refusing("batch_norm"))
 def channel_norm_rows(x: Array, weight: PerPart | None, bias: PerPart | None, eps: float) -> Any:
-    """Return the row minus its mean, divided by its standard deviation, times `weight`, plus `bias`.
-
-    Return its mean and inverse deviation too.
-    """
+    """Return `layer_norm_rows` with a weight and a bias for each part of a row."""
     mean = row.mean(x)
     centred = x - mean
     rstd = xp.rsqrt(row.mean(centred * centred) + eps)

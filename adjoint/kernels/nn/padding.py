@@ -113,10 +113,7 @@ def require_fit(shape: tuple[int, ...], pad: Sequence[int], mode: str) -> None:
 
 
 def padded(self: Array, padding: tuple[int, ...], mode: str) -> Array:
-    """Return the array with its last dimensions padded.
-
-    `mode` is "reflect", "replicate", or "circular", as if the ends of a dimension met.
-    """
+    """Return the array with its last dimensions padded. `mode` is "reflect", "replicate", or "circular" (joined ends)."""
     planes, area, shape, places, parts = _planes(self.shape, padding, mode)
     if len(padding) > 2 or self.size < THREADED:
         return take_rows(self.reshape(planes, area), places, 1).reshape(shape)
@@ -127,10 +124,7 @@ def padded(self: Array, padding: tuple[int, ...], mode: str) -> Array:
 
 
 def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Array:
-    """Return the gradient of the array that `padded` pads.
-
-    The gradient of each element is added to the gradient of its source.
-    """
+    """Return the gradient of the array that `padded` pads. Each element adds its gradient to its source."""
     planes, area, shape, places, _ = _planes(self.shape, padding, mode)
     if grad.shape != shape:
         raise RuntimeError(f"grad_output width unexpected. Expected a shape of {list(shape)}, Got: {list(grad.shape)}")

@@ -187,10 +187,7 @@ def max_scattering(name: str, dims: int) -> Callable[..., ndarray]:
 
 
 def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
-    """Return the elements at indices into the flattened `dims` spatial dimensions.
-
-    This is the transpose of `max_pool_backward`.
-    """
+    """Return the elements at indices into the flattened `dims` spatial dimensions, the transpose of `max_pool_backward`."""
     planes, places = _in_planes(self, indices, dims)
     return gather(planes, 1, places).reshape(indices.shape)
 
@@ -230,10 +227,7 @@ def avg_pool(
 
 
 def _summing(bounds: Sequence[Bounds], lengths: Sizes, transposed: bool = False) -> Callable[[ndarray], ndarray]:
-    """Return the function that sums windows of the last dimensions.
-
-    If `transposed`, it sums the windows that contain an element.
-    """
+    """Return the function that sums windows of the last dimensions or, if `transposed`, the windows that contain an element."""
     tables = []
     for (starts, stops), length in zip(bounds, lengths, strict=True):
         if transposed:
@@ -292,10 +286,7 @@ def avg_pool_backward(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Plan:
-    """Return the gradient of the input of `avg_pool`.
-
-    The gradient of a mean, divided by its divisor, is added to each element of its window.
-    """
+    """Return the gradient of the input of `avg_pool`: each mean shares its gradient among the elements of its window."""
     windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode)
     bounds = [along.bounds() for along in windows.dims]
     sums = _summing(bounds, windows.lengths, transposed=True)

@@ -46,10 +46,7 @@ def _keeps(dims: int, mode: str, antialias: bool) -> bool:
 def _resampled_bytes(
     self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
 ) -> Array:
-    """Return `resample` of bytes, computed with fixed-point numbers as in PyTorch and Pillow.
-
-    Each pass, rows first, is rounded to bytes.
-    """
+    """Return `resample` of bytes in fixed-point numbers. As in PyTorch and Pillow, each pass, rows first, is rounded to bytes."""
     for axis in (3, 2):
         if size[axis - 2] == self.shape[axis]:
             continue
@@ -231,10 +228,7 @@ def _nearest(old: int, new: int, mode: str, scale: float | None) -> Array:
 def _weights(
     old: int, new: int, mode: str, align_corners: bool, antialias: bool, scale: float | None, transposed: bool = False
 ) -> Weights:
-    """Return the weights of the old elements in the new elements.
-
-    If `transposed`, return the same weights by old element, for gradients.
-    """
+    """Return the weights of the old elements in the new elements or, if `transposed`, by old element, for gradients."""
     if mode in NEAREST:
         found = numpy.arange(new), _nearest(old, new, mode, scale), numpy.ones(new)
     elif antialias:
@@ -291,10 +285,7 @@ def _triangle(distance: Array, sharpness: float) -> Array:
 
 
 def _cubic(distance: Array, sharpness: float) -> Array:
-    """Return the weight at a distance by Keys' cubic kernel.
-
-    "Cubic convolution interpolation for digital image processing", 1981.
-    """
+    """Return the weight by Keys, "Cubic convolution interpolation for digital image processing", 1981."""
     a, d = sharpness, distance
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((d - 5) * d + 8) * d * a - 4 * a
@@ -302,10 +293,7 @@ def _cubic(distance: Array, sharpness: float) -> Array:
 
 
 def _lanczos(distance: Array, sharpness: float) -> Array:
-    """Return the weight at a distance by Duchon's kernel with three lobes.
-
-    "Lanczos filtering in one and two dimensions", 1979.
-    """
+    """Return the weight by Duchon, "Lanczos filtering in one and two dimensions", 1979, with three lobes."""
     return numpy.where(distance < 3, numpy.sinc(distance) * numpy.sinc(distance / 3), 0)
 
 

@@ -71,10 +71,7 @@ class Windows:
 
 
 def flat_places(along: Sequence[ndarray], lengths: Sizes) -> ndarray:
-    """Return positions in the flattened dimensions from positions along each dimension.
-
-    The result is (elements of a window, windows).
-    """
+    """Return positions in the flattened dimensions, (elements of a window, windows), from positions along each dimension."""
     flat = numpy.zeros((1, 1), numpy.int64)
     for places, length in zip(along, lengths, strict=True):
         flat = flat[:, None, :, None] * length + places[None, :, None, :]
@@ -175,10 +172,7 @@ def _check_positive(name: str, shape: Sizes, kernel: Sizes, stride: Sizes, dilat
 
 @functools.lru_cache(256)
 def divided(length: int, count: int) -> Bounds:
-    """Return the starts and ends of windows that divide a dimension.
-
-    Of n windows and length L, window i goes from floor(i L / n) to ceil((i + 1) L / n).
-    """
+    """Return the starts and ends of n windows that divide a length L: from floor(i L / n) to ceil((i + 1) L / n)."""
     places = numpy.arange(count + 1) * length
     return places[:-1] // max(count, 1), -(-places[1:] // max(count, 1))
 

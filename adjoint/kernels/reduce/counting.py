@@ -60,10 +60,7 @@ def unique(
 
 
 def _in_order(x: ndarray) -> ndarray | None:
-    """Return the sorted elements of a small array, or None for other arrays.
-
-    Also return None for zeros, which are equal but may differ in sign.
-    """
+    """Return the sorted elements of a small array, or None for other arrays, and for zeros, which may differ in sign."""
     if x.size >= SORTED or x.dtype.char not in "lifd":
         return None
     values = numpy.sort(x)
@@ -349,10 +346,7 @@ def segment_bounds(given: ndarray, of_lengths: bool, size: int) -> ndarray:
 
 
 def segment_of_each(given: ndarray, of_lengths: bool, size: int) -> ndarray:
-    """Return the index of the segment of each of `size` elements along the last dimension.
-
-    For an element in no segment, return the number of segments.
-    """
+    """Return the segment of each of `size` elements along the last dimension, or the number of segments outside of all."""
     _, ends = ends_of(given, of_lengths)
     count = ends.shape[-1]
     segments = numpy.full((*ends.shape[:-1], size), count, numpy.int64)

@@ -57,10 +57,7 @@ def edges_of(points: ndarray, bins: list[int], range: Any) -> list[ndarray]:
 
 
 def _linspace(low: Any, high: Any, count: int) -> ndarray:
-    """Return edges, rounded as in PyTorch's `linspace`.
-
-    The first half is computed from the lowest edge, and the second half from the highest edge.
-    """
+    """Return edges, rounded as in PyTorch's `linspace`: each half is computed from its own end."""
     steps = (high - low) / low.dtype.type(count) * numpy.arange(count + 1, dtype=low.dtype)
     edges = low + steps
     numpy.subtract(high, steps[count // 2 :: -1], edges[(count + 1) // 2 :])

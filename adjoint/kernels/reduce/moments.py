@@ -195,10 +195,7 @@ def unit_rows(x: Array, eps: float) -> Any:
 
 
 def unit(x: ndarray, dim: int, eps: float) -> ndarray | None:
-    """Return `x` divided by its norm along `dim`, which is at least `eps`.
-
-    Return None if squares are out of the range of the dtype.
-    """
+    """Return `x` divided by its norm along `dim` or by `eps` if that is larger, or None if squares are out of range."""
     if x.dtype.char not in "fd" or not x.size:
         return None
     result, roots = unit_rows.run((x,), dim, (eps,))
@@ -255,10 +252,7 @@ def _sum_of_powers(x: ndarray, p: float, dims: tuple[int, ...]) -> ndarray:
 
 
 def _scaled_norm(x: ndarray, p: float, dims: tuple[int, ...], found: ndarray) -> ndarray:
-    """Return the norms `found`, computed again with scaled numbers where powers are out of range.
-
-    Numbers are divided by the largest number.
-    """
+    """Return the norms `found`, computed again with numbers divided by the largest where powers are out of range."""
     magnitude = numpy.abs(x)
     size = reduction.amax(magnitude, dims, True) if p > 0 else reduction.amin(magnitude, dims, True)
     scaled = (size > 0) & (size < math.inf)

@@ -13,10 +13,7 @@ _FEW = 8
 
 
 def of_parts(reduce: Callable[..., ndarray], x: ndarray, dims: tuple[int, ...], *others: ndarray) -> ndarray:
-    """Return `reduce(x, *others)`, which keeps `dims`, computed part by part, so that copies take no more memory than a part.
-
-    The other arrays have the size of `x` in all other dimensions.
-    """
+    """Return `reduce(x, *others)`, which keeps `dims`, part by part, so that copies take no more memory than a part."""
     kept = [axis for axis in range(x.ndim) if axis not in dims and x.shape[axis] > 1]
     if x.size <= PART or not kept:
         return reduce(x, *others)

@@ -187,10 +187,7 @@ def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None 
 
 @recordable
 def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
-    """Sum over the dimensions along which `shape` was broadcast. This is the transpose of `numpy.broadcast_to`.
-
-    The additions are in the order of `sum`.
-    """
+    """Sum over the dimensions along which `shape` was broadcast: the transpose of `numpy.broadcast_to`."""
     if x.ndim == 2 and x.size <= _DOT_SIZE and x.dtype.char in "fd" and x.shape[1:] == shape and not LOOPS.every_size:
         rows: ndarray = _ONES[x.dtype.char][len(x)].dot(x)  # takes a third of the time of `add.reduce`
         return rows

@@ -123,10 +123,7 @@ def take_last(x: ndarray, indices: ndarray) -> ndarray:
 
 @gives_positions(1)
 def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
-    """Return the `k` largest (or smallest) elements along `dim`, and their indices.
-
-    They are always sorted, even if `sorted` is False.
-    """
+    """Return the `k` largest (or smallest) elements along `dim`, always sorted, and their indices."""
     dim = normalize_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[dim] if x.ndim else 1):
         raise RuntimeError("selected index k out of range")
@@ -223,10 +220,7 @@ def _refuse_unordered(name: str, x: ndarray) -> None:
 
 
 def _kth(x: ndarray, k: int) -> Pair:
-    """Return the element that sorting would move to position `k` of the last dimension, and its index.
-
-    The last dimension keeps length 1.
-    """
+    """Return the element that sorting would move to position `k` of the last dimension, which is kept, and its index."""
     found: Pair = _placed_by_loops(contiguous(x), k, "count")
     if found is not NotImplemented:
         return found

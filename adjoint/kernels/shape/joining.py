@@ -133,10 +133,7 @@ def stack(arrays: list[Array], dim: int) -> Array:
 
 
 def _stacked_by_loops(arrays: list[Array]) -> Array | None:
-    """Return the arrays along a new first dimension, joined by compiled loops.
-
-    Return None if their shapes differ, or if NumPy is as fast.
-    """
+    """Return the stacked arrays, joined by compiled loops, or None if their shapes differ, or if NumPy is as fast."""
     first = arrays[0]
     scattered = not all(array.flags.c_contiguous for array in arrays)
     if not scattered and first.size * len(arrays) < JOINED:

@@ -228,10 +228,7 @@ def threshold_backward(grad: Any, self: Any, threshold: Any) -> Any:
 
 
 def sum_of_gradients(first: Any, second: Any, out: Any) -> Any:
-    """Return the sum of two gradients, at least one of which is sparse.
-
-    `out`: the first gradient, if it is dense and receives the sum.
-    """
+    """Return the sum of two gradients, one of them sparse. `out`: the first, if it is dense and receives the sum."""
     if out:
         return add_(first, second)
     if isinstance(first, SparseArray) and not isinstance(second, SparseArray):

@@ -81,10 +81,7 @@ def _expanded(parts: Compressed, indices: Array) -> tuple[Array, Array]:
 
 
 def from_dense(array: Array, sparse_dim: int | None = None) -> SparseArray:
-    """Return a sparse array of the nonzero elements.
-
-    With `sparse_dim`, the array stores nonzero slices, at indices of `sparse_dim` dimensions.
-    """
+    """Return a sparse array of the nonzero elements, or of nonzero slices at indices of `sparse_dim` dimensions."""
     count = array.ndim if sparse_dim is None else sparse_dim
     if not 0 < count <= array.ndim and not count == array.ndim == 0:
         wanted = f"[0,{array.ndim}] range, but {count} is given" if count else ">0 when self.dim()>0"
@@ -247,10 +244,7 @@ def as_written_to(array: Any, result: Any) -> Any:
 
 
 def overwrite(array: SparseArray, result: SparseArray) -> None:
-    """Write `result`, which has the shape and the layout of `array`, to `array`.
-
-    Compressed values at the same coordinates keep their memory.
-    """
+    """Write `result`, of equal shape and layout, to `array`. Compressed values at the same coordinates keep their memory."""
     old, new = array.parts, result.parts
     values = new.values.astype(array.dtype, copy=False)
     if isinstance(old, Compressed) and new.starts is old.starts and new.places is old.places:
@@ -348,10 +342,7 @@ def stored(array: SparseArray) -> Array:
 
 
 def in_layout(array: Any, layout: str) -> Any:
-    """Return an array of any layout in the layout of this name.
-
-    The number of dense dimensions and the block size may follow the name: `sparse_bsr 0 2 2`.
-    """
+    """Return an array in the layout of this name, which dense dimensions and the block size may follow: `sparse_bsr 0 2 2`."""
     if layout == "strided":
         return to_dense(array)
     name, *sizes = layout.split()

@@ -78,10 +78,7 @@ def sum_backward(grad: Any, self: SparseArray, dim: Any) -> SparseArray:
 
 
 def _groups(array: SparseArray, dim: int) -> tuple[Any, Array, Array, Array]:
-    """Group the elements of a coalesced array by rows along a sparse dimension.
-
-    Return its parts, the order of elements by rows, and the starts and lengths of rows.
-    """
+    """Return the parts of a coalesced array, and the order, starts and lengths of its rows along a sparse dimension."""
     parts = array.parts
     others = [d for d in range(len(parts.indices)) if d != dim]
     numbers = keys(parts.indices[others], tuple(array.shape[d] for d in others))

@@ -115,10 +115,7 @@ def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarr
 
 
 def pairwise_normals(stream: Stream, n: int, mean: float, std: float, dtype: "numpy.dtype[Any]") -> ndarray:
-    """Return `n` normally distributed numbers that are drawn pair by pair.
-
-    They are float64, or rounded to float32 if `dtype` is shorter.
-    """
+    """Return `n` normal numbers, drawn pair by pair, in float64, or rounded to float32 if `dtype` is shorter."""
     values = numpy.empty(n)
     start = 0
     if n and stream.normal is not None:
@@ -252,10 +249,7 @@ _EXPONENTIALS = Drawing("create.normals.exponentials", least=SORTED, cost=1)
 
 
 def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:
-    """Fill `out`, which has a floating-point type, from the Cauchy distribution, and return `out`.
-
-    The numbers are computed by inversion: median + sigma * tan(π * (u - 1/2)).
-    """
+    """Fill the floating-point array `out` by inversion (median + sigma * tan(π * (u - 1/2))), and return it."""
     _require_numbers(median, sigma)
     if not sigma > 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")

@@ -75,10 +75,7 @@ def _bernoulli_each(stream: Stream, out: ndarray, p: ndarray) -> ndarray:
 
 
 def _within_unit(p: ndarray) -> bool:
-    """Return whether all numbers are between 0 and 1.
-
-    Apart from -0, the bits of such numbers are no larger than the bits of 1.
-    """
+    """Return whether all numbers are between 0 and 1. Except for -0, their bits are then no larger than the bits of 1."""
     if p.dtype is FLOAT32 and numpy.maximum.reduce(p.view(UINT32), None) <= ONE_BITS:
         return True
     return bool(((p >= 0) & (p <= 1)).all())

@@ -71,10 +71,7 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
 
 @compiled("create.rejection.standard_gamma", least=REJECTED)
 def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
-    """Return gamma distributed numbers for concentrations in float64.
-
-    `single`: whether the concentrations were float32. Intermediate numbers are then float32 too.
-    """
+    """Return gamma distributed numbers. `single`: whether the concentrations, which are float64 here, were float32."""
     waiting, has_waiting = [stream.normal or 0.0], [stream.normal is not None]
     drawn = run_in_python("gamma_kernel", stream, concentrations, waiting, has_waiting, single)
     stream.normal = waiting[0] if has_waiting[0] else None
@@ -106,8 +103,5 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
 
 @compiled("create.rejection.binomial", least=REJECTED)
 def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
-    """Return numbers of successes for numbers of trials in float64.
-
-    `single`: whether the trials were float32. Products are then rounded to float32.
-    """
+    """Return numbers of successes. `single`: whether the numbers of trials, which are float64 here, were float32."""
     return run_in_python("binomial_kernel", stream, counts, probs.ravel().tolist(), single)

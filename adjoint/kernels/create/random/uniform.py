@@ -28,10 +28,7 @@ UNIT_53 = numpy.array(2.0**-53)
 
 
 def in_tiles(draw: Callable[..., ndarray], stream: Stream, *parameters: ndarray) -> ndarray:
-    """Return numbers that `draw` computes from float64 parameters, in an array of the parameters' common shape and type.
-
-    `draw` receives a tile of each parameter, and the stream. It may change the tiles.
-    """
+    """Return numbers that `draw` computes from float64 tiles, which it may change, of parameters of one shape and type."""
     result = numpy.empty(parameters[0].shape, parameters[0].dtype)
     flat, numbers = [row_major(array).reshape(-1) for array in parameters], result.reshape(-1)
     with stream.lock:
@@ -367,10 +364,7 @@ _PERMUTATION = compiled("create.twister.permutation", least=MANY, cost=1)
 
 
 def _shuffled_one_by_one(partners: ndarray) -> ndarray:
-    """Return a permutation of the integers below n.
-
-    Each position in turn, from the front, exchanges its content with its partner.
-    """
+    """Return a permutation of the integers below n. Each position, from the front, exchanges its content with its partner."""
     order = list(range(len(partners)))
     for place, partner in enumerate(partners.tolist()):
         order[place], order[partner] = order[partner], order[place]
