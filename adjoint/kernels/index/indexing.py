@@ -247,18 +247,12 @@ def expand_indices(shape: tuple[int, ...], indices: Indices) -> list[ndarray | N
 def _check_mask(shape: tuple[int, ...], start: int, mask: ndarray) -> None:
     """Raise an error if `mask` does not have the dimensions of `shape` from `start` on."""
     if mask.shape != shape[start : start + mask.ndim]:
-        wrong = _first_difference(mask.shape, shape[start:])
+        alike = [shape[start + dim : start + dim + 1] == (length,) for dim, length in enumerate(mask.shape)]
+        wrong = alike.index(False)
         raise IndexError(
             f"The shape of the mask {list(mask.shape)} at index {wrong} does not match the shape of the indexed "
             f"tensor {list(shape)} at index {start + wrong}"
         )
-
-
-def _first_difference(first: tuple[int, ...], second: tuple[int, ...]) -> int:
-    for position, length in enumerate(first):
-        if position >= len(second) or second[position] != length:
-            return position
-    return len(first)
 
 
 def _check_bounds(shape: tuple[int, ...], indices: Indices) -> None:
@@ -391,19 +385,15 @@ def embedding(weight: ndarray, indices: ndarray, *_: Any) -> ndarray:
     """Return the rows of `weight` (rows, width) at `indices`, as an array of the shape of `indices` with one more dimension."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    _check_indices(indices, len(weight))
-    return take_rows(weight, indices)
-
-
-def _check_indices(indices: ndarray, rows: int) -> None:
     if indices.dtype not in _INDEX_TYPES:
         kind = type_name(indices.dtype)
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
             f"but got torch.{kind}Tensor instead (while checking arguments for embedding)"
         )
-    if out_of_bounds(indices, rows) is not None:
+    if out_of_bounds(indices, len(weight)) is not None:
         raise IndexError("index out of range in self")
+    return take_rows(weight, indices)
 
 
 @recordable

@@ -32,8 +32,7 @@ _INDEX_TYPES = (INT64, numpy.dtype(numpy.int32))
 _ROW = 16  # elements
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Along one dimension, one index for each element
+# --- along one dimension, one index for each element ----------------------------------------------------------
 
 
 _GATHERED = compiled("index.lookup.gathered", least=MOVED)
@@ -358,8 +357,7 @@ def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
     return row_major(src.reshape(index.shape))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Along one dimension, one index for each slice
+# --- along one dimension, one index for each slice ------------------------------------------------------------
 
 
 @recordable

@@ -14,7 +14,7 @@ from ..memory.copying import contiguous, real_part
 from ..runtime.floating import Array, is_inexact, refuse, type_name, unwarned
 from ..shape.joining import tril
 from . import LinAlgError
-from .elimination import SMALL, column_major, diagonal, first_bad, first_zero, lu_factor, substituted
+from .elimination import SMALL, column_major, first_bad, first_zero, lu_factor, substituted
 from .householder import factor_orthogonal, orthogonal
 from .stacks import SMALLEST, by_lapack, of_stack
 
@@ -55,7 +55,7 @@ def inv(self: Array, name: str = "inv") -> Array:
 
 def _zero_pivot(array: Array) -> tuple[str, int]:
     """Return `first_bad` for the zero pivots of singular matrices, or for numbers that are not finite if there is no zero."""
-    zeros = first_zero(diagonal(lu_factor(array)[0]))
+    zeros = first_zero(lu_factor(array)[0].diagonal(0, -2, -1))
     return first_bad(zeros if zeros.any() else numpy.asarray(~numpy.isfinite(array).all((-2, -1)), numpy.int32))
 
 
@@ -314,7 +314,7 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
         )
     if factor.dtype.char not in "fdFD":
         raise refuse("cholesky_inverse_out_cpu", factor)
-    prefix, place = first_bad(first_zero(diagonal(factor)))
+    prefix, place = first_bad(first_zero(factor.diagonal(0, -2, -1)))
     if place:
         raise LinAlgError(
             f"cholesky_inverse: {prefix}The diagonal element {place} is zero, the inversion could not be completed because the "

@@ -135,11 +135,6 @@ def first_bad(info: Array) -> tuple[str, int]:
     return f"(Batch element {bad[0]}): " if info.ndim else "", int(info.reshape(-1)[bad[0]])
 
 
-def diagonal(array: Array) -> Array:
-    """Return the diagonals of stacked matrices."""
-    return array.diagonal(0, -2, -1)
-
-
 # --- triangular systems ---------------------------------------------------------------------------------------
 
 

@@ -38,7 +38,7 @@ def lu_factor_ex(
     _check_factorable("torch.lu_factor", self)
     _check_eliminable(self, pivot)
     factors, pivots = elimination.lu_factor(self)
-    info = elimination.first_zero(elimination.diagonal(factors))
+    info = elimination.first_zero(factors.diagonal(0, -2, -1))
     if check_errors:
         refuse_zero_pivot(info, name)
     return factors, pivots, info

@@ -26,13 +26,6 @@ from ..shape.view import expand
 _BLAS = "fdFD"
 
 
-def _same_types(a: Array, b: Array) -> None:
-    if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}"
-        )
-
-
 def product(a: Array, b: Array) -> Array:
     """Return `a @ b` of equal types. Half types are multiplied in float32, and bool is rejected."""
     kind = a.dtype
@@ -170,7 +163,10 @@ def _check_mm(self: Array, mat2: Array) -> None:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
         )
-    _same_types(self, mat2)
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {c_name(self.dtype)} != {c_name(mat2.dtype)}"
+        )
 
 
 def bmm(self: Array, mat2: Array) -> Array:

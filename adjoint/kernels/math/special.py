@@ -49,8 +49,7 @@ def _one_by_one(name: str, function: Callable[[float], float], smallest: float =
     PIECEWISE_OPERATIONS[name] = 2
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The error function
+# --- the error function ---------------------------------------------------------------------------------------
 
 # erf(x) = tanh(x p(x ** 2)); p fits atanh(erf(x)) / x on [0, 4.1] with a relative error of erf below 3.2e-8.
 _ERF_SINGLE = (
@@ -102,8 +101,7 @@ def _probability_below(x: float) -> float:
 in_kernels(_GAUSSIAN, "normal_cdf")
 _one_by_one("normal_cdf", _probability_below)
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The normal distribution
+# --- the normal distribution ----------------------------------------------------------------------------------
 
 
 ndtri = _in_kernels("ndtri", "ndtri_cpu", "fd")
@@ -115,8 +113,7 @@ _one_by_one(
     "log_ndtr", lambda x: math.log(_probability_below(x)) if x < -1 else math.log1p(-math.erfc(x * _SQRT_HALF) / 2), -35
 )
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The gamma function
+# --- the gamma function ---------------------------------------------------------------------------------------
 
 lgamma = _in_kernels("lgamma", "lgamma_vml_cpu")
 _one_by_one("lgamma", math.lgamma, 0)
@@ -181,8 +178,7 @@ def spherical_bessel_j0(x: Array) -> Any:
     return xp.where(x == 0, 1.0, xp.where(xp.abs(x) == math.inf, 0.0, xp.sin(x) / x))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Orthogonal polynomials with a separate degree for each element
+# --- orthogonal polynomials with a separate degree for each element -------------------------------------------
 
 
 def polynomials(name: str, shifted: bool = False) -> Any:
@@ -198,8 +194,7 @@ def polynomials(name: str, shifted: bool = False) -> Any:
     return pointwise(f"{name}_cpu", "fd")(polynomial)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The rest
+# --- the rest -------------------------------------------------------------------------------------------------
 
 
 @pointwise("xlogy_cpu")

@@ -101,8 +101,7 @@ def _inside(sizes: Sizes, padding: Sizes) -> Any:
     return (..., *(slice(p, p + size) for size, p in zip(sizes, padding, strict=True)))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The transposes
+# --- the transposes -------------------------------------------------------------------------------------------
 
 
 @recordable

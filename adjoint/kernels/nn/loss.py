@@ -222,7 +222,9 @@ def nll_loss_forward(
     """
     check_classes(log_probs, target, weight)
     target = _classes_of(log_probs, target, ignore_index)
-    losses, factors = _losses_of(log_probs, target, weight, ignore_index)
+    used, factors = _factors(target, weight, ignore_index, compute_dtype(log_probs.dtype))
+    losses = -widen(log_probs.reshape(-1).take(_places(log_probs.shape, _class_dim(log_probs), target, used)))
+    losses = numpy.where(used, losses * factors, losses.dtype.type(0))  # not NaN, even for zero times infinity
     dtype = log_probs.dtype
     if reduction == "none":
         return losses.reshape(target.shape).astype(dtype, copy=False), numpy.zeros((), dtype)
@@ -232,22 +234,19 @@ def nll_loss_forward(
     return asarray(result).astype(dtype, copy=False), asarray(total, dtype)
 
 
-def _losses_of(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
-    """Return the loss of each target, and the weight of its class."""
-    dim = _class_dim(log_probs)
-    used, places = _places(log_probs.shape, dim, target, ignore_index)
-    losses = -widen(log_probs.reshape(-1).take(places))
-    if weight is None:
-        return numpy.where(used, losses, losses.dtype.type(0)), used.astype(losses.dtype)
-    # Do not multiply ignored targets by 0, because zero times infinity is NaN.
-    factors = widen(weight).take(numpy.where(used, target, 0))
-    return numpy.where(used, losses * factors, losses.dtype.type(0)), numpy.where(used, factors, losses.dtype.type(0))
-
-
-def _places(shape: tuple[int, ...], dim: int, target: ndarray, ignore_index: int) -> tuple[ndarray, ndarray]:
-    """Return which targets are not ignored, and their positions in the flattened log-probabilities."""
+def _factors(
+    target: ndarray, weight: ndarray | None, ignore_index: int, dtype: numpy.dtype[Any]
+) -> tuple[ndarray, ndarray]:
+    """Return which targets are not ignored, and the weight of the class of each target (0 if it is ignored)."""
     used = target != ignore_index
-    return used, numpy.where(used, target, 0) * math.prod(shape[dim + 1 :]) + _starts(shape, dim)
+    if weight is None:
+        return used, used.astype(dtype)
+    return used, numpy.where(used, widen(weight).take(numpy.where(used, target, 0)), dtype.type(0))
+
+
+def _places(shape: tuple[int, ...], dim: int, target: ndarray, used: ndarray) -> ndarray:
+    """Return the positions of the targets in the flattened log-probabilities."""
+    return numpy.where(used, target, 0) * math.prod(shape[dim + 1 :]) + _starts(shape, dim)
 
 
 @functools.lru_cache(64)
@@ -271,22 +270,14 @@ def nll_loss_backward(
     ) -> None:
         target = _classes_of(log_probs, target, ignore_index)
         value = widen(asarray(grad))
+        used, factors = _factors(target, weight, ignore_index, compute_dtype(log_probs.dtype))
         if reduction == "mean":
-            value = value / _total_weight(log_probs, target, weight, ignore_index)
-        used, places = _places(log_probs.shape, _class_dim(log_probs), target, ignore_index)
-        each = -value if weight is None else -value * widen(weight).take(numpy.where(used, target, 0))
+            value = value / numpy.add.reduce(factors, None)
         out[0].fill(0)
-        out[0].reshape(-1)[places] = numpy.where(used, each, value.dtype.type(0))
+        places = _places(log_probs.shape, _class_dim(log_probs), target, used)
+        out[0].reshape(-1)[places] = numpy.where(used, -value * factors, value.dtype.type(0))
 
     return Plan([Memory(log_probs.shape, log_probs.dtype)], into=into)
-
-
-def _total_weight(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
-    """Return the sum of the weights of the targets that are not ignored."""
-    used = target != ignore_index
-    if weight is None:
-        return numpy.add.reduce(used, None, compute_dtype(log_probs.dtype))
-    return numpy.add.reduce(widen(weight).take(numpy.where(used, target, 0)) * used, None)
 
 
 def _class_dim(log_probs: ndarray) -> int:
@@ -352,21 +343,17 @@ def _target_mismatch(shape: tuple[int, ...], target: tuple[int, ...]) -> Runtime
     return RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target)}")
 
 
-def _complex_soft_margin(self: Array, target: Array, reduction: str) -> Array:
-    result = numpy.log1p(numpy.exp(-target * self))
-    if self.dtype.kind != "c":
-        raise RuntimeError(
-            f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(self.dtype)}"
-        )
-    return reduced(result, reduction, self.dtype)
-
-
 def soft_margin_loss(self: Array, target: Array, reduction: str) -> Array:
     """Return `log(1 + exp(-target * self))`, for targets 1 and -1."""
     if self.dtype.kind in "iub":
         raise RuntimeError(f"result type Float can't be cast to the desired output type {type_name(self.dtype)}")
     if "c" in (self.dtype.kind, target.dtype.kind):
-        return _complex_soft_margin(self, target, reduction)
+        result = numpy.log1p(numpy.exp(-target * self))
+        if self.dtype.kind != "c":
+            raise RuntimeError(
+                f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(self.dtype)}"
+            )
+        return reduced(result, reduction, self.dtype)
     return reduced(_soft_margin.general(widen(self), widen(target)), reduction, self.dtype)
 
 

@@ -70,8 +70,7 @@ def _are_normal(rstd: ndarray) -> bool:
     return not rstd.size or rstd.item(rstd.argmin()) > 0
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Over the last dimensions
+# --- over the last dimensions ---------------------------------------------------------------------------------
 
 
 @row_program(_refusing("LayerNormKernelImpl"))
@@ -163,8 +162,7 @@ def layer_norm_gradients(
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Over the batch: channels are dimension 1
+# --- over the batch: channels are dimension 1 -----------------------------------------------------------------
 
 
 @row_program(_refusing("batch_norm"))
@@ -367,8 +365,7 @@ def _requested(to_input: ndarray | None, along: ndarray, total: ndarray, paramet
     return to_input, to_weight, total.astype(parameter.dtype, copy=False) if needs[2] else None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Over groups of channels
+# --- over groups of channels ----------------------------------------------------------------------------------
 
 
 @recordable

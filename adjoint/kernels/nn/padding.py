@@ -79,20 +79,14 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
     return forward, backward
 
 
-def require_planes(shape: tuple[int, ...], dims: int) -> None:
-    """Raise an error if a shape has too few or too many dimensions, or none of the elements that the padding continues."""
-    if len(shape) not in (dims + 1, dims + 2) or not all(shape[len(shape) - dims - 1 :]):
+def require_fit(shape: tuple[int, ...], pad: Sequence[int], mode: str) -> None:
+    """Raise an error if a shape has dimensions that cannot be padded in this mode."""
+    dims = len(pad) // 2
+    if mode != "circular" and (len(shape) not in (dims + 1, dims + 2) or not all(shape[len(shape) - dims - 1 :])):
         raise RuntimeError(
             f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(shape)}"
         )
-
-
-def require_fit(shape: tuple[int, ...], pad: Sequence[int], mode: str) -> None:
-    """Raise an error if a shape has dimensions that cannot be padded in this mode."""
-    dims = len(pad) // 2
-    if mode != "circular":
-        require_planes(shape, dims)
     for i in range(dims):
         before, after = pad[2 * i], pad[2 * i + 1]
         dim = len(shape) - 1 - i

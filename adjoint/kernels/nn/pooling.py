@@ -34,8 +34,7 @@ Pair = tuple[ndarray, ndarray]
 _MATRIX = 1 << 16  # positions times windows; larger sums are not products with a matrix
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The maximum
+# --- the maximum ----------------------------------------------------------------------------------------------
 
 
 @compiled("nn.pooling.max_pool")
@@ -192,8 +191,7 @@ def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
     return gather(planes, 1, places).reshape(indices.shape)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The mean
+# --- the mean -------------------------------------------------------------------------------------------------
 
 
 @compiled("nn.pooling.avg_pool")

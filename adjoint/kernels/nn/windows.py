@@ -166,8 +166,7 @@ def _check_positive(name: str, shape: Sizes, kernel: Sizes, stride: Sizes, dilat
     raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({found}). Output size is too small")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Windows that adapt
+# --- windows that adapt ---------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(256)

@@ -26,8 +26,7 @@ from .sorting import sort, take_last
 Triple = tuple[ndarray, ndarray, ndarray]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Distinct values
+# --- distinct values ------------------------------------------------------------------------------------------
 
 
 @gives_positions(1, 2)
@@ -143,8 +142,7 @@ def _runs(ordered: ndarray, starts: ndarray, inverse: bool, counts: bool) -> Tri
     return ordered[starts], places, lengths
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Histograms
+# --- histograms -----------------------------------------------------------------------------------------------
 
 
 def histc(x: ndarray, bins: int = 100, min: float = 0, max: float = 0) -> ndarray:
@@ -195,7 +193,7 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
 
     The result is int64 without weights, float32 for float32 weights and float64 for others.
     """
-    if not is_integer(x):
+    if x.dtype.kind not in "iu":
         raise refuse("bincount_cpu", x)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
@@ -217,13 +215,7 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
     return totals.astype(numpy.float32) if weights.dtype == numpy.float32 else totals
 
 
-def is_integer(x: ndarray) -> bool:
-    """Return whether the dtype of `x` is an integer type other than bool."""
-    return x.dtype.kind in "iu"
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Positions in sorted sequences
+# --- positions in sorted sequences ----------------------------------------------------------------------------
 
 
 def searchsorted(

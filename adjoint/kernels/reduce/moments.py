@@ -140,8 +140,7 @@ def _real(dtype: Dtype) -> Dtype:
     return numpy.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Norms
+# --- norms ----------------------------------------------------------------------------------------------------
 
 
 def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:

@@ -80,8 +80,7 @@ def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | No
     return NUMPY
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Sums, means and products
+# --- sums, means and products ---------------------------------------------------------------------------------
 
 
 @recordable
@@ -314,7 +313,9 @@ def in_dtype_of(value: ndarray, other: ndarray) -> ndarray:
 
 def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
     """Return the sum over `dim`. NaN counts as zero."""
-    _refuse_complex_nansum(x, dim)
+    if x.dtype.kind == "c":
+        normalize_dims(dim, x.ndim)
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     found = _compiled(x, "nansum", dim, keepdim, dtype)
     if found is not NotImplemented:
         return found
@@ -325,21 +326,10 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
         largest = total.item(total.argmax())  # the first NaN, if there is one
         if largest == largest:
             return total
-    return sum(_nan_to_zero(x), dim, keepdim, dtype)
+    return sum(zero_where(x, numpy.isnan(x)) if is_floating(x.dtype) else x, dim, keepdim, dtype)
 
 
-def _nan_to_zero(x: ndarray) -> ndarray:
-    return zero_where(x, numpy.isnan(x)) if is_floating(x.dtype) else x
-
-
-def _refuse_complex_nansum(x: ndarray, dim: Dims) -> None:
-    if x.dtype.kind == "c":
-        normalize_dims(dim, x.ndim)
-        raise RuntimeError("nansum on CPU does not support complex inputs")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Extrema
+# --- extrema --------------------------------------------------------------------------------------------------
 
 
 def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
@@ -480,8 +470,7 @@ argmax = functools.partial(_arg_extremum, "max")
 argmin = functools.partial(_arg_extremum, "min")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Truth
+# --- truth ----------------------------------------------------------------------------------------------------
 
 
 def _all_or_any(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:

@@ -47,8 +47,7 @@ def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
     return NUMPY
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Sorting
+# --- sorting --------------------------------------------------------------------------------------------------
 
 
 @gives_positions(1)
@@ -117,8 +116,7 @@ def take_last(x: ndarray, indices: ndarray) -> ndarray:
     return asarray(x.take(flat_positions(x.shape, x.ndim - 1, indices) if positions is None else positions))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Selection
+# --- selection ------------------------------------------------------------------------------------------------
 
 
 @gives_positions(1)
@@ -327,8 +325,7 @@ def _ends_of_longest_runs(values: ndarray, order: ndarray) -> ndarray:
     return take_last(order, run_length.argmax(-1, keepdims=True))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Quantiles
+# --- quantiles ------------------------------------------------------------------------------------------------
 
 
 def check_quantile(x: ndarray, q: ndarray | float, dim: int | None, interpolation: str, *, readable: bool) -> None:

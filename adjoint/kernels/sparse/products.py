@@ -36,11 +36,6 @@ def _by_scipy(array: SparseArray) -> Any:
     return csr_array((parts.values, parts.places, parts.starts), shape=array.shape)
 
 
-def _matrix(array: Any) -> SparseArray:
-    """Return a sparse matrix in a layout that compresses rows."""
-    return compress(array, "sparse_csr")
-
-
 def _is_for_scipy(*arrays: Any) -> bool:
     return _SCIPY.available and all(array.dtype.char in _BY_SCIPY for array in arrays)
 
@@ -78,7 +73,7 @@ def _with_dense(self: SparseArray, mat2: Array) -> Array:
     """Return a sparse matrix times a dense matrix or vector."""
     if _is_for_scipy(self, mat2):
         return numpy.ascontiguousarray(_by_scipy(self) @ mat2)
-    parts = _matrix(self).parts
+    parts = compress(self, "sparse_csr").parts
     wide = numpy.float32 if self.dtype.itemsize == 2 and self.dtype.kind in "fV" else self.dtype
     terms = mat2[parts.places].astype(wide) * parts.values.astype(wide).reshape(-1, *(1,) * (mat2.ndim - 1))
     result = numpy.zeros((self.shape[0], *mat2.shape[1:]), wide)
@@ -96,7 +91,7 @@ def _sparse_product(self: SparseArray, mat2: SparseArray) -> SparseArray:
         rows = numpy.repeat(numpy.arange(self.shape[0]), as_places(numpy.diff(product.indptr)))
         indices = numpy.stack((rows, product.indices)).astype(numpy.int64)
         return like(coo(indices, product.data, (self.shape[0], mat2.shape[1]), True), self)
-    left, right = coordinates(_matrix(self)).parts, _matrix(mat2).parts
+    left, right = coordinates(compress(self, "sparse_csr")).parts, compress(mat2, "sparse_csr").parts
     rows, inner = left.indices
     counts = as_places(numpy.diff(right.starts)[inner])
     within = numpy.arange(counts.sum()) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
