@@ -214,13 +214,9 @@ def qr(self: Array, mode: str = "reduced") -> tuple[Array, Array]:
 
 
 def solve_triangular(
-    a: Array,
-    b: Array,
-    upper: bool,
-    left: bool = True,
-    unitriangular: bool = False,
+    a: Array, b: Array, upper: bool, left: bool = True, unitriangular: bool = False,
     name: str = "linalg.solve_triangular",
-) -> Array:
+) -> Array:  # fmt: skip
     """Return X with `a @ X = b`, or `X @ a = b` if not `left`.
 
     Only one triangle of `a` is read. The result is infinite if this triangle is singular.

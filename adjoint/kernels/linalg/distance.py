@@ -82,14 +82,9 @@ _GROWTH = 64
 
 
 def trilinear(
-    i1: Array,
-    i2: Array,
-    i3: Array,
-    expand1: Sequence[int],
-    expand2: Sequence[int],
-    expand3: Sequence[int],
+    i1: Array, i2: Array, i3: Array, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int],
     sumdim: Sequence[int],
-) -> Array:
+) -> Array:  # fmt: skip
     """Return `(i1 * i2 * i3).sum(sumdim)`, where each operand first gets new dimensions of size 1 at its `expand` positions.
 
     Parts of the longest dimension are computed one after another, so that the products of two operands stay in the cache.

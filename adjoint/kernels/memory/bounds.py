@@ -45,13 +45,9 @@ def whole(value: Any) -> int:
 
 
 def checked_bytes(
-    size: Sequence[int],
-    stride: Sequence[int],
-    offset: int,
-    itemsize: int,
-    available: int | None = None,
+    size: Sequence[int], stride: Sequence[int], offset: int, itemsize: int, available: int | None = None,
     operation: str = "set_",
-) -> int:
+) -> int:  # fmt: skip
     """Return the number of bytes that a storage needs for elements of `itemsize` bytes at the described positions.
 
     `stride` and `offset` count elements. If there are only `available` bytes, the elements must be within them.

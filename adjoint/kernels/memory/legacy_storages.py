@@ -55,13 +55,9 @@ class TypedStorage(UntypedStorage):
     """
 
     def __init__(
-        self,
-        *size: Any,
-        dtype: Any = None,
-        wrap_storage: UntypedStorage | None = None,
-        device: Any = None,
+        self, *size: Any, dtype: Any = None, wrap_storage: UntypedStorage | None = None, device: Any = None,
         _internal: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not _internal:
             warn_of_removal()
         refused = None

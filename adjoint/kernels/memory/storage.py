@@ -93,13 +93,9 @@ def is_contiguous(array: Array, memory_format: Any = None) -> bool:
 
 
 def strided(
-    array: Array,
-    size: tuple[int, ...],
-    stride: tuple[int, ...],
-    offset: int,
-    dtype: Any = None,
+    array: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int, dtype: Any = None,
     operation: str = "set_",
-) -> Array:
+) -> Array:  # fmt: skip
     """Return a view of the storage of `array`, with stride and offset in elements of `dtype` (by default the array's).
 
     If a user or a file specifies size, strides and offset, the view is created here. For `operation` see `checked_bytes`.

@@ -18,15 +18,9 @@ from ..runtime.floating import Array, compute_dtype, unwarned
 
 @recordable
 def blocked_attention(
-    query: Array,
-    key: Array,
-    value: Array,
-    mask: Array | None,
-    kept: Array | None,
-    share: float,
-    causal: bool,
+    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float,
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array]:  # fmt: skip
     """Return `attention`, also for arrays without a batch dimension or a head dimension, and for a boolean mask."""
     q, k, v = (_with_heads(each) for each in (query, key, value))
     out, statistics = attention(q, k, v, _mask_to_add(mask, q), _by_batch(kept, q), share, causal, scale)
@@ -66,15 +60,9 @@ def _mask_to_add(mask: Array | None, query: Array) -> Array | None:
 
 @compiled("nn.attention.attention", least=0)
 def attention(
-    query: Array,
-    key: Array,
-    value: Array,
-    mask: Array | None,
-    kept: Array | None,
-    share: float,
-    causal: bool,
+    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float,
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array]:  # fmt: skip
     """Return `softmax(query @ key.mT * scale + mask) @ value`, and statistics of the rows.
 
     The statistics of a row are its maximum and the reciprocal of its sum of exponentials. There may be fewer heads of

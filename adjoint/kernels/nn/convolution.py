@@ -117,15 +117,9 @@ def conv_input_grad(
 
 @compiled("nn.convolution.transposed")
 def transposed(
-    input: ndarray,
-    weight: ndarray,
-    bias: ndarray | None,
-    output_shape: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> Plan:
+    input: ndarray, weight: ndarray, bias: ndarray | None, output_shape: Sizes, stride: Sizes, padding: Sizes,
+    dilation: Sizes, groups: int,
+) -> Plan:  # fmt: skip
     """Return the transposed convolution: the gradient of the input of a convolution, of shape `output_shape`, plus `bias`."""
 
     def run(input: ndarray, weight: ndarray, bias: ndarray | None, *_: Any) -> ndarray:

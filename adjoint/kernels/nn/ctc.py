@@ -50,13 +50,9 @@ def _barred(values: Array, allowed: Array) -> Array:
 
 
 def ctc_loss(
-    log_probs: Array,
-    targets: Array,
-    input_lengths: tuple[int, ...],
-    target_lengths: tuple[int, ...],
-    blank: int,
+    log_probs: Array, targets: Array, input_lengths: tuple[int, ...], target_lengths: tuple[int, ...], blank: int,
     zero_infinity: bool,
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array]:  # fmt: skip
     """Return the negative logarithm of the probability of each target, and the forward log-probabilities `(N, T, states)`."""
     if log_probs.dtype.kind != "f" or log_probs.dtype.itemsize < 4:
         raise refuse("ctc_loss_cpu", log_probs)
@@ -94,16 +90,9 @@ def _forward(log_probs: Array, states: Array, skips: Array, lengths: Array) -> A
 
 
 def ctc_loss_backward(
-    grad: Array,
-    log_probs: Array,
-    targets: Array,
-    input_lengths: tuple[int, ...],
-    target_lengths: tuple[int, ...],
-    loss: Array,
-    forward: Array,
-    blank: int,
-    zero_infinity: bool,
-) -> Array:
+    grad: Array, log_probs: Array, targets: Array, input_lengths: tuple[int, ...], target_lengths: tuple[int, ...],
+    loss: Array, forward: Array, blank: int, zero_infinity: bool,
+) -> Array:  # fmt: skip
     """Return PyTorch's gradient of `log_probs`, which is the gradient with respect to the inputs of the log-softmax."""
     states, skips = _states(targets, target_lengths, blank, log_probs.shape[2])
     lengths = numpy.array(target_lengths, numpy.int64)

@@ -205,12 +205,9 @@ def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore
 
 
 def nll_loss_forward(
-    log_probs: ndarray,
-    target: ndarray,
-    weight: ndarray | None = None,
-    reduction: str = "mean",
+    log_probs: ndarray, target: ndarray, weight: ndarray | None = None, reduction: str = "mean",
     ignore_index: int = -100,
-) -> tuple[ndarray, ndarray]:
+) -> tuple[ndarray, ndarray]:  # fmt: skip
     """Return the loss, and the total weight by which it was divided (zero for reduction 'none').
 
     Args:

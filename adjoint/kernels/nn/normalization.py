@@ -92,15 +92,9 @@ def layer_norm_rows(x: Array, weight: PerColumn | None, bias: PerColumn | None, 
 
 @row_program()
 def layer_norm_backward_rows(
-    grad: Array,
-    x: Array,
-    mean: PerRow,
-    rstd: PerRow,
-    weight: PerColumn | None,
-    inputs: bool,
-    weights: bool,
+    grad: Array, x: Array, mean: PerRow, rstd: PerRow, weight: PerColumn | None, inputs: bool, weights: bool,
     biases: bool,
-) -> Any:
+) -> Any:  # fmt: skip
     """Return the requested gradients of the input, the weight and the bias."""
     normalized = (x - mean) * rstd
     to_input = None
@@ -138,15 +132,9 @@ def _as_rows(x: ndarray, dims: int) -> ndarray:
 
 @recordable
 def layer_norm_gradients(
-    grad: ndarray,
-    input: ndarray,
-    normalized_shape: tuple[int, ...],
-    weight: ndarray | None,
-    mean: ndarray,
-    rstd: ndarray,
-    eps: float,
-    needs: Needs,
-) -> Gradients:
+    grad: ndarray, input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, mean: ndarray,
+    rstd: ndarray, eps: float, needs: Needs,
+) -> Gradients:  # fmt: skip
     """Return the gradients of `input`, `weight` and `bias`; `mean` and `rstd` are results of `layer_norm`.
 
     J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization" (2016).
@@ -247,14 +235,9 @@ def move(
 
 @recordable
 def batch_norm(
-    input: ndarray,
-    weight: ndarray | None,
-    bias: ndarray | None,
-    running_mean: ndarray | None,
-    running_var: ndarray | None,
-    training: bool,
-    eps: float,
-) -> Triple:
+    input: ndarray, weight: ndarray | None, bias: ndarray | None, running_mean: ndarray | None,
+    running_var: ndarray | None, training: bool, eps: float,
+) -> Triple:  # fmt: skip
     """Return each channel minus its mean, divided by its standard deviation, times `weight`, plus `bias`.
 
     In training, the mean and the deviation of the batch, over all dimensions except channels, are used and returned.
@@ -271,14 +254,9 @@ def batch_norm(
 
 @compiled("nn.plane_norm.normalized")
 def _batch_norm(
-    x: ndarray,
-    weight: ndarray | None,
-    bias: ndarray | None,
-    running_mean: ndarray | None,
-    running_var: ndarray | None,
-    training: bool,
-    eps: float,
-) -> Plan:
+    x: ndarray, weight: ndarray | None, bias: ndarray | None, running_mean: ndarray | None, running_var: ndarray | None,
+    training: bool, eps: float,
+) -> Plan:  # fmt: skip
     channels = _Channels(x)
     by_rows = training and not (channels.are_columns and x.size > _TALL)
     if not by_rows:
@@ -321,17 +299,9 @@ def _running(running_mean: ndarray | None, running_var: ndarray | None, eps: flo
 
 @recordable
 def batch_norm_gradients(
-    grad: ndarray,
-    input: ndarray,
-    weight: ndarray | None,
-    mean: ndarray,
-    invstd: ndarray,
-    running_mean: ndarray | None,
-    running_var: ndarray | None,
-    training: bool,
-    eps: float,
-    needs: Needs,
-) -> Gradients:
+    grad: ndarray, input: ndarray, weight: ndarray | None, mean: ndarray, invstd: ndarray, running_mean: ndarray | None,
+    running_var: ndarray | None, training: bool, eps: float, needs: Needs,
+) -> Gradients:  # fmt: skip
     """Return the gradients of `input`, `weight` and `bias`; `mean` and `invstd` are results of `batch_norm`.
 
     S. Ioffe and C. Szegedy, "Batch Normalization" (2015), section 3.
@@ -406,15 +376,9 @@ def _group_norm(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups
 
 @recordable
 def group_norm_gradients(
-    grad: ndarray,
-    input: ndarray,
-    weight: ndarray | None,
-    groups: int,
-    mean: ndarray,
-    rstd: ndarray,
-    eps: float,
+    grad: ndarray, input: ndarray, weight: ndarray | None, groups: int, mean: ndarray, rstd: ndarray, eps: float,
     needs: Needs,
-) -> Gradients:
+) -> Gradients:  # fmt: skip
     """Return the gradients of `input`, `weight` and `bias`; `mean` and `rstd` are results of `group_norm`.
 
     Y. Wu and K. He, "Group Normalization" (2018).

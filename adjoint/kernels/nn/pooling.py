@@ -39,15 +39,9 @@ _MATRIX = 1 << 16  # positions times windows; larger sums are not products with 
 
 @compiled("nn.pooling.max_pool")
 def max_pool(
-    input: ndarray,
-    dims: int,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool = False,
-    indexed: bool = True,
-) -> Plan:
+    input: ndarray, dims: int, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+    ceil_mode: bool = False, indexed: bool = True,
+) -> Plan:  # fmt: skip
     """Return the largest element of each window and its index. The result is the first largest element, or the last NaN.
 
     There is one size for each of the `dims` spatial dimensions, or one for all. An empty stride means the kernel size.
@@ -196,15 +190,9 @@ def at_indices(self: ndarray, indices: ndarray, dims: int) -> ndarray:
 
 @compiled("nn.pooling.avg_pool")
 def avg_pool(
-    input: ndarray,
-    dims: int,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Plan:
+    input: ndarray, dims: int, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Plan:  # fmt: skip
     """Return the sum of each window divided by its number of elements, or by `divisor_override`.
 
     Elements of the padding, which are zeros, count unless `count_include_pad` is false.
@@ -274,16 +262,9 @@ def divisor(windows: tuple[Along, ...], count_include_pad: bool, divisor_overrid
 
 @compiled("nn.adaptive_pooling.means")
 def avg_pool_backward(
-    grad: ndarray,
-    input_shape: Sizes,
-    dims: int,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Plan:
+    grad: ndarray, input_shape: Sizes, dims: int, kernel_size: Sizes, stride: Sizes, padding: Sizes,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Plan:  # fmt: skip
     """Return the gradient of the input of `avg_pool`: each mean shares its gradient among the elements of its window."""
     windows = windows_of(f"avg_pool{dims}d", input_shape, kernel_size, stride, padding, (1,), ceil_mode)
     bounds = [along.bounds() for along in windows.dims]

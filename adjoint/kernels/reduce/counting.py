@@ -219,14 +219,9 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
 
 
 def searchsorted(
-    sorted_sequence: ndarray,
-    values: ndarray,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
+    sorted_sequence: ndarray, values: ndarray, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: ndarray | None = None,
-) -> ndarray:
+) -> ndarray:  # fmt: skip
     """Return the positions at which to insert `values` into sequences that are sorted along the last dimension.
 
     The positions are before equal elements, or after them if `right`. `sorted_sequence` has one dimension, or has the
