@@ -24,7 +24,7 @@ from ..codegen.expression import (
 from ..codegen.pointwise import Program
 from ..dispatch.annotations import Array
 from ..kernels.index import masking
-from ..kernels.math import arithmetic, pointwise, powers
+from ..kernels.math import arithmetic, pointwise
 from ..kernels.nn import loss
 from .blocks import Foreign, Place
 from .program import Instruction
@@ -186,7 +186,7 @@ OF_TRUTHS = {
 """Instructions on truth values, and their operations."""
 
 FORMULAS: dict[str, Callable[[], Program]] = {
-    "pow_number": lambda: powers._to_number.expression,
+    "pow_number": lambda: arithmetic._to_number.expression,
     "clamp_to_numbers": lambda: masking._limited.expression,
     "inside": lambda: INSIDE,
     "sgn": lambda: pointwise._sign_of_floats.expression,
@@ -195,7 +195,7 @@ FORMULAS: dict[str, Callable[[], Program]] = {
     "lerp_by_tensor": lambda: arithmetic._between_arrays.expression,
     "addcmul": lambda: arithmetic.addcmul.expression,
     "addcdiv": lambda: arithmetic.addcdiv.expression,
-    "power_backward": lambda: powers._times_slope.expression,
+    "power_backward": lambda: arithmetic._times_slope.expression,
     "shared_difference": lambda: loss._shared_difference.expression,
 }
 """Elementwise functions that are not separate operators."""

@@ -21,8 +21,7 @@ from ..runtime.layout import row_major
 from ..runtime.scalar import typed
 from ..runtime.shapes import Dims, names_all, normalize_dims
 from . import reduction
-from .parts import of_parts
-from .reduction import DOT_PRODUCT
+from .reduction import DOT_PRODUCT, of_parts
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]

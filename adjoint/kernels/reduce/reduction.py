@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from operator import index
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy
 from numpy import asarray, empty, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import MOVED, SUMMED, THREADED
+from ...codegen.costs import MOVED, PART, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.recording import recordable
 from ...codegen.selection import zero_where
@@ -37,10 +38,10 @@ from ..runtime.floating import (
     type_name,
 )
 from ..runtime.layout import row_major
+from ..runtime.parallel import parallel_rows
 from ..runtime.positions import gives_positions
 from ..runtime.shapes import Dims, names_all, normalize_dim, normalize_dims
 from ..shape.view import expand
-from .parts import of_parts
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
@@ -495,3 +496,45 @@ def count_nonzero(x: ndarray, dim: Dims = None) -> ndarray:
     if names_all(dim):
         return asarray(numpy.count_nonzero(x), INT64)
     return sum(x != 0, normalize_dims(dim, x.ndim))
+
+
+def hash_tensor(x: ndarray, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> ndarray:
+    """Return the exclusive or of the bits of the elements, which are widened to 64 bits first."""
+    if x.dtype.kind == "c":
+        raise refuse("hash_tensor_cpu", x)
+    dims = normalize_dims(dim, x.ndim)
+    if dim in (None, ()) and not x.size:
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+            "'dim' argument."
+        )
+    for each in dims:
+        if not x.shape[each]:
+            raise IndexError(f"hash_tensor(): Expected reduction dim {each} to have non-zero size.")
+    wide = x.astype(numpy.int64 if x.dtype.kind in "iub" else numpy.float64)
+    reduce: Any = numpy.bitwise_xor.reduce
+    return asarray(reduce(wide.view(numpy.uint64), dims, keepdims=keepdim), order="C")
+
+
+# --- in parts --------------------------------------------------------------------------------------------------
+
+
+_FEW = 8
+"""If a dimension has fewer elements, its parts would be too large."""
+
+
+def of_parts(reduce: Callable[..., ndarray], x: ndarray, dims: tuple[int, ...], *others: ndarray) -> ndarray:
+    """Return `reduce(x, *others)`, which keeps `dims`, part by part, so that copies take no more memory than a part."""
+    kept = [axis for axis in range(x.ndim) if axis not in dims and x.shape[axis] > 1]
+    if x.size <= PART or not kept:
+        return reduce(x, *others)
+    axis = max(kept, key=lambda axis: (x.shape[axis] >= _FEW, abs(x.strides[axis])))
+    along, *others_along = (numpy.moveaxis(each, axis, 0) for each in (x, *others))
+    length = max(1, len(along) * PART // x.size)
+    found: dict[int, ndarray] = {}
+
+    def part(start: int, stop: int) -> None:
+        found[start] = reduce(*(numpy.moveaxis(each[start:stop], 0, axis) for each in (along, *others_along)))
+
+    parallel_rows(part, len(along), along[0].nbytes, tile_rows=length)
+    return numpy.concatenate([found[start] for start in sorted(found)], axis)

@@ -22,8 +22,7 @@ from ..memory.copying import rounded, widen
 from ..runtime.floating import FLOAT32, FLOAT64, INT64, Array, is_floating, is_inexact, refuse, unwarned
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
-from .parts import of_parts
-from .reduction import count_nonzero, prod
+from .reduction import count_nonzero, of_parts, prod
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]

@@ -12,7 +12,7 @@ from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.signatures import OUT
-from ...kernels.math import powers as kernels
+from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
 from ..declaring.overloads import overloads
 from .pointwise import is_complex

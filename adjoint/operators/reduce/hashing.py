@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool, Int
 from ...dispatch.decorators import operator
-from ...kernels.reduce import hashing as kernels
+from ...kernels.reduce import reduction as kernels
 
 
 def _only_xor(self, dim=(), keepdim=False, mode=0):
