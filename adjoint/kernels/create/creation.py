@@ -13,14 +13,13 @@ from ...codegen.acceleration import LOOPS
 from ...codegen.costs import CONVERTED, LARGE, MOVED
 from ...codegen.plans import compiled
 from ...dtypes import dtype
-from ..math.fma import fma32, fma64, is_exact
+from ..math.fma import each, fma32, fma64, is_exact
 from ..memory.copying import convert
 from ..runtime.floating import Array, quietly, refuse, type_name
 from ..runtime.layout import laid_out
 from ..runtime.narrow_array import kept
 from ..runtime.scalar import is_within, scalar_array
 from ..runtime.shapes import broadcast_shapes
-from .random.libm import each
 
 # --- regular --------------------------------------------------------------------------------------------------
 

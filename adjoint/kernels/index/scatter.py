@@ -330,10 +330,7 @@ def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex)
     if max(x.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
     if isinstance(src, ndarray) and 0 < src.ndim < index.ndim and all(map(int.__le__, index.shape, src.shape)):
-        limit = src.ndim
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {limit})"
-        )
+        normalize_dim(src.ndim, src.ndim)  # raises an error
     if isinstance(src, ndarray) and max(src.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     in_self = all(axis == dim or index.shape[axis] <= x.shape[axis] for axis in range(x.ndim))

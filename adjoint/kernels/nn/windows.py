@@ -13,6 +13,7 @@ import numpy
 from numpy import ndarray
 
 from ..._runtime.first_use import computed_once
+from ..runtime.shapes import normalize_dim
 
 Sizes = tuple[int, ...]
 Bounds = tuple[ndarray, ndarray]
@@ -103,9 +104,7 @@ def windows_of(
     if not shape:
         raise IndexError(f"Dimension specified as {-dims - 1} but tensor has no dimensions")
     if len(shape) < dims + 1:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got {-dims - 1})"
-        )
+        normalize_dim(-dims - 1, len(shape))  # raises an error
     lengths = shape[-dims:]
     for width, step, pad, gap in zip(kernel, steps, pads, gaps, strict=True):
         if step == 0:

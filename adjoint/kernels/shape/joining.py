@@ -24,7 +24,7 @@ from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty,
 from ..runtime.floating import Array, c_name, refuse
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.scalar import scalar_array
-from ..runtime.shapes import broadcast_shapes, normalize_dim
+from ..runtime.shapes import broadcast_shapes, normalize_dim, normalize_dims
 
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # skips other array types
 
@@ -246,10 +246,7 @@ def _rolled(self: Array, shifts: list[int]) -> Array:
 @recordable
 def flip(self: Array, dims: tuple[int, ...]) -> Array:
     """Return a copy with the order along `dims` reversed."""
-    wrapped = [normalize_dim(dim, self.ndim) for dim in dims]
-    for position, dim in enumerate(wrapped):
-        if dim in wrapped[:position]:
-            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    wrapped = normalize_dims(dims, self.ndim) if dims else ()
     if not self.ndim:
         return self.copy()
     return _copied(_reversed(self, wrapped), self)

@@ -21,7 +21,7 @@ from ..memory.copying import clone, contiguous, strided_empty
 from ..memory.storage import restrided
 from ..runtime.floating import Array, type_name
 from ..runtime.narrow_array import kept
-from ..runtime.shapes import normalize_dim
+from ..runtime.shapes import normalize_dim, normalize_dims
 
 _NO_BUFFER = HELD[bfloat16].char
 """The dtype whose arrays do not support the buffer protocol."""
@@ -277,10 +277,7 @@ def unsqueeze(self: Array, dim: int) -> Array:
 @functools.lru_cache(1024)
 def _with_one(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     """Return `shape` with a size of 1 inserted at `dim`."""
-    limit = len(shape) + 1
-    if not -limit <= dim < limit:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
-    dim = dim + limit if dim < 0 else dim
+    dim = normalize_dim(dim, len(shape) + 1)
     return (*shape[:dim], 1, *shape[dim:])
 
 
@@ -293,19 +290,8 @@ def squeeze_dim(self: Array, dim: int) -> Array:
 
 def squeeze(self: Array, dims: tuple[int, ...]) -> Array:
     """Return a view without the dimensions in `dims` whose size is 1."""
-    wrapped = distinct(dims, self.ndim)
-    if self.ndim == 0:
-        return self.view()
+    wrapped = normalize_dims(dims, self.ndim) if dims else ()
     return self.squeeze(tuple(dim for dim in wrapped if self.shape[dim] == 1))
-
-
-def distinct(dims: tuple[int, ...], ndim: int) -> list[int]:
-    """Return dimensions counted from the front. Raise RuntimeError if a dimension occurs twice."""
-    wrapped = [normalize_dim(dim, ndim) for dim in dims]
-    for position, dim in enumerate(wrapped):
-        if dim in wrapped[:position]:
-            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
-    return wrapped
 
 
 def t(self: Array) -> Array:

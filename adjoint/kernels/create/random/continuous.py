@@ -21,12 +21,11 @@ from ...._runtime.first_use import import_late
 from ....codegen.costs import SORTED, TILE
 from ....codegen.elementary import on_arrays
 from ....codegen.plans import compiled
-from ...math.fma import fma32, fma64
+from ...math.fma import each, fma32, fma64, rounded
 from ...runtime.floating import FLOAT32, FLOAT64, c_name, compute_dtype, is_floating, type_name, unwarned
 from ...runtime.parallel import parallel_rows
 from ...runtime.shapes import broadcast_shapes
 from ..mt19937 import Drawing, Stream
-from .libm import each, rounded
 from .targets import as_real, require_floating, round_to, store
 from .uniform import fractions, fractions53, in_parts, is_filled_at_once
 

@@ -10,6 +10,7 @@ from numpy import ndarray
 from .... import dtypes
 from ....codegen.costs import REJECTED, TILE
 from ....codegen.plans import compiled
+from ...math.fma import each
 from ...memory.copying import empty_like
 from ...reduce.counting import searchsorted
 from ...reduce.sorting import topk
@@ -19,7 +20,6 @@ from ...runtime.parallel import parallel_rows
 from ..mt19937 import UINT32, Stream
 from .continuous import exponential_
 from .gamma import run_in_python
-from .libm import each
 from .targets import memory_order, require_floating
 from .uniform import UNSIGNED, fractions, fractions53, in_parts, in_tiles
 
