@@ -476,31 +476,17 @@ def multilabel_margin_loss(self: Array, target: Array, reduction: str) -> tuple[
 
 
 def _by_labels(reduce: Callable[[int, int, Array], None], target: Array) -> None:
-    """Call `reduce(start, stop, counts)` for ranges of rows.
-
-    `counts` has the number of times that each class is a label of a row. Ranges are so short that they have few pairs
-    of a label and a class.
-    """
+    """Call `reduce(start, stop, counts)` for ranges of rows, with the number of times that each class is a label of a row."""
     classes = target.shape[1]
+    most = int(numpy.count_nonzero(target >= 0, 1).max(initial=1))  # labels of a row
 
     def count(start: int, stop: int) -> None:
         part = target[start:stop]
         listed = numpy.logical_and.accumulate(part >= 0, 1)
         places = part + numpy.arange(0, part.size, classes)[:, None]
-        counts = numpy.bincount(places[listed], minlength=part.size).reshape(part.shape)
-        pairs = numpy.cumsum(numpy.count_nonzero(counts, 1)) * classes
-        first = 0
-        while first < len(part):
-            before = pairs[first - 1] if first else 0
-            last = max(int(numpy.searchsorted(pairs, before + _PAIRS, "right")), first + 1)
-            reduce(start + first, start + last, counts[first:last])
-            first = last
+        reduce(start, stop, numpy.bincount(places[listed], minlength=part.size).reshape(part.shape))
 
-    parallel_rows(count, len(target), 32 * classes)
-
-
-_PAIRS = 1 << 17
-"""The number of pairs of a label and a class whose hinges are computed at a time."""
+    parallel_rows(count, len(target), (32 + 8 * most) * classes)
 
 
 def _multilabel_hinges(rows: Array, counts: Array) -> tuple[Array, Array, Array, Array]:
