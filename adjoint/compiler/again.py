@@ -26,9 +26,9 @@ class Again:
     `changed`: the sources of the tensors that it changes in place. `targets`, `keys`: the sources of the objects to which it
     stores, and the attributes or elements. `stored`: its last stores to other objects than gradients. `lists`: the lists to
     which it appends. `states`: the generators from which it draws, or None. `is_possible`: whether all effects can be undone.
-    `positions`: the positions of the results with history among the returned and stored tensors. `precision`: the dtype of
-    autocast, or None if it is off. `variant`: a reference to the variant, which runs the code `unchanged` in later calls: the
-    function itself, so that it runs only once.
+    `positions`: the positions of the results with history, or of a view of such a result, among the returned and stored
+    tensors. `precision`: the dtype of autocast, or None if it is off. `variant`: a reference to the variant, which runs the
+    code `unchanged` in later calls: the function itself, so that it runs only once.
     """
 
     variant: Any
@@ -47,13 +47,16 @@ class Again:
         self.function, self.namespace, self.precision = written.function, source.namespace, written.observer.modes[-1]
         self.changed = [inputs[number] for number in program.changes]
         self.stored = [(each.target, each.key) for each in stores.made.values()]
-        places = [each for each in self.stored if each[1] is not None] + [(each.target, each.key) for each in settings]
-        self.lists = [target for target, key in self.stored if key is None]
+        stored = [*self.stored, *[(each.target, each.key) for each in settings]]
+        places = [each for each in stored if each[1] is not None]
+        self.lists = [*{id(target): target for target, key in stored if key is None}.values()]
         self.targets = [*map(source.constant, [target for target, _ in places]), *map(source.tensor, leaves)]
         self.keys = [key for _, key in places] + ["_grad"] * len(leaves)
         self.states = States(forward) if any(map(draws, forward)) else None
-        made = [*map(id, tensors_of([written.result, stores.values]))]
-        self.positions = [made.index(id(root)) for root in written.roots]
+        made = tensors_of([written.result, stores.values])
+        known = {id(each._base): (position, True) for position, each in enumerate(made)}
+        known |= {id(each): (position, False) for position, each in enumerate(made)}
+        self.positions = [known[id(root)] for root in written.roots]
         self.reads = [
             (each, inputs[number]) for number, each in program.inputs.items() if number not in program.changes
         ]
@@ -82,7 +85,7 @@ class Again:
         self.conditions = "\n".join([*written.conditions, f"    return {now}"])
         return f"({written.source.constant(self)}, args, kwargs, {now}, earlier)"
 
-    def __call__(self, args: Any, kwargs: Any, before: tuple[Any, ...], earlier: Any) -> list[Tensor]:
+    def __call__(self, args: Any, kwargs: Any, before: tuple[Any, ...], earlier: Any) -> list[Any]:
         """Return the results with history. `earlier`: how things were before the effects of the call."""
         namespace = dict(self.namespace)
         compile_source(self.conditions, "<adjoint conditions>", namespace)
@@ -108,7 +111,7 @@ class Again:
             variant.unchanged = variant.run = namespace["run"]
             name = getattr(self.function, "__qualname__", type(self.function).__name__)
             warn(f"torch.compile runs {name} as it is: its gradients are recorded or batched", UserWarning)
-        return [found[position] for position in self.positions]
+        return [found[position]._base if of_base else found[position] for position, of_base in self.positions]
 
     # --- effects --------------------------------------------------------------------------------------------------------
 

@@ -232,11 +232,7 @@ def distributed(observer: Observer, function: Any, args: tuple[Any, ...], kwargs
     base, known = torch.distributions.Distribution, torch.distributions.kl._KL_REGISTRY
     observer.guard("validation", "{0}._validate_args is {1}", base, base._validate_args)
     observer.guard("divergences", "len({0}) == {1}", known, len(known))
-    before, observer.judging = observer.judging, True
-    try:
-        return observer.trusted(function, args, kwargs)
-    finally:
-        observer.judging = before
+    return observer.trusted(function, args, kwargs)
 
 
 def clipped(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

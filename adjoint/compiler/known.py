@@ -24,6 +24,7 @@ import adjoint as torch
 from adjoint.device import Size
 
 from .. import dtypes
+from .._runtime import tracebacks
 from ..dispatch.slow_path import handlers_of_thread
 from ..interchange import Interchange, elements_of
 from ..tape import modes
@@ -118,7 +119,7 @@ WITH_NUMBERS = frozenset(
     add sub subtract rsub mul multiply div divide true_divide pow float_power floor_divide fmod remainder add_ sub_ subtract_
     mul_ multiply_ div_ divide_ true_divide_ pow_ addcmul addcdiv addcmul_ addcdiv_ lerp lerp_ clamp clamp_ clamp_min clamp_max
     clip fill_ masked_fill masked_fill_ leaky_relu elu eq ne lt le gt ge __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__
-    __truediv__ __rtruediv__ __pow__ __rpow__
+    __truediv__ __rtruediv__ __pow__ __rpow__ batch_norm
     """.split()
 )
 """Operators that read each number from the same place in every call, as the program does."""
@@ -183,6 +184,7 @@ ANSWERING = frozenset(
 def may_be_called(name: str, module: str) -> bool:
     """Return whether a function of this package only computes, or answers."""
     computes = module in NAMESPACES or module.startswith(("adjoint.nn.functional", "adjoint.operators."))
+    computes = computes or (name, module) == ("pad_sequence", "adjoint.nn.utils.rnn")
     return (computes or name in ANSWERING) and name not in REFUSED
 
 
@@ -254,6 +256,15 @@ def is_standard(frame: types.FrameType) -> bool:
         or frame.f_code.co_qualname.startswith("__create_fn__")
         or (caller is not None and caller.f_code.co_filename.startswith(STANDARD))
     )
+
+
+def is_asked(frame: types.FrameType) -> bool:
+    """Return whether this package, except for the compiler, calls the function in a frame."""
+    caller = frame.f_back
+    while caller is not None and caller.f_code.co_filename == tracebacks.__file__:
+        caller = caller.f_back
+    file = "" if caller is None else caller.f_code.co_filename
+    return file.startswith(PACKAGE) and not file.startswith(f"{PACKAGE}compiler{os.sep}")
 
 
 def is_ours(kind: type) -> bool:

@@ -54,7 +54,7 @@ def record(writer: Writer, instruction: Instruction, kernel: Callable[..., Any])
     """Append the loops that a kernel launches for the operands of an instruction."""
     program, recorder = writer.program, Recorder()
     read = [*dict.fromkeys(numbers_in(instruction.operands))]
-    if not LOOPS.enabled:
+    if not LOOPS.enabled or any(program.shapes[each] is None for each in read):
         raise Foreign
     if instruction.keeps and any(share_memory(program, *pair) for pair in combinations(read, 2)):
         raise Foreign

@@ -57,6 +57,7 @@ from .known import (
     add_code,
     digest,
     has_numbers,
+    is_asked,
     is_changeable,
     is_constant,
     is_data,
@@ -84,7 +85,7 @@ class Observer(Guards):
         self.functions: dict[Any, tuple[types.FunctionType, frozenset[str]]] = {}
         self.ours: set[types.CodeType] = set()
         self.harmless: dict[int, types.CodeType] = {}
-        self.trusting = self.judging = False
+        self.trusting = False
         self.modes = modes_in_force()
         self.parts: list[Symbol] = []
 
@@ -122,7 +123,7 @@ class Observer(Guards):
         code = frame.f_code
         file = code.co_filename
         if code in READING:
-            if self.judging and code is BOOL and self.tracer.truth(frame.f_locals["self"]) is not None:
+            if code is BOOL and is_asked(frame) and self.tracer.truth(frame.f_locals["self"], True) is not None:
                 return  # the library checks parameters and values
             self.stop(f"{code.co_name}() reads elements of a tensor")
         elif file.startswith(LIBRARIES):
@@ -518,8 +519,8 @@ class Observer(Guards):
             self.operated(function.__name__, each)
             self.operated("iter", each)
         of_element = function is float and len(args) == 1 and isinstance(args[0], Tensor) and not args[0].requires_grad
-        if of_element and type(found := self.element_of(args[0])) is SymbolicFloat:
-            return found
+        if of_element and (found := self.element_of(args[0])) is not None:
+            return found if type(found) is SymbolicFloat else self.tracer.derived(float, [found], float(plain(found)))
         if function is len and len(args) == 1 and isinstance(args[0], Tensor) and args[0].ndim:
             return self.tracer.size(args[0], 0)
         if any(isinstance(each, Symbol) for each in args):

@@ -241,7 +241,7 @@ def cannot_fail(instruction: Instruction) -> bool:
 
 
 class Setting:
-    """Sets an element of a dictionary, or an attribute."""
+    """Sets an element of a dictionary, or an attribute, or appends to a list, which has no key."""
 
     of_host = True
 
@@ -250,8 +250,10 @@ class Setting:
         self.__name__ = "set"
 
     def __call__(self, value: Any) -> None:
-        """Set the element or the attribute."""
-        if self.is_item:
+        """Set the element or the attribute, or append the value."""
+        if self.key is None:
+            self.target.append(value)
+        elif self.is_item:
             self.target[self.key] = value
         else:
             setattr(self.target, self.key, value)

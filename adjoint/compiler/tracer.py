@@ -102,17 +102,20 @@ class Tracer(Handler):
         if not (self.acting or isinstance(tensor, BatchedTensor)):  # operators change the batch of such a tensor
             self.stop("a tensor is changed outside of operators")
 
-    def truth(self, tensor: Tensor) -> bool | None:
+    def truth(self, tensor: Tensor, by_library: bool = False) -> bool | None:
         """Return the truth of a tensor, if the program may depend on it."""
         array = tensor._array
         if array.size != 1 or id(array) not in self.values:
             return None
         truth = is_true(array)
-        return truth if self.expect(bool, [self.known(array)], truth) else None
+        return truth if self.expect(bool, [self.known(array)], truth, by_library) else None
 
-    def expect(self, function: Any, operands: list[Any], result: bool) -> bool:
-        """Let later runs leave the program if a condition has another result. Return False if that is impossible."""
-        if self.reason is not None or not self.branches or self.rehearsing is not None:
+    def expect(self, function: Any, operands: list[Any], result: bool, by_library: bool = False) -> bool:
+        """Let later runs leave the program if a condition has another result. Return False if that is impossible.
+
+        `by_library`: whether this package tests the condition, usually to raise an error.
+        """
+        if self.reason is not None or not (self.branches or by_library) or self.rehearsing is not None:
             return False
         if self.program.changes or any(map(has_effect, self.program.instructions)):
             return False
@@ -478,7 +481,7 @@ READING_NUMBERS = frozenset(
     """
     add sub mul div rsub_number pow_number lerp_by_number addcmul addcdiv clamp_to_numbers masked_fill_number index_fill_number
     floor_divide_by_number floor_divide_by_tensor fmod_by_number remainder_by_number remainder_of_number conjugate
-    eq ne lt le gt ge elu elu_backward leaky_relu leaky_relu_backward softplus softplus_backward
+    eq ne lt le gt ge elu elu_backward leaky_relu leaky_relu_backward softplus softplus_backward native_batch_norm
     """.split()
 )
 """The operators whose kernels and formulas take numbers only from the operands of the program."""

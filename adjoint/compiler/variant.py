@@ -45,6 +45,7 @@ from .program_text import literal
 from .sized import Sized
 from .symbols import Symbol, called, is_record, new_record, symbol, symbols_in, unwrapped
 from .tracer import Stop, Tracer
+from .views import bases_of, source_of
 
 
 class Variant:
@@ -193,8 +194,8 @@ class Written:
     """Writes the source of a variant that results from a capture.
 
     `results`: the tensors in the result that operators have made, by identity, with the numbers of their values. `detached`:
-    tensors on the memory of an input or another result. `roots`: the results with gradients. `freed`: whether their graph has
-    been freed.
+    tensors on the memory of an input or another result. `views`: the views of these tensors, with their bases. `roots`: the
+    results with gradients. `freed`: whether their graph has been freed.
     """
 
     def __init__(
@@ -205,6 +206,7 @@ class Written:
         self.program, self.arrays = tracer.program, tracer.arrays
         self.results: dict[int, tuple[Tensor, int]] = {}
         self.detached: dict[int, tuple[Tensor, Tensor]] = {}
+        self.views: dict[int, tuple[Tensor, Tensor]] = {}
         self.roots: list[Tensor] = []
         self.targets: list[tuple[str, Tensor]] = []
         self.freed = False
@@ -218,8 +220,10 @@ class Written:
         tracer, program, results = self.tracer, self.program, self.results
         program.boundary = len(program.instructions)
         outputs = tensors_of([self.result, self.observer.stores.values])
-        for tensor in sorted(outputs, key=lambda tensor: edge_of(tensor) is None):
-            if id(tensor) in program.by_tensor or id(tensor) in results:
+        bases = bases_of(outputs, [each.tensor for each in program.inputs.values()])
+        self.views = {id(each): (each, bases[id(each)]) for each in outputs if id(each) in bases}
+        for tensor in sorted([*bases.values(), *outputs], key=lambda tensor: edge_of(tensor) is None):
+            if id(tensor) in program.by_tensor or id(tensor) in results or id(tensor) in self.views:
                 continue
             if type(tensor) is not Tensor or id(tensor._array) not in tracer.values:
                 raise Stop("a result was not made by an operator")
@@ -231,8 +235,6 @@ class Written:
             if whole is not None and edge_of(tensor) is None and (tensor._base is None or tensor._base is whole._base):
                 self.detached[id(tensor)] = tensor, whole
                 continue
-            if tensor._base is not None and any(tensor._base is each or tensor._base is each._base for each in viewed):
-                raise Stop("a result is a view of an argument or of another result")
             number = tracer.values[id(tensor._array)]
             held = [tracer.arrays[each] for each in program.inputs]
             if any(overlap(tensor._array, array) for array in [*held, *(each._array for each, _ in results.values())]):
@@ -294,8 +296,8 @@ class Written:
     def generalize(self, earlier: Variant) -> bool:
         """Make the program serve any size, if an earlier program was the same at other sizes."""
         try:
-            if self.observer.stores:
-                raise Differs("an attribute is set")
+            if self.observer.stores or self.views:
+                raise Differs("a result is a view of another tensor" if self.views else "an attribute is set")
             general = General(earlier.example, self.tracer)
         except (Differs, LookupError) as error:
             self.tracer.differences.append(str(error))
@@ -324,7 +326,7 @@ class Written:
             if id(value) in self.results:
                 return Reference(self.results[id(value)][1])
             number = self.program.by_tensor.get(id(value))
-            if id(value) in self.detached:
+            if id(value) in self.detached or id(value) in self.views:
                 number = self.tracer.values[id(value._array)]
             return Constant(value) if number is None else Reference(number)
         if isinstance(value, dict):
@@ -486,6 +488,9 @@ class Written:
             node = edge_of(self.roots[0])[0]
             origin = constant((node._code, node._lasti))
             lines.append(f"attach([{', '.join(roots)}], {origin}{'' if self.freed else kept})")
+        for position, (view, base) in enumerate(self.views.values()):
+            place = self.built(base, constant, "r")
+            lines.append(f"w{position} = {source_of(self.program, self.tracer, self.source, view, base, place)}")
         for position, (_, whole) in enumerate(self.detached.values()):
             lines.append(f"d{position} = {self.built(whole, constant, 'r')}.detach()")
         built = partial(self.built, constant=self.source.constant, prefix="r")
@@ -505,8 +510,9 @@ class Written:
         if isinstance(value, Tensor):
             if id(value) in self.results:
                 return f"{prefix}{self.results[id(value)][1]}"
-            if id(value) in self.detached and prefix == "r":
-                return f"d{[*self.detached].index(id(value))}"
+            for letter, others in (("d", self.detached), ("w", self.views)) if prefix == "r" else ():
+                if id(value) in others:
+                    return f"{letter}{[*others].index(id(value))}"
             given = next((place for place, tensor in self.given.tensors if tensor is value), None)
             if given is None and id(value) not in self.program.by_tensor:
                 raise Stop("no operator created a result")

@@ -180,13 +180,13 @@ def _bounds(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tensor
     if include_last_offset and not count:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
     readable = count and not offsets.is_meta
-    if readable and (first := int(offsets[0].item())) != 0:
+    if readable and offsets[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
-            f"{first}"
+            f"{int(offsets[0])}"
         )
-    if readable and (last := int(offsets[-1].item())) > input.size(0):
+    if readable and offsets[-1] > input.size(0):
         raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length {input.size(0)} but got offsets[-1] of {last}"
+            f"offsets[-1] can not be greater than input's length {input.size(0)} but got offsets[-1] of {int(offsets[-1])}"
         )
     return offsets if include_last_offset else torch.cat([offsets, offsets.new_full((1,), input.size(0))])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy
 
 from ...dispatch.annotations import Array, Int, Number
+from ...dispatch.array_functions import computed
 from ...dispatch.decorators import PUBLIC, internal, operator, public, publish, tensors
-from ...dispatch.sequential import is_readable, read_array
+from ...dispatch.sequential import is_readable
 from ...kernels.create import random as random_kernels
 from ...kernels.nn import activation as kernels
-from ...tensor import wrap
 from ..create.random import stream_of
 
 
@@ -155,9 +155,12 @@ def _rrelu_operator(input, lower, upper, training, generator, mean):
     if not is_readable(input):
         slopes = tensors.rand_like(input) * (upper - lower) + lower
         return rrelu_with_noise, tensors.where(input <= 0, slopes, tensors.ones_like(slopes))
-    array = read_array(input)
+    return rrelu_with_noise, computed(_drawn_noise, input._array, lower, upper, generator, keeps=True)
+
+
+def _drawn_noise(array, lower, upper, generator):
     draws = random_kernels.uniform_(stream_of(generator), numpy.empty(int((array <= 0).sum())))
-    return rrelu_with_noise, wrap(kernels.rrelu_noise(array, lower + draws * (upper - lower)))
+    return kernels.rrelu_noise(array, lower + draws * (upper - lower))
 
 
 @public()

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
+from ...dispatch.array_functions import computed
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.sequential import is_readable, read_array
 from ...kernels.index.places import out_of_bounds
@@ -343,7 +344,10 @@ def one_hot(input, num_classes=-1):
                 "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."
             )
         return (input.unsqueeze(-1) == tensors.arange(num_classes)).long()
-    classes = read_array(input)
+    return wrap(_one_hot(read_array(input), -1)) if num_classes == -1 else computed(_one_hot, input, num_classes)
+
+
+def _one_hot(classes, num_classes):
     wrong = out_of_bounds(classes, (1 << 31) - 1 if num_classes == -1 else num_classes)
     if wrong is not None and classes.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
@@ -351,7 +355,7 @@ def one_hot(input, num_classes=-1):
         num_classes = int(classes.max()) + 1
     elif wrong is not None:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return wrap(one_hot_array(classes, num_classes))
+    return one_hot_array(classes, num_classes)
 
 
 # --- of scores ------------------------------------------------------------------------------------------------

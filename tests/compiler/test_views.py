@@ -1,0 +1,37 @@
+"""Results that are views of arguments, or of another result, share memory and history as eager's."""
+
+import pytest
+
+import adjoint as torch
+
+from .comparison import assert_alike, tensors_in
+
+FUNCTIONS = {
+    "of an argument": lambda x: x.t(),
+    "two of an argument": lambda x: (x.flatten(), x[1:, 0]),
+    "an argument and its view": lambda x: (x, x.t()),
+    "several of one call": lambda x: x.chunk(2, 1),
+    "of another result": lambda x: {"all": (y := x * 2), "row": y[0], "last": y.t()[-1]},
+    "of the same memory": lambda x: (x.exp() * 3).unbind(0),
+    "of a changed tensor": lambda x: ((y := x * 1).mul_(2), y[0]),
+}
+
+
+@pytest.mark.parametrize("kind", ["plain", "leaf", "recorded"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_views_in_results(name, kind):
+    compiled = torch.compile(FUNCTIONS[name], fullgraph=True)
+    for call in range(3):
+        both = []
+        for function in (FUNCTIONS[name], compiled):
+            torch.manual_seed(call)
+            leaf = torch.randn(3, 4, requires_grad=kind != "plain")
+            x = leaf * 1 if kind == "recorded" else leaf
+            result = function(x)
+            found = tensors_in(result)
+            facts = [(each._is_view(), each._base is x, each.stride(), each.requires_grad) for each in found]
+            grads = torch.autograd.grad(sum(each.square().sum() for each in found), leaf) if kind != "plain" else ()
+            if kind == "plain":
+                found[-1].mul_(2)
+            both.append((result, facts, grads, x))
+        assert_alike(both[1], both[0], name)
