@@ -303,6 +303,7 @@ def reason_is_none(compiled):
     return compiled.compiled.reason is None
 
 
+@pytest.mark.filterwarnings("ignore:torch.compile runs")
 def test_a_second_derivative_if_an_argument_depends_on_a_parameter():
     weight = torch.nn.Parameter(torch.tensor([0.5, 2.0], dtype=torch.float64))
 
