@@ -140,10 +140,14 @@ for _name in dir(ndarray):
 
 
 class Recorded(NamedTuple):
-    """A launch in a recording. `arrays`: the numbers of the memories of its arrays, and the offsets in them in bytes."""
+    """A launch in a recording. `arrays`: the numbers of the memories of its arrays, and the offsets in them in bytes.
+
+    `tests`: whether it only tests a condition.
+    """
 
     launch: Launch
     arrays: list[tuple[int, int]]
+    tests: bool
 
 
 class Recorder:
@@ -158,7 +162,7 @@ class Recorder:
         self.memories: list[ndarray] = []
         self.launches: list[Recorded] = []
         self.flag: int | None = None
-        self.may_raise = False
+        self.may_raise = self.tests = False
         self.kept: list[Any] = []
 
     def record(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -296,7 +300,9 @@ class Recorder:
 
     def expect(self, value: Any, path: str, *args: Any) -> Any:
         """Return the expected `value` of a condition. Otherwise, the compiled form writes 1 to its first argument, the flag."""
+        self.tests = True
         self.computed(path, self.new_flag(), *args)
+        self.tests = False
         return value
 
     def new_flag(self, raises: bool = True) -> Any:
@@ -311,4 +317,4 @@ class Recorder:
         """Append a launch."""
         if launch is NotImplemented or None in arrays:
             raise Unrecorded
-        self.launches.append(Recorded(launch, [*arrays]))  # type: ignore[list-item]
+        self.launches.append(Recorded(launch, [*arrays], self.tests))  # type: ignore[list-item]

@@ -68,13 +68,15 @@ def may_be(count: int) -> bool:
 class Block(NamedTuple):
     """The loops of an instruction: machine code that takes pointers, and the pointers' targets (buffers and elements in them).
 
-    `key`: the key under which the machine code is cached. `name`: the kernel and the instruction, for observers.
+    `key`: the key under which the machine code is cached. `name`: the kernel and the instruction, for observers. `tests`: whether
+    it only tests a condition.
     """
 
     key: Any
     pointers: list[tuple[int, int]]
     name: str
     instruction: Instruction
+    tests: bool = False
 
 
 class Compiled(NamedTuple):
@@ -92,8 +94,9 @@ class Writer:
     """Writes the blocks of a run of instructions, for values of one dtype.
 
     `launches`: the planned kernels among the blocks, by the positions of their words in `sizes`. `temporary`: the numbers of
-    arrays that only planned kernels use. `checks`: whether blocks test conditions on elements. `stored`: whether the run
-    stores gradients. `instruction`: the instruction that is being written.
+    arrays that only planned kernels use. `checks`: whether blocks test conditions on elements. `stored`: the
+    gradients that the run stores, each as the number of instructions before, the leaf, and the value. `instruction`: the
+    instruction that is being written.
     """
 
     instruction: Instruction
@@ -107,7 +110,8 @@ class Writer:
         self.buffers: list[int] = []
         self.sizes: list[int] = []
         self.forms: dict[int, tuple[tuple[int, ...], str]] = {}
-        self.checks = self.stored = False
+        self.checks = False
+        self.stored: list[Any] = []
         self.blocks: list[Block] = []
         self.launches: list[tuple[int, Launch]] = []
         self.temporary: list[int] = []
@@ -159,19 +163,21 @@ class Writer:
             raise Foreign
         self.launched(launch, [(each.buffer, each.offset) for each in places])
 
-    def launched(self, launch: Launch, pointers: list[tuple[int, int]]) -> None:
-        """Append a planned kernel, called with elements of buffers, as a block."""
+    def launched(self, launch: Launch, pointers: list[tuple[int, int]], tests: bool = False) -> None:
+        """Append a planned kernel, called with elements of buffers, as a block. `tests`: whether it only tests a condition."""
         key = Compiled(launch.address, f"; {launch.name}, a planned kernel")
         KNOWN_BLOCKS[key] = key
         name = f"{launch.name} of {self.instruction.name}"
-        self.blocks.append(Block(key, [(SIZES, len(self.sizes)), *pointers], name, self.instruction))
+        self.blocks.append(Block(key, [(SIZES, len(self.sizes)), *pointers], name, self.instruction, tests))
         self.launches.append((len(self.sizes), launch))
         self.sizes += [0] * launch.size
 
     def check(self) -> tuple[int, int]:
-        """Return the pointer through which blocks ask for Python. No gradient may have been stored before."""
-        if self.stored:
-            raise Foreign
+        """Return the pointer through which blocks ask for Python, which stores earlier gradients of known leaves on errors."""
+        for _, leaf, value in self.stored:
+            if self.program.place_of(leaf.value) is not None:
+                raise Foreign
+            self.place_of_any(value.number)
         self.checks = True
         return STATUS, 0
 

@@ -10,11 +10,7 @@ import itertools
 import math
 from typing import Any, NamedTuple
 
-from ..codegen.llvm.atomics import call_address
-from ..codegen.llvm.builtin_functions import Struct
-from ..codegen.llvm.language import Int, Pointer, as_integer, as_pointer, fields, i64, local, loops
-from ..codegen.llvm.workers import run_ranges_apart
-from .blocks import STATUS, Compiled, Writer
+from .blocks import SIZES, STATUS, Compiled, Writer
 from .buffers import Buffers
 from .program import numbers_in
 
@@ -38,12 +34,15 @@ Step = list[list[int]]
 class Part(NamedTuple):
     """The blocks of one instruction.
 
-    `before`: the earlier parts that it depends on. `splits`: whether it may belong to a branch, because it cannot end the run.
+    `before`: the earlier parts that it depends on. `splits`: whether it may belong to a branch, because only its `tests` can end
+    the run, which are blocks that run before the fork. `tested`: the last part that writes what they read, or -1.
     """
 
     blocks: list[int]
     before: set[int]
     splits: bool
+    tests: list[int]
+    tested: int
 
 
 def parts_of(writer: Writer) -> list[Part]:
@@ -60,12 +59,17 @@ def parts_of(writer: Writer) -> list[Part]:
         read = {homes[number] for number in instruction.reads() if number in homes}
         written = {homes[number] for number in (*numbers_in(changed), *instruction.results) if number in homes}
         before = {writers[home] for home in read | written if home in writers}
+        tests = [block for block in blocks if writer.blocks[block].tests]
+        blocks = [block for block in blocks if block not in tests]
+        buffers = {buffer for block in tests for buffer, _ in writer.blocks[block].pointers} - {STATUS, SIZES}
+        tested = max([writers.get(classes.get(buffer, ~buffer), -1) for buffer in buffers], default=-1)
         before.update(*[readers.pop(home, ()) for home in written])
         for home in read:
             readers.setdefault(home, set()).add(own)
         writers.update(dict.fromkeys(written, own))
         stops = any(buffer == STATUS for block in blocks for buffer, _ in writer.blocks[block].pointers)
-        found.append(Part(blocks, before - {own}, not stops))
+        splits = not stops and all(buffer >= 0 for buffer in buffers)
+        found.append(Part(blocks, before - {own}, splits, tests, tested))
     return found
 
 
@@ -120,7 +124,7 @@ def steps_of(parts: list[Part], alone: list[float], together: list[float], threa
             times[first + 1], starts[first + 1] = times[first] + together[first], first
         window = Window(parts, alone, first)
         for part in range(first, min(first + WINDOW, count)):
-            if not parts[part].splits:
+            if not parts[part].splits or parts[part].tested >= first:
                 break
             window.add(part)
             time = times[first] + max(window.longest, window.total / threads) + FORK
@@ -135,8 +139,10 @@ def steps_of(parts: list[Part], alone: list[float], together: list[float], threa
         branches, time = window.branches(threads)
         if len(branches) == 1 or sum(together[first:count]) - time < FORK:
             branches = []
-        blocks = [block for part in parts[first:count] for block in part.blocks]
-        steps[:0] = [branches] if branches else [[[block]] for block in blocks]
+        blocks = [block for part in parts[first:count] for block in part.tests]
+        if not branches:
+            blocks = sorted([*blocks, *(block for part in parts[first:count] for block in part.blocks)])
+        steps[:0] = [*([[block]] for block in blocks), *[branches] * bool(branches)]
         count = first
     return steps
 
@@ -166,34 +172,3 @@ def planned(writer: Writer, parts: list[Part], elements: Any, threads: int) -> l
     if sum(alone) < 2 * FORK:
         return one_by_one(len(writer.blocks))
     return steps_of(parts, alone, together, threads)
-
-
-_FORK = Struct("branches run nothing shared count threads")
-"""What `fork` reads: the machine code of `run_branches`, the machine code that runs a list of blocks, 0, the memory that threads
-share, the number of branches, and the number of threads. The distance to the blocks of each branch and their number follow."""
-
-
-@loops(noalias=False, explicit=True, plain=True)
-def run_branches(table: Pointer[i64], start: Int, stop: Int) -> None:
-    """Run some branches of a fork. `table`: the addresses of the words of the fork, and of the addresses of arrays."""
-    words = as_pointer(table[0], i64)
-    told = fields(words, _FORK)
-    for branch in range(start, stop):
-        blocks = words + (_FORK.size + 2 * branch)
-        call_address(told.run, words + blocks[0], blocks[1], table[1], words + _FORK.places["nothing"])
-
-
-@loops(noalias=False, plain=True, brief=True)
-def fork(words: Pointer[i64], bases: Int) -> None:
-    """Run the branches of a fork, and return when all are done. `words`: see `_FORK`. `bases`: the addresses of arrays."""
-    told = fields(words, _FORK)
-    table = local(i64, 2)
-    table[0], table[1] = as_integer(words), bases
-    shared = as_pointer(told.shared, i64)
-    run_ranges_apart(shared, told.branches, as_integer(table), i64(0), told.count, i64(1), told.threads)
-
-
-def words_of(run: int, shared: int, threads: int, branches: list[tuple[int, int]]) -> list[int]:
-    """Return the words of a fork. `branches`: for each branch, the distance to its blocks in words, and their number."""
-    given = {"branches": run_branches.compiled().code.address, "run": run, "nothing": 0, "shared": shared}
-    return [*_FORK.pack(**given, count=len(branches), threads=threads), *itertools.chain(*branches)]

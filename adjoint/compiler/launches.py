@@ -88,12 +88,13 @@ def record(writer: Writer, instruction: Instruction, kernel: Callable[..., Any])
         else:
             size = recorder.memories[position].nbytes
             buffers.append((made[position] if position in made else writer.between(size).buffer, 0))
-    for launch, arrays in recorder.launches:
+    for launch, arrays, tests in recorder.launches:
         pointers = [(buffers[position][0], buffers[position][1] + offset) for position, offset in arrays]
         items = [writer.item_of(buffer) for buffer, _ in pointers]
         if any(offset % item for (_, offset), item in zip(pointers, items, strict=True)):
             raise Foreign
-        writer.launched(launch, [(buffer, at // item) for (buffer, at), item in zip(pointers, items, strict=True)])
+        at = [(buffer, offset // item) for (buffer, offset), item in zip(pointers, items, strict=True)]
+        writer.launched(launch, at, tests)
 
 
 def share_memory(program: Program, first: int, second: int) -> bool:

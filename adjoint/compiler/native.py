@@ -16,25 +16,26 @@ from numpy import ndarray
 
 from .._runtime.first_use import computed_once
 from ..codegen.llvm.calls import MOST_ARRAYS
-from ..codegen.llvm.external import built_in, define_functions_of_python
-from ..codegen.llvm.host import HOST
+from ..codegen.llvm.external import built_in
 from ..codegen.llvm.workers import WORKERS
 from ..codegen.observed_kernels import KERNELS
 from ..codegen.plans import Launch
 from ..kernels.memory.storage import owner, window
-from ..kernels.runtime.addresses import AFTER_HEAD, address
+from ..kernels.runtime.addresses import address
 from ..kernels.runtime.parallel import get_num_threads
+from ..tensor import wrap
 from .arena import in_arena_with_forks
 from .blocks import BASES, POINTERS, SIZES, STATUS, TYPES, Compiled, Foreign, Writer, order_of
 from .dims import Numbers, at, plain
 from .extents import is_contiguous
-from .forks import Step, fork, one_by_one, parts_of, planned, words_of
+from .forks import Step, one_by_one, parts_of, planned
 from .fusion import in_one_loop
 from .launches import outlined
 from .loops import write
 from .objects import Deferred, words
 from .passes import in_few_buffers, recomputed, with_short_views
 from .program import Instruction, Program, Reference
+from .runner import HEAD, block_runner, fork, words_of
 
 
 class Native:
@@ -102,7 +103,8 @@ class Native:
             writer.blocks.append(new_block._replace(pointers=pointers, instruction=instruction))
         launches = [launch for _, launch in writer.launches]
         writer.launches = [(position, launch) for (position, _), launch in zip(old.launches, launches, strict=True)]
-        writer.sizes, writer.checks = at(old.sizes, numbers), old.checks
+        writer.sizes, writer.checks, writer.stored = at(old.sizes, numbers), old.checks, old.stored
+        new.instructions = [*instructions.values()]
         writer.module, writer.names = old.module, old.names
         new.again = functools.partial(self.for_numbers, numbers)
         new.arrange()
@@ -165,9 +167,11 @@ class Native:
     ) -> None:
         """Run the blocks one at a time, each inside the observers of kernels. Their arena is one more array.
 
-        `stopped`: the arena of a run that ended at the `step` with this number, which is one block.
+        `stopped`: the arena of a run that ended at the `step` with this number, which is one block. If it is a test before a
+        fork, it runs again in its place.
         """
-        first = steps[step][0][0] if stopped else 0
+        failed = steps[step][0][0] if stopped else -1
+        first = min(block for later in steps[step:] for branch in later for block in branch) if stopped else 0
         arena = numpy.empty(self.arena + 64, numpy.uint8)
         arena = arena[-arena.ctypes.data % 64 :]
         arena[: len(stopped) - 8] = numpy.frombuffer(stopped, numpy.uint8)[:-8] if stopped else 0
@@ -176,7 +180,7 @@ class Native:
             if position < first or block.instruction is done:
                 continue
             with KERNELS.around(block.name):
-                if (position == first and stopped) or run(*arrays, arena) is not None:
+                if position == first == failed or run(*arrays, arena) is not None:
                     self.run_in_python(block.instruction, [*arrays, arena])
                     done = block.instruction
 
@@ -195,7 +199,14 @@ class Native:
             )  # fmt: skip
 
         values = {number: value_of(number) for number in instruction.reads()}
-        results = instruction.function(*[outlined(each, values) for each in instruction.operands])
+        try:
+            results = instruction.function(*[outlined(each, values) for each in instruction.operands])
+        except BaseException:
+            before = next(number for number, each in enumerate(self.instructions) if each is instruction)
+            for position, leaf, value in self.writer.stored:
+                if position <= before:
+                    leaf.value._grad = wrap(value_of(value.number))
+            raise
         results = results if instruction.several else [results] * bool(instruction.results)
         for number, result in zip(instruction.results, results, strict=True):
             if number is not None:
@@ -278,6 +289,7 @@ class Native:
 def write_again(writer: Writer, run: list[Instruction], inside: list[int], outside: list[int]) -> Native:
     """Return the same run for the number of threads that kernels may use now."""
     again = Writer(writer.program, writer.dtype)
+    again.stored = writer.stored
     for instruction in run:
         write(again, instruction)
     return Native(again, run, inside, outside)
@@ -288,143 +300,11 @@ def same_kernels(first: list[tuple[int, Launch]], second: list[tuple[int, Launch
     return [(each.address, each.size) for _, each in first] == [(each.address, each.size) for _, each in second]
 
 
-HEAD = 4
-"""The number of words before the blocks. The words are the number of blocks, the size of the arena, the offset of the
-sizes of arrays in bytes, and whether to release the interpreter lock."""
-
 LONGEST = 1 << 26
 """The work of planned kernels, in bytes, after which a run ends, because Python raises interrupts between runs."""
 
 ELEMENTS = 1 << 14
 """Runs of at least this many elements, about ten microseconds, release the interpreter lock."""
-
-
-@functools.cache
-def block_runner(count: int) -> Any:
-    """Return the machine code that runs blocks with this many pointers.
-
-    Each word of its code is the address of a block, or the position of an array. The position after the last array contains the
-    addresses of all arrays. If a block writes to the status, the run ends. It returns the arena, and behind it the number of the
-    block.
-    """
-    define_functions_of_python(
-        *("PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"),
-        *("PyErr_NoMemory", "PyByteArray_FromStringAndSize", "Py_IncRef"),
-    )
-    words = 1 + 2 * count
-    pointers = "".join(
-        f"  %n{k}p = getelementptr i64, ptr %entry, i64 {1 + 2 * k}\n  %n{k} = load i64, ptr %n{k}p\n"
-        f"  %o{k}p = getelementptr i64, ptr %entry, i64 {2 + 2 * k}\n  %o{k} = load i64, ptr %o{k}p\n"
-        f"  %b{k}p = getelementptr ptr, ptr %bases, i64 %n{k}\n  %b{k} = load ptr, ptr %b{k}p\n"
-        f"  %p{k} = getelementptr i8, ptr %b{k}, i64 %o{k}\n"
-        for k in range(count)
-    )
-    arguments = ", ".join(f"ptr %p{k}" for k in range(count))
-    text = f"""
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare ptr @PyMem_RawMalloc(i64)
-declare void @PyMem_RawFree(ptr)
-declare ptr @PyErr_NoMemory()
-declare ptr @PyByteArray_FromStringAndSize(ptr, i64)
-declare void @Py_IncRef(ptr)
-
-define i64 @run_list(ptr %list, i64 %blocks, ptr %bases, ptr %status.at) {{
-start:
-  br label %run
-run:
-  %block = phi i64 [0, %start], [%block.next, %run]
-  %apart = mul i64 %block, {words}
-  %entry = getelementptr i64, ptr %list, i64 %apart
-  %function = load ptr, ptr %entry
-{pointers}  call void %function({arguments})
-  %block.next = add i64 %block, 1
-  %status = load i64, ptr %status.at
-  %fits = icmp eq i64 %status, 0
-  %left = icmp ult i64 %block.next, %blocks
-  %again = and i1 %fits, %left
-  br i1 %again, label %run, label %end
-end:
-  ret i64 %block
-}}
-
-define ptr @run_blocks(ptr %own, ptr %objects, i64 %given) {{
-start:
-  %code.at = getelementptr i8, ptr %own, i64 {AFTER_HEAD}
-  %code = load ptr, ptr %code.at
-  %blocks = load i64, ptr %code
-  %size.at = getelementptr i64, ptr %code, i64 1
-  %size = load i64, ptr %size.at
-  %sizes.at = getelementptr i64, ptr %code, i64 2
-  %sizes.offset = load i64, ptr %sizes.at
-  %sizes = getelementptr i8, ptr %code, i64 %sizes.offset
-  %long.at = getelementptr i64, ptr %code, i64 3
-  %long = load i64, ptr %long.at
-  %releases = icmp ne i64 %long, 0
-  %wanted = add i64 %size, 128
-  %memory = call ptr @PyMem_RawMalloc(i64 %wanted)
-  %failed = icmp eq ptr %memory, null
-  br i1 %failed, label %full, label %place
-full:
-  %nothing = call ptr @PyErr_NoMemory()
-  ret ptr null
-place:
-  %memory.number = ptrtoint ptr %memory to i64
-  %behind = add i64 %memory.number, 63
-  %aligned = and i64 %behind, -64
-  %arena = inttoptr i64 %aligned to ptr
-  %status.at = getelementptr i8, ptr %arena, i64 %size
-  store i64 0, ptr %status.at
-  %arrays = add i64 %given, 3
-  %bases = alloca ptr, i64 %arrays
-  store ptr %arena, ptr %bases
-  %sizes.place = getelementptr ptr, ptr %bases, i64 1
-  store ptr %sizes, ptr %sizes.place
-  br label %find
-find:
-  %array = phi i64 [0, %place], [%array.next, %find]
-  %object.at = getelementptr ptr, ptr %objects, i64 %array
-  %object = load ptr, ptr %object.at
-  %elements.at = getelementptr i8, ptr %object, i64 {AFTER_HEAD}
-  %elements = load ptr, ptr %elements.at
-  %number = add i64 %array, 2
-  %base.at = getelementptr ptr, ptr %bases, i64 %number
-  store ptr %elements, ptr %base.at
-  %array.next = add i64 %array, 1
-  %more = icmp ult i64 %array.next, %given
-  br i1 %more, label %find, label %found
-found:
-  %last.at = getelementptr ptr, ptr %base.at, i64 1
-  store ptr %bases, ptr %last.at
-  br i1 %releases, label %release, label %run
-release:
-  %thread = call ptr @PyEval_SaveThread()
-  br label %run
-run:
-  %held = phi ptr [null, %found], [%thread, %release]
-  %list = getelementptr i64, ptr %code, i64 {HEAD}
-  %block = call i64 @run_list(ptr %list, i64 %blocks, ptr %bases, ptr %status.at)
-  %status = load i64, ptr %status.at
-  %fits = icmp eq i64 %status, 0
-  br i1 %releases, label %take, label %end
-take:
-  call void @PyEval_RestoreThread(ptr %held)
-  br label %end
-end:
-  br i1 %fits, label %done, label %stopped
-stopped:
-  store i64 %block, ptr %status.at
-  %whole = add i64 %size, 8
-  %copy = call ptr @PyByteArray_FromStringAndSize(ptr %arena, i64 %whole)
-  call void @PyMem_RawFree(ptr %memory)
-  ret ptr %copy
-done:
-  call void @PyMem_RawFree(ptr %memory)
-  call void @Py_IncRef(ptr inttoptr (i64 {id(None)} to ptr))
-  ret ptr inttoptr (i64 {id(None)} to ptr)
-}}
-"""
-    return HOST.compile("run_blocks", text, plain=True, brief=True, also=("run_list",))
 
 
 def fused(program: Program, instructions: list[Instruction], kept: list[bool], lasting: set[int]) -> list[Instruction]:
@@ -469,7 +349,7 @@ def longest_run(program: Program, wanted: list[Instruction], position: int) -> t
     while stop < len(wanted) and sum(launch.work for _, launch in writer.launches) < LONGEST:
         instruction = wanted[stop]
         if instruction.name == "set_grad":  # it only stores a value, and may do so later
-            writer.stored = True
+            writer.stored.append((stop - position - len(writer.stored), *instruction.operands))
             stop += 1
             continue
         try:

@@ -196,7 +196,7 @@ def test_the_first_call_compiles_nothing_and_a_refused_block_leaves_programs_to_
         f = torch.compile(lambda x: (x * 3.25 + 1).exp().sum(0).mul(x).tanh())
         with monkeypatch.context() as patched:
             patched.setattr(LOOPS, "failures", {})
-            patched.setattr("adjoint.compiler.native.HOST.compile", refusing)
+            patched.setattr("adjoint.compiler.runner.HOST.compile", refusing)
             patched.setattr("adjoint.compiler.blocks.KNOWN_BLOCKS", {})
             for position, size in enumerate(sizes):
                 x = torch.randn(size, 4, requires_grad=True)
