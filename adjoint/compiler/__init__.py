@@ -57,14 +57,7 @@ __getattr__ = late_names(__name__, dict.fromkeys(("ExportedProgram", "export", "
 _T = TypeVar("_T")
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
-_STANCES = (
-    "default",
-    "eager_then_compile",
-    "aot_eager_then_compile",
-    "force_eager",
-    "eager_on_recompile",
-    "fail_on_recompile",
-)
+_STANCES = "default eager_then_compile aot_eager_then_compile force_eager eager_on_recompile fail_on_recompile".split()
 _DEFAULT: list[str | Callable[..., Any]] = ["inductor"]
 _REGISTERED: dict[str, Any] = {}
 _FOR_DEBUGGING = ("aot_eager", "aot_eager_decomp_partition", "aot_ts", "eager", "eager_debug", "eager_noexcept", "ts")

@@ -341,14 +341,7 @@ class Observer(Guards):
                 args = tuple([followed(each, self.call) for each in args])
                 return self.made(followed(given, self.call)(*args, **kwargs))
             of_module = args and isinstance(args[0], torch.nn.Module) and given is not function
-            if of_module and function.__name__ in (
-                "parameters",
-                "named_parameters",
-                "modules",
-                "children",
-                "buffers",
-                "__iter__",
-            ):
+            if of_module and function.__name__ in LISTING:
                 self.tree(args[0])
                 return self.made(function(*args, **kwargs))
             if not (inner(function).__code__.co_filename.startswith(MODULES) and self.is_of_modules(function)):
@@ -541,11 +534,7 @@ class Observer(Guards):
             return self.absent(args[0], args[1], False)
         if function is print or function is input or function is open:
             self.stop(f"{function.__name__}() is called")
-        elif (
-            function in PURE
-            if isinstance(function, type) or owner is None or isinstance(owner, types.ModuleType)
-            else False
-        ):
+        elif function in PURE and (isinstance(function, type) or owner is None or isinstance(owner, types.ModuleType)):
             for each in (*args, *kwargs.values()):
                 self.contents(each)
             if function in CONSUMING:
@@ -589,6 +578,9 @@ class Observer(Guards):
         result = function(*args, **kwargs)
         return result if function.__name__ in GIVING else self.made(result)
 
+
+LISTING = "parameters named_parameters modules children buffers __iter__".split()
+"""The methods of modules that list their parts."""
 
 ASKING = frozenset(
     function.__code__

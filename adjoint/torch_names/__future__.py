@@ -3,13 +3,6 @@
 `nn` reads these settings.
 """
 
-__all__ = [
-    "get_overwrite_module_params_on_conversion",
-    "get_swap_module_params_on_conversion",
-    "set_overwrite_module_params_on_conversion",
-    "set_swap_module_params_on_conversion",
-]
-
 _overwrite_module_params_on_conversion = False
 _swap_module_params_on_conversion = False
 

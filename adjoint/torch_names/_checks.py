@@ -10,21 +10,6 @@ from adjoint.array_attributes import takes_data
 from adjoint.dispatch.decorators import tensors as operators
 from adjoint.tensor import Tensor
 
-__all__ = [
-    "_assert_async",
-    "_check",
-    "_check_index",
-    "_check_is_size",
-    "_check_not_implemented",
-    "_check_tensor_all",
-    "_check_tensor_all_with",
-    "_check_type",
-    "_check_value",
-    "_check_with",
-    "_has_compatible_shallow_copy_type",
-    "_shape_as_tensor",
-]
-
 _UNSAID = (
     "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement "
     "request to PyTorch.)"

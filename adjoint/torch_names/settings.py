@@ -10,13 +10,6 @@ from typing import Any
 from adjoint._runtime.determinism import CHOSEN
 from adjoint._runtime.tracebacks import ALWAYS, ending_at_caller, warn
 
-__all__ = [
-    "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
-    "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
-    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
-    "set_warn_always", "use_deterministic_algorithms",
-]  # fmt: skip
-
 _kept: dict[str, Any] = {
     "matmul_precision": "highest",
     "interop_threads": 1,

@@ -12,33 +12,6 @@ from adjoint.transforms import vmap
 from adjoint.transforms.reverse import Reverse, debug_unwrap, tracking
 from adjoint.transforms.vmap_interpreter import BatchedTensor, VmapInterpreter
 
-__all__ = [
-    "_add_batch_dim",
-    "_grad_decrement_nesting",
-    "_grad_increment_nesting",
-    "_is_vmap_fallback_enabled",
-    "_remove_batch_dim",
-    "_set_vmap_fallback_enabled",
-    "_unwrap_batched",
-    "_unwrap_for_grad",
-    "_vmap_decrement_nesting",
-    "_vmap_increment_nesting",
-    "_wrap_for_grad",
-    "current_level",
-    "dlevel",
-    "get_unwrapped",
-    "is_batchedtensor",
-    "is_functorch_wrapped_tensor",
-    "is_gradtrackingtensor",
-    "is_legacy_batchedtensor",
-    "maybe_current_level",
-    "maybe_get_bdim",
-    "maybe_get_level",
-    "reshape_dim_into",
-    "reshape_dim_outof",
-    "unwrap_if_dead",
-]
-
 
 def current_level() -> int:
     """Return the number of transforms that are running in this thread.

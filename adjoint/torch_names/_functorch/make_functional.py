@@ -13,16 +13,6 @@ import adjoint as torch
 from adjoint import nn
 from adjoint.func.modules import functional_call
 
-__all__ = [
-    "FunctionalModule",
-    "FunctionalModuleWithBuffers",
-    "combine_state_for_ensemble",
-    "functional_init",
-    "functional_init_with_buffers",
-    "make_functional",
-    "make_functional_with_buffers",
-]
-
 
 class _Functional(nn.Module):
     """A module without its state.
