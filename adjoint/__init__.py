@@ -100,7 +100,10 @@ _NAMES = {
         "bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 float4_e2m1fn_x2 int1 int2 int3 int4 int5 int6 int7 qint32 qint8 "
         "quint2x4 quint4x2 quint8 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
     ),
-    "private_functions": "_segment_reduce",
+    "private_functions": (
+        "_adaptive_avg_pool2d _adaptive_avg_pool3d _conj _conj_physical _grid_sampler_2d_cpu_fallback _logcumsumexp "
+        "_segment_reduce _stack"
+    ),
     "as_torch": "install_as_torch",
     "autograd": "enable_grad inference_mode no_grad set_grad_enabled",
     "compiler": "_disable_dynamo compile",

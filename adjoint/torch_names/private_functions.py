@@ -6,6 +6,7 @@ In PyTorch, the functions are operators that PyTorch itself uses.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any
 
 import adjoint as torch
@@ -481,4 +482,5 @@ def _validate_sparse_compressed_tensor_args(
     )
 
 
-end_at_caller(globals(), *torch._NAMES["private_functions"].split())  # type: ignore[attr-defined]
+_own = [name for name, value in globals().items() if isinstance(value, FunctionType) and value.__module__ == __name__]
+end_at_caller(globals(), *_own)
