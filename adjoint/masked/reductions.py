@@ -142,6 +142,23 @@ def _summable(input: Tensor, dtype: torch.dtype | None) -> torch.dtype:
     return dtype or (torch.int64 if _is_exact(input.dtype) else input.dtype)
 
 
+def _kept(input: Tensor, dtype: torch.dtype | None) -> torch.dtype:
+    return dtype or input.dtype
+
+
+def _reduction(
+    name: str, compute: Any, kind: Any, input: Any, dim: Dims, keepdim: bool, dtype: torch.dtype | None, mask: Mask
+) -> Any:
+    """Reduce the selected elements, in the dtype that `kind` chooses, by `compute(elements, dims, keepdim)`."""
+    data, mask = _given(input, mask, name, *SPARSE)
+    dims, keepdim = _canonical_dim(dim, data.dim()), bool(keepdim)
+    kind = kind(data, dtype)
+    filled = _filled(data.to(kind), mask, name)
+    if data.layout is not torch.strided:
+        return _reduced(name, filled, mask, dims, keepdim, kind)
+    return _finished(input, compute(filled, dims, keepdim), mask, dims, keepdim)
+
+
 def sum(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
@@ -151,53 +168,34 @@ def sum(
     >>> torch.masked.sum(torch.tensor([1.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
     tensor(5.)
     """
-    data, mask = _given(input, mask, "sum", *SPARSE)
-    dims = _canonical_dim(dim, data.dim())
-    kind = _summable(data, dtype)
-    filled = _filled(data.to(kind), mask, "sum")
-    if data.layout is not torch.strided:
-        return _reduced("sum", filled, mask, dims, bool(keepdim), kind)
-    result = torch.sum(filled, dims, keepdim=bool(keepdim), dtype=kind)
-    return _finished(input, result, mask, dims, bool(keepdim))
+    return _reduction("sum", torch.sum, _summable, input, dim, keepdim, dtype, mask)
 
 
 def prod(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The product of the elements that `mask` selects. An empty product is 1."""
-    data, mask = _given(input, mask, "prod", *SPARSE)
-    dims = _canonical_dim(dim, data.dim())
-    kind = _summable(data, dtype)
-    result = _filled(data.to(kind), mask, "prod")
-    if data.layout is not torch.strided:
-        return _reduced("prod", result, mask, dims, bool(keepdim), kind)
+    return _reduction("prod", _product, _summable, input, dim, keepdim, dtype, mask)
+
+
+def _product(data: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     for each in sorted(dims, reverse=True):
-        result = result.prod(each, keepdim=bool(keepdim))
-    return _finished(input, result, mask, dims, bool(keepdim))
-
-
-def _extremum(name: str, input: Any, dim: Dims, keepdim: bool, dtype: torch.dtype | None, mask: Mask) -> Any:
-    data, mask = _given(input, mask, name, *SPARSE)
-    dims = _canonical_dim(dim, data.dim())
-    data = data if dtype is None else data.to(dtype)
-    filled = _filled(data, mask, name)
-    if data.layout is not torch.strided:
-        return _reduced(name, filled, mask, dims, bool(keepdim), data.dtype)
-    return _finished(input, getattr(torch, name)(filled, dims, bool(keepdim)), mask, dims, bool(keepdim))
+        data = data.prod(each, keepdim=keepdim)
+    return data
 
 
 def amax(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The greatest of the elements that `mask` selects, or the least number of the dtype if no element is selected."""
-    return _extremum("amax", input, dim, keepdim, dtype, mask)
+    return _reduction("amax", torch.amax, _kept, input, dim, keepdim, dtype, mask)
 
 
 def amin(
     input: Any, dim: Dims = None, *, keepdim: bool = False, dtype: torch.dtype | None = None, mask: Mask = None
 ) -> Any:
     """The least of the elements that `mask` selects, or the greatest number of the dtype if no element is selected."""
-    return _extremum("amin", input, dim, keepdim, dtype, mask)
+    return _reduction("amin", torch.amin, _kept, input, dim, keepdim, dtype, mask)
 
 
 def _place(name: str, input: Any, dim: int | None, keepdim: bool, dtype: torch.dtype | None, mask: Mask) -> Any:
