@@ -158,6 +158,15 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
 class OfCovariance(Distribution):
     """A distribution with a covariance, its inverse or its Cholesky factor. Others are computed lazily."""
 
+    @staticmethod
+    def _only(error: type[Exception], *matrices: Tensor | None) -> tuple[str, Tensor]:
+        """Return the name and the matrix that was given of the covariance, its inverse and its Cholesky factor."""
+        names = ("covariance_matrix", "precision_matrix", "scale_tril")
+        given = [(name, matrix) for name, matrix in zip(names, matrices, strict=True) if matrix is not None]
+        if len(given) != 1:
+            raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        return given[0]
+
     def _factorize(self, name: str, matrix: Tensor) -> None:
         """Compute the Cholesky factor of the covariance from the given matrix."""
         if name == "covariance_matrix":
@@ -214,15 +223,7 @@ class MultivariateNormal(OfCovariance):
     ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        matrices = {
-            "covariance_matrix": covariance_matrix,
-            "scale_tril": scale_tril,
-            "precision_matrix": precision_matrix,
-        }
-        given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = given.items()
+        name, matrix = self._only(ValueError, covariance_matrix, precision_matrix, scale_tril)
         if matrix.dim() < 2:
             called = "scale_tril matrix" if name == "scale_tril" else name
             raise ValueError(f"{called} must be at least two-dimensional, with optional leading batch dimensions")

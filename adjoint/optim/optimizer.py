@@ -228,7 +228,11 @@ class Optimizer:
         else:
             param_group["params"] = list(params)
         self._split_names(param_group)
-        self._require_leaves(param_group["params"])
+        for param in param_group["params"]:
+            if not isinstance(param, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(param)}")
+            if not self.defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
@@ -246,13 +250,6 @@ class Optimizer:
             raise ValueError("all optimizer params should be with/without names. Some param names are missing")
         param_group["params"] = [param for _, param in params]
         param_group["param_names"] = [name for name, _ in params]
-
-    def _require_leaves(self, params: list[Any]) -> None:
-        for param in params:
-            if not isinstance(param, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(param)}")
-            if not self.defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor")
 
     def _require_new(self, param_group: dict[str, Any]) -> None:
         params = param_group["params"]

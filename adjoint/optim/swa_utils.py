@@ -24,11 +24,6 @@ _Average = Callable[[Tensor, Tensor, Any], Tensor]
 _Averages = Callable[[list[Tensor], list[Tensor], Any], None]
 
 
-def _check_decay(decay: float) -> None:
-    if decay < 0.0 or decay > 1.0:
-        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
-
-
 def _multi(average: _Average, share: Callable[[Any], float]) -> _Averages:
     """Return the function for many averages at once. `share` is the weight of the current value."""
 
@@ -59,7 +54,8 @@ def get_swa_multi_avg_fn() -> _Averages:
 
 def get_ema_avg_fn(decay: float = 0.999) -> _Average:
     """Return a function that moves an average towards the current value. `decay` is the weight of the old average."""
-    _check_decay(decay)
+    if decay < 0.0 or decay > 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
     @torch.no_grad()
     def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:

@@ -315,13 +315,11 @@ class mish:
         return grad * grad_output * xp.mish_curvature(self)
 
 
-def _mish_curvature(self):
+@public(namespace=None, on_arrays=kernels.mish_curvature)
+def mish_curvature(self):
     """The second derivative of `mish` on tensors. `kernels.mish_double_backward` computes it on arrays."""
     tanh, sigmoid = tensors.tanh(softplus(self)), tensors.sigmoid(self)
     return sigmoid * (1 - tanh * tanh) * (2 + self * (1 - sigmoid - 2 * tanh * sigmoid))
-
-
-public(namespace=None, name="mish_curvature", on_arrays=kernels.mish_curvature)(_mish_curvature)
 
 
 @with_slope(
@@ -413,7 +411,8 @@ class gelu_backward:
         return grad * grad_output * xp.gelu_curvature(self, approximate)
 
 
-def _gelu_curvature(self, approximate):
+@public(namespace=None, on_arrays=kernels.gelu_curvature)
+def gelu_curvature(self, approximate):
     """The second derivative of `gelu` on tensors. `kernels.gelu_curvature` computes it on arrays."""
     if approximate == "none":
         return tensors.exp(self * self * -0.5) * kernels.DENSITY_AT_0 * (2 - self * self)
@@ -421,9 +420,6 @@ def _gelu_curvature(self, approximate):
     slope = kernels.TANH_SCALE * (1 + 3 * kernels.TANH_CUBIC * self * self)
     tanh, bend = tensors.tanh(inner), 6 * kernels.TANH_SCALE * kernels.TANH_CUBIC * self
     return (1 - tanh * tanh) * (slope + self * (0.5 * bend - tanh * slope * slope))
-
-
-public(namespace=None, name="gelu_curvature", on_arrays=kernels.gelu_curvature)(_gelu_curvature)
 
 
 publish(

@@ -20,12 +20,13 @@ from ...tensor import wrap
 from ..create.random import stream_of
 
 
-def _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
-    """Compute the gradients by differentiable operations, which store all weights. Half types are computed in float32."""
+@public(namespace=None, on_arrays=kernels.blocked_attention_gradients)
+def blocked_attention_gradients(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
+    """The gradients of query, key and value. Differentiable operations store all weights. Half types become float32."""
     if (kind := query.dtype) in _HALVES:
         grad, query, key, value = (each.float() for each in (grad, query, key, value))
-        found = _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs)
-        return tuple([each.to(kind) for each in found])
+        options = (mask, kept, share, causal, scale, output, statistics, needs)
+        return tuple([each.to(kind) for each in blocked_attention_gradients(grad, query, key, value, *options)])
     group = query.size(-3) // key.size(-3) if query.dim() > 2 else 1
     keys, values = (each if group == 1 else each.repeat_interleave(group, -3) for each in (key, value))
     scores = (query @ keys.mT) * scale
@@ -45,12 +46,6 @@ def _recorded(grad, query, key, value, mask, kept, share, causal, scale, output,
     if group > 1:
         to_key, to_value = (each.unflatten(-3, (-1, group)).sum(-3) for each in (to_key, to_value))
     return (change @ keys) * scale, to_key, to_value
-
-
-@public(namespace=None, on_arrays=kernels.blocked_attention_gradients)
-def blocked_attention_gradients(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs):
-    """The gradients of query, key and value."""
-    return _recorded(grad, query, key, value, mask, kept, share, causal, scale, output, statistics, needs)
 
 
 @internal(

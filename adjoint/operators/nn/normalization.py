@@ -26,44 +26,29 @@ from ..linalg.matmul import check_tensors
 # --- over the batch -------------------------------------------------------------------------------------------
 
 
-def _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, xp):
-    """Compute the gradients by differentiable operations. In training, `mean` and `invstd` are functions of the input."""
-    dims = (0, *range(2, len(input.shape)))
-    shape = (1, -1, *(1,) * (len(input.shape) - 2))
-    count = 1
-    for dim in dims:
-        count *= input.shape[dim]
-    invstd = invstd.reshape(shape)
-    normalized = (input - mean.reshape(shape)) * invstd
-    scaled = grad if weight is None else grad * weight.reshape(shape)
-    to_weight = xp.sum(grad * normalized, dims, False) if needs[1] else None
-    to_bias = xp.sum(grad, dims, False) if needs[2] else None
-    to_input = None
-    if needs[0] and training:
-        centred = (
-            scaled - xp.sum(scaled, dims, True) / count - normalized * (xp.sum(scaled * normalized, dims, True) / count)
-        )
-        to_input = centred * invstd
-    elif needs[0]:
-        to_input = scaled * invstd
-    return to_input, to_weight, to_bias
-
-
-def _batch_norm_recorded(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs):
-    """Compute the gradients by differentiable operations, including the statistics, which are computed again."""
+@public(namespace=None, on_arrays=kernels.batch_norm_gradients)
+def batch_norm_gradients(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs):
+    """The gradients of input, weight and bias. In training, the statistics are computed again as functions of the input."""
+    dims = (0, *range(2, input._array.ndim))
     if training:
-        dims = (0, *range(2, input._array.ndim))
         mean = input.mean(dims)
         invstd = (input.var(dims, correction=0) + eps).rsqrt()
     else:
         mean, invstd = running_mean, (running_var + eps).rsqrt()
-    return _batch_norm_gradients(grad, input, weight, mean, invstd, training, needs, tensors)
-
-
-@public(namespace=None, on_arrays=kernels.batch_norm_gradients)
-def batch_norm_gradients(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs):
-    """The gradients of input, weight and bias."""
-    return _batch_norm_recorded(grad, input, weight, mean, invstd, running_mean, running_var, training, eps, needs)
+    shape = (1, -1, *(1,) * (len(input.shape) - 2))
+    count = math.prod(input.shape[dim] for dim in dims)
+    invstd = invstd.reshape(shape)
+    normalized = (input - mean.reshape(shape)) * invstd
+    scaled = grad if weight is None else grad * weight.reshape(shape)
+    to_weight = tensors.sum(grad * normalized, dims, False) if needs[1] else None
+    to_bias = tensors.sum(grad, dims, False) if needs[2] else None
+    to_input = None
+    if needs[0] and training:
+        mean, slope = (tensors.sum(each, dims, True) / count for each in (scaled, scaled * normalized))
+        to_input = (scaled - mean - normalized * slope) * invstd
+    elif needs[0]:
+        to_input = scaled * invstd
+    return to_input, to_weight, to_bias
 
 
 @recordable
@@ -247,7 +232,9 @@ def average_statistics(running, repeated):
 # --- over a layer ---------------------------------------------------------------------------------------------
 
 
-def _layer_norm_recorded(grad, input, normalized_shape, weight, eps, needs):
+@public(namespace=None, on_arrays=kernels.layer_norm_gradients)
+def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps, needs):
+    """The gradients of input, weight and bias. The statistics are computed again as functions of the input."""
     dims = tuple(range(-len(normalized_shape), 0))
     mean = input.mean(dims, True)
     rstd = (input.var(dims, correction=0, keepdim=True) + eps).rsqrt()
@@ -260,12 +247,6 @@ def _layer_norm_recorded(grad, input, normalized_shape, weight, eps, needs):
     to_weight = ((grad * normalized).sum(leading) if leading else grad * normalized) if needs[1] else None
     to_bias = (grad.sum(leading) if leading else grad) if needs[2] else None
     return to_input, to_weight, to_bias
-
-
-@public(namespace=None, on_arrays=kernels.layer_norm_gradients)
-def layer_norm_gradients(grad, input, normalized_shape, weight, mean, rstd, eps, needs):
-    """The gradients of input, weight and bias."""
-    return _layer_norm_recorded(grad, input, normalized_shape, weight, eps, needs)
 
 
 @internal(
@@ -388,7 +369,9 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 # --- over groups of channels ----------------------------------------------------------------------------------
 
 
-def _group_norm_recorded(grad, input, weight, groups, eps, needs):
+@public(namespace=None, on_arrays=kernels.group_norm_gradients)
+def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
+    """The gradients of input, weight and bias. The statistics are computed again as functions of the input."""
     shape = input._array.shape
     per_channel = (1, -1, *(1,) * (len(shape) - 2))
     whole = (shape[0], groups, math.prod(shape[1:]) // groups)
@@ -404,12 +387,6 @@ def _group_norm_recorded(grad, input, weight, groups, eps, needs):
     dims = (0, *range(2, len(shape)))
     to_weight = (grad * normalized.reshape(shape)).sum(dims) if needs[1] else None
     return to_input, to_weight, grad.sum(dims) if needs[2] else None
-
-
-@public(namespace=None, on_arrays=kernels.group_norm_gradients)
-def group_norm_gradients(grad, input, weight, groups, mean, rstd, eps, needs):
-    """The gradients of input, weight and bias."""
-    return _group_norm_recorded(grad, input, weight, groups, eps, needs)
 
 
 @internal(Kernel(following_images(kernels.group_norm)), out=False, outputs=("result0", "result1", "result2"))

@@ -44,8 +44,12 @@ def _flat(steps, xp):
     return xp.reshape(steps, (steps.shape[0] * steps.shape[1], steps.shape[2]))
 
 
-def _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards):
-    """The gradients of `projected`, products and states in differentiable operations, step by step."""
+@public(namespace=None, on_arrays=kernels.recurrent_layer_gradients)
+def recurrent_layer_gradients(grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more):
+    """The gradients of `projected`, of the products of hidden states and weights (None if equal), of `hidden` and of `cell`.
+
+    They are computed in differentiable operations, step by step.
+    """
     steps = _steps_of(projected, hidden, cell, weight, bias, mode, backwards)
     grad, change, carried = grads[:3]
     change = hidden.new_zeros(hidden.shape) if change is None else change
@@ -78,12 +82,6 @@ def _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards):
         change = joined @ weight if direct is None else direct + joined @ weight
     of_steps = [tensors.stack([found[t] for t in range(len(found))]) for found in (to_projected, to_products)]
     return *of_steps, change, None if cell is None else carried
-
-
-@public(namespace=None, on_arrays=kernels.recurrent_layer_gradients)
-def recurrent_layer_gradients(grads, projected, hidden, cell, weight, bias, mode, backwards, output, gates, more):
-    """The gradients of `projected`, of the products of hidden states and weights (None if equal), of `hidden` and of `cell`."""
-    return _recorded(grads, projected, hidden, cell, weight, bias, mode, backwards)
 
 
 @internal(kernels.recurrent_layer, out=False, outputs=("output", "last_hidden", "last_cell", "gates", "more"))

@@ -98,18 +98,14 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Advance to the next epoch and set its learning rates. `epoch` is deprecated."""
-        if self._step_count == 1:
-            self._warn_of_wrong_order()
+        if self._step_count == 1 and not hasattr(self.optimizer.step, "_noted_by_scheduler"):
+            warn(_OVERRIDDEN, UserWarning)
+        elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+            warn(_BEFORE_OPTIMIZER, UserWarning)
         self._step_count += 1
         if epoch is not None:
             warn(EPOCH_DEPRECATION_WARNING, UserWarning)
         self._update_lr(epoch)
-
-    def _warn_of_wrong_order(self) -> None:
-        if not hasattr(self.optimizer.step, "_noted_by_scheduler"):
-            warn(_OVERRIDDEN, UserWarning)
-        elif not getattr(self.optimizer, "_opt_called", False):
-            warn(_BEFORE_OPTIMIZER, UserWarning)
 
     def _update_lr(self, epoch: int | None = None) -> None:
         self._get_lr_called_within_step = True

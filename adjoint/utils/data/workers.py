@@ -124,7 +124,10 @@ class BatchesOfWorkers(Batches):
     def begin_again(self, loader: DataLoader[Any]) -> None:
         """Start another pass with the same workers."""
         self._let_go(loader)
-        self._drain()
+        self._arrived.clear()
+        self._owners.clear()
+        while any(worker.tasks for worker in self._started):  # batches that were not requested
+            self._take(LOOK_SECONDS)
         self._begin()
         for worker in self._started:
             worker.is_active = True
@@ -250,10 +253,3 @@ class BatchesOfWorkers(Batches):
         pids = ", ".join(str(worker.process.pid) for worker in dead)
         self._shutdown_workers()
         raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from causes[0]
-
-    def _drain(self) -> None:
-        """Drop batches that were not requested."""
-        self._arrived.clear()
-        self._owners.clear()
-        while any(worker.tasks for worker in self._started):
-            self._take(LOOK_SECONDS)
