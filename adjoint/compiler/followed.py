@@ -282,7 +282,9 @@ def checkpointed(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: 
         observer.stop("checkpoint() is reentrant, or has unusual options")
         return given(*args, **kwargs)
     options = ("use_reentrant", "preserve_rng_state", "determinism_check", "early_stop")
-    return observer.call(*args, **{name: value for name, value in kwargs.items() if name not in options})
+    result = observer.call(*args, **{name: value for name, value in kwargs.items() if name not in options})
+    # A checkpoint saves no result, so that results may be changed in place.
+    return result.clone() if isinstance(result, Tensor) and result.requires_grad else result
 
 
 def checkpointed_in_parts(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -341,6 +343,17 @@ def following(observer: Observer, function: Any) -> Any:
     return method
 
 
+def hooked(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Register a hook of a tensor that the function has made. The captured backward contains what it computes."""
+    tensor, *hooks = args
+    tracer = observer.tracer
+    outside = id(tensor) in tracer.program.by_tensor or id(tensor) in tracer.aliases or tensor._edge is tensor
+    if outside or len(hooks) != 1 or kwargs or observer.stopped:
+        observer.stop("a hook of a tensor that the function has not made is registered")
+        return given(*hooks, **kwargs)
+    return observer.made(given(following(observer, *hooks)))
+
+
 def noted(observer: Observer, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a method of the context of a custom function."""
     return given(*args[1:], **kwargs)
@@ -372,6 +385,7 @@ FOLLOWED: dict[Any, Callable[..., Any]] = {
     AveragedModel.update_parameters: averaged,
     vars(Function)["apply"].__func__: applied,
     torch.compiler.is_compiling: answered,
+    torch.Tensor.register_hook: hooked,
     FunctionCtx.save_for_backward: noted,
     FunctionCtx.mark_non_differentiable: noted,
     FunctionCtx.set_materialize_grads: noted,

@@ -410,3 +410,43 @@ def test_batches_of_gradients_require_no_grad(rows):
             (grad,) = torch.autograd.grad(result, x, torch.eye(rows), is_grads_batched=True, retain_graph=True)
             assert not grad.requires_grad
             torch.testing.assert_close(grad, diagonal.detach().diag())
+
+
+def of_scale(x, w):
+    h = (x @ w).tanh()
+    h.register_hook(lambda grad: grad * SCALE[0])
+    return h.sum()
+
+
+def of_values(x, w):
+    h = torch.utils.checkpoint.checkpoint(torch.tanh, x @ w, use_reentrant=False)
+    h = F.elu(h, inplace=True)  # a checkpoint saves no result
+    h.register_hook(lambda grad: grad.clamp(-0.1, 0.1) + h.detach())
+    return (h * 2).exp().sum()
+
+
+SCALE = [2.0]
+
+
+@pytest.mark.parametrize("backward_inside", [False, True])
+@pytest.mark.parametrize("function", [of_scale, of_values])
+def test_hooks_of_tensors_that_the_function_makes(function, backward_inside):
+    def step(x, w):
+        loss = function(x, w)
+        if backward_inside:
+            loss.backward()
+        return loss
+
+    compiled = torch.compile(step, fullgraph=True)
+    for call in range(4):
+        SCALE[0] = 2.0 if call < 2 else 3.0
+        found = []
+        for each in (compiled, step):
+            torch.manual_seed(call)
+            x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
+            loss = each(x, w)
+            if not backward_inside:
+                loss.backward()
+            found.append((loss.detach(), w.grad))
+        assert_alike(*found, strides=False)
+    assert sum(variant.calls for variant in compiled.compiled.variants) >= 2
