@@ -66,11 +66,12 @@ class GraphTracer(Tracer):
         if array.size <= MOST_ELEMENTS:
             self.recorder.constants[id(array)] = array
 
-    def truth(self, tensor: Tensor) -> bool | None:
+    def truth(self, tensor: Tensor, by_library: bool = False) -> bool | None:
         """Return the truth of a tensor, at which one graph ends and another begins."""
         instructions = self.program.instructions
         if (
-            self.reason is not None
+            by_library  # within a recorded call
+            or self.reason is not None
             or not self.branches
             or tensor.numel() != 1
             or self.program.changes
@@ -97,7 +98,7 @@ class GraphTracer(Tracer):
         """Return None, because graphs do not contain elements."""
         return None
 
-    def expect(self, function: Any, operands: list[Any], result: bool) -> bool:
+    def expect(self, function: Any, operands: list[Any], result: bool, by_library: bool = False) -> bool:
         """Return False, because conditions on numbers are not recorded."""
         return False
 
