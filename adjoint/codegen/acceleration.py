@@ -122,10 +122,7 @@ class CompiledLoops:
 
 
 def without_repetition(argument: Any) -> Any:
-    """Return a row-major copy of an array with elements that repeat in memory, or any other argument itself.
-
-    Compiled code reads each element at its own address. The gradients of sums, for example, repeat one element.
-    """
+    """Return a row-major copy of an array that repeats elements in memory, or any other argument itself."""
     repeated = isinstance(argument, numpy.ndarray) and 0 in argument.strides and not argument.flags.c_contiguous
     return row_major(argument) if repeated else argument
 

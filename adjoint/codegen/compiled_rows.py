@@ -45,11 +45,7 @@ class CompiledRows:
         compute: Dtype,
         parts: Sequence[int] = (),
     ) -> NativeCall | None:
-        """Return the call for arrays and results like these, or None if NumPy must compute the results.
-
-        `parts`: the part of the layout that describes parts of rows (see `row_loops`). The geometry contains the length
-        of a stretch.
-        """
+        """Return the call for arrays and results like these, or None. `parts` of rows: see `row_loops`."""
         if LOOPS.has_given_up(self.name) or compute.kind != "f":
             return None
         LOOPS.load("calls", "row_loops")

@@ -42,12 +42,7 @@ DECOMPOSITIONS: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
 def elementary(name: str, arity: int | None = None) -> Callable[[F], F]:
-    """Register a function of float64 arrays as an operation of expressions.
-
-    For float32, the function is computed in float64 and rounded.
-
-    `arity`: the number of arguments, if it differs from the signature.
-    """
+    """Register a function of float64 arrays as an operation, which rounds its results for float32."""
 
     def declare(function: F) -> F:
         OPERATIONS[name] = Operation(function.__code__.co_argcount if arity is None else arity)
@@ -137,11 +132,7 @@ _ON_ARRAYS: dict[str, Any] = {
 
 
 def on_arrays(kernel: Any, meanings: dict[str, Any] = _ON_ARRAYS) -> Any:
-    """Return a kernel as a function of arrays, or of other objects.
-
-    `meanings` defines the names of the language for these objects. In other kernels that the kernel calls, the names
-    have the same meanings. Other functions are unchanged.
-    """
+    """Return a kernel as a function of objects, for which `meanings` defines the names of the language."""
     if isinstance(kernel, tuple) and hasattr(kernel, "_fields"):
         return type(kernel)(*[on_arrays(item, meanings) for item in kernel])
     if not hasattr(kernel, "in_float64"):

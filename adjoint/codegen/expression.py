@@ -47,10 +47,7 @@ INPUT, CONSTANT, PARAMETER = "input", "constant", "parameter"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A function of elements, with its number of operands, the kind of its result, and its symbol if it has one.
-
-    The kind "same" is the kind of all operands.
-    """
+    """A function of elements: its number of operands, the kind of its result ("same" as theirs), and its symbol."""
 
     arity: int
     result: str = "same"

@@ -154,10 +154,7 @@ class RowProgram:
     def call_in_parts(
         self, arrays: Arrays, scalars: Sequence[Any], shapes: dict[str, Shape], length: int, parts: Sequence[int]
     ) -> NativeCall | None:
-        """Return the call of a program for rows `in_parts`, or None if NumPy must compute it.
-
-        `shapes`: the shapes of the results, by extent. `length` and `parts`: values for the layout (see `row_loops`).
-        """
+        """Return the call of a program for rows `in_parts` (see `row_loops`), or None if NumPy must compute it."""
         dtype, variant = arrays[0].dtype, self.choose(*arrays, *scalars)[0]  # type: ignore[union-attr]
         outputs = self.variants[variant].outputs
         memory = [None if is_absent(node) else Memory(shapes[node.extent], dtype) for node in outputs]

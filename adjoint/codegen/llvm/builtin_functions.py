@@ -180,10 +180,7 @@ def load(lowering: Lowering, pointer: Any, width: int = 1, mask: Any = None) -> 
 
 @Builtin
 def store(lowering: Lowering, pointer: Any, value: Any, mask: Any = None) -> Any:
-    """Store consecutive numbers.
-
-    Processors without masks of bits take long to store parts of vectors, so a mask that is whole is detected.
-    """
+    """Store consecutive numbers. If a processor has no masks of bits, whole masks are detected."""
     pointer = _pointer(pointer)
     if not isinstance(value, Value):
         return lowering.store(pointer, value)

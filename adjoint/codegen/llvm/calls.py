@@ -275,10 +275,7 @@ class NativeCall:
         return Memory((self.blocks, len(self.sums), *shape), dtype)
 
     def in_run(self, given: dict[str, Any]) -> Any:
-        """Return the launch of the call in a native run, for these parameters, or NotImplemented.
-
-        It takes `arrays`, an array for each result (`total` for sums), and `total` if there are sums.
-        """
+        """Return the launch of the call in a native run, with arrays for results, or NotImplemented."""
         numbers = [eval(each, self.constants, given) for each in self.scalars]
         written = len(self.results) - self.results.count(None) + bool(self.sums)
         tables = CallTables(self.layout, len(self.arrays) + written, len(numbers), self.character, self.constants)

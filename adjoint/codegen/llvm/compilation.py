@@ -114,10 +114,7 @@ def character(type_: Any) -> str:
 
 
 def unpacking_text(name: str, types: tuple[Any, ...], result: Any) -> str:
-    """Return the LLVM code of a function of a table and a range that calls a kernel for the range.
-
-    The words of the table are the arguments of the kernel, of these types. The result of the kernel becomes the first word.
-    """
+    """Return the LLVM code of a function of a table of arguments and a range, whose first word receives the result."""
     values = ""
     lines = [f"define void @{name}{UNPACKING}(ptr %table, i64 %start, i64 %stop) #0 {{"]
     for i, text in enumerate([type_.text for type_ in types]):

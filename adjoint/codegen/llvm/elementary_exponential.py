@@ -145,10 +145,7 @@ LN2_WHOLE = math.log(2)
 
 @loops(flags="contract")
 def expm1(x: T) -> T:
-    """Return `e` to the power `x`, minus 1. The result is accurate near 0.
-
-    It is 2 ** n * expm1(r) + (2 ** n - 1), which is computed at half its size until the end to avoid overflow.
-    """
+    """Return `e` to the power `x`, minus 1, accurate near 0, and at half its size until the end."""
     y = clamped(x, _EXPM1_LIMITS[T.element])
     shifted = y * _LOG2_E + ROUNDER[T.element]
     k = shifted - ROUNDER[T.element]

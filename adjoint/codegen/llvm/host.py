@@ -171,11 +171,7 @@ class Host:
             self.llvm.set_option("adjoint", "--disable-lsr=false")
 
     def _new_machine(self, level: int = 1) -> Any:
-        """Create another description of the processor, because each engine owns its description.
-
-        Instructions are selected at a level of optimization. Level 3 takes ten percent more time than level 1, and its
-        code is not faster.
-        """
+        """Create another description of the processor, because each engine owns one. Level 3 is no faster than 1."""
         target = self.llvm.Target.from_default_triple()
         return target.create_target_machine(
             cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="jitdefault"

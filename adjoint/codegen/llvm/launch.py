@@ -74,11 +74,7 @@ def _split(function: Any) -> Any:
 
 
 def _launch_in_parts(split: Any, n: int, row_bytes: int, place: int) -> None:
-    """Run all rows like `launch`, in calls that take about `PART_SECONDS` each.
-
-    A range may be split at any row, as for threads. Each part contains rows for all threads. A small number of long
-    rows forms one part.
-    """
+    """Run all rows like `launch`, in calls that take about `PART_SECONDS` and have rows for all threads."""
     threads = parallel.num_threads
     begin, rows = 0, FIRST_BYTES // row_bytes
     while begin < n:

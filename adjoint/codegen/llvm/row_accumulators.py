@@ -76,10 +76,7 @@ class Product(Sum):
 
 
 class Extreme(Sum):
-    """The greatest or smallest value, or NaN if a value is NaN.
-
-    `ordered`: whether no value is NaN. `flagged`: whether each lane has a flag for NaN.
-    """
+    """The greatest or smallest value, or NaN unless values are `ordered`. `flagged` lanes remember NaN."""
 
     def __init__(self, vector: VectorType, order: type[ast.cmpop], ordered: bool, flagged: bool) -> None:
         super().__init__(vector)

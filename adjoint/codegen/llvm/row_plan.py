@@ -318,11 +318,7 @@ class RowPlan:
         self, lowering: Lowering, number: int, known: Any, index: Value, position: Value, left: Value, sums: Any,
         places: list[Places], skipped: Any = 0,
     ) -> None:  # fmt: skip
-        """Compute one vector of a pass.
-
-        `index`: the index of its first element; `position`: its position in the row; `left`: the number of valid lanes;
-        `skipped`: the number of first lanes that do not count.
-        """
+        """Compute one vector of a pass, with `left` valid lanes, without the `skipped` first ones."""
         values = dict(known)
         writer = ExpressionWriter(lowering, self.vector)
 

@@ -128,11 +128,7 @@ def take_pieces(
     shared: Pointer[i64], own: Int, ticket: Int, function: Int, arguments: Int, begin: Int, rows: Int,
     piece: Int, threads: Int,
 ) -> Int:  # fmt: skip
-    """Run the function for pieces of the thread's own part, which is likely to be in its cache, and then of other parts.
-
-    The first piece belongs to the submitting thread, which is the first thread and need not request it. Return the
-    number of completed pieces.
-    """
+    """Run pieces of the thread's own part, and then of others. The submitting thread need not request the first."""
     pieces = (rows + piece - 1) // piece
     end = begin + rows
     done = i64(0)

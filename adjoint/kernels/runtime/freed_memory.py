@@ -20,11 +20,7 @@ _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
 
 
 def keep_freed_memory() -> bool:
-    """Make the C library keep freed memory, as it does after a block of 32 MB has been freed.
-
-    Return False if the C library has no such setting. The user's settings (`MALLOC_MMAP_THRESHOLD_`,
-    `MALLOC_TRIM_THRESHOLD_`) are not changed.
-    """
+    """Make the C library keep freed memory, unless the user's settings differ. Return whether it does."""
     if any(name in os.environ for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")):
         return False
     try:

@@ -197,10 +197,7 @@ def run_product(words: Pointer[i64], result: Int, a: Int, b: Int, vector: Int) -
 
 
 def in_run(a: _Layout, b: _Layout, char: str, offset: bool, as_numpy: bool) -> Any:
-    """Return the launch of a product in a native run, or NotImplemented.
-
-    `offset`: whether the product begins with a vector. `as_numpy`: whether NumPy multiplies the same arrays elsewhere.
-    """
+    """Return the launch of a product, plus a vector (`offset`) or `as_numpy` computes it, in a native run, if any."""
 
     def words(threads: int, shared: int) -> list[int]:
         plan = planned(threads, False)

@@ -185,13 +185,9 @@ def copy_into(target: ndarray, source: ndarray) -> Any:
 
 @functools.lru_cache(1024)
 def _plan(
-    shape: tuple[int, ...],
-    target_strides: tuple[int, ...],
-    source_strides: tuple[int, ...],
-    dtype: numpy.dtype[Any],
-    vector_bytes: int,
-    every_size: bool,
-) -> Any:
+    shape: tuple[int, ...], target_strides: tuple[int, ...], source_strides: tuple[int, ...],
+    dtype: numpy.dtype[Any], vector_bytes: int, every_size: bool,
+) -> Any:  # fmt: skip
     """Return the loop, its pieces, the bytes of each piece, and its arguments."""
     word, itemsize = BITS(dtype), dtype.itemsize
     if word is None or 0 in shape or any(step % itemsize for step in (*target_strides, *source_strides)):

@@ -26,15 +26,9 @@ _LONG_ROW, _MANY_QUERIES = 256, 128
 
 @recordable
 def attention(
-    query: Array,
-    key: Array,
-    value: Array,
-    mask: Array | None,
-    kept: Array | None,
-    share: float,
-    causal: bool,
+    query: Array, key: Array, value: Array, mask: Array | None, kept: Array | None, share: float, causal: bool,
     scale: float,
-) -> Any:
+) -> Any:  # fmt: skip
     """Compute `kernels.nn.attention.attention`. Several heads of half types at a time are converted to float32."""
     if query.dtype in HALVES:
         results = results_like(query, value)

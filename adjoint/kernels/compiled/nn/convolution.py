@@ -21,23 +21,10 @@ Sizes = tuple[int, ...]
 
 @functools.lru_cache(256)
 def _plan(
-    make: Callable[..., Axis],
-    kind: Callable[..., Any],
-    shape: Sizes,
-    kernel: Sizes,
-    output: Sizes | None,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-    dtype: numpy.dtype[Any],
-    threads: int,
-) -> Any:
-    """Return the plan for an input of shape `shape` and a weight of shape `kernel`.
-
-    If `output` (the sizes of the result) is None, it is computed. Return None if there is no loop: for empty arrays,
-    for other types, and for more than three dimensions.
-    """
+    make: Callable[..., Axis], kind: Callable[..., Any], shape: Sizes, kernel: Sizes, output: Sizes | None,
+    stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, dtype: numpy.dtype[Any], threads: int,
+) -> Any:  # fmt: skip
+    """Return the plan for an input of `shape` and a weight of shape `kernel`, or None if there is no loop."""
     if output is None:
         output = output_sizes(shape[2:], kernel[2:], stride, padding, dilation)
     if len(shape) > 5 or 0 in shape or 0 in kernel or 0 in output or dtype.char not in "fd" or not dtype.isnative:

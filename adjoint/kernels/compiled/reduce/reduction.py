@@ -288,10 +288,7 @@ class _Planning:
         self.name = _NEXT[_expression(self.name).outputs[0].operation]
 
     def reduce(self, lengths: list[int], fates: list[bool], parts: int) -> None:
-        """Reduce a contiguous array, whose axes are alternately kept and reduced, from its last axis to its first.
-
-        The last axis of rows of complex numbers consists of the two parts.
-        """
+        """Reduce a contiguous array, whose axes are alternately kept and reduced, from its last axis to its first."""
         lengths, fates = lengths[:], fates[:]
         whole = parts if lengths[-1] == parts > 1 else 1
         if whole > 1:
