@@ -121,6 +121,7 @@ BLOCK = 64
 
 _ONES: dict[str, ndarray] = {char: numpy.ones((8192, 1), char) for char in "fd"}
 _add: Any = numpy.add.reduce
+_multiply: Any = numpy.multiply.reduce
 _maximum: Any = numpy.maximum.reduce
 _minimum: Any = numpy.minimum.reduce
 
@@ -130,21 +131,6 @@ def row_sum(x: ndarray) -> Any:
     if x.size <= len(_ONES["f"]) and x.ndim == 2 and (ones := _ONES.get(x.dtype.char)) is not None:
         return x.dot(ones[: x.shape[1]])  # in a third of the time of `add.reduce`
     return _add(x, 1, None, None, True)
-
-
-def row_prod(x: ndarray) -> Any:
-    """Return the product of each row."""
-    return numpy.multiply.reduce(x, 1, keepdims=True)
-
-
-def row_max(x: ndarray) -> Any:
-    """Return the greatest element of each row."""
-    return _maximum(x, 1, None, None, True)
-
-
-def row_min(x: ndarray) -> Any:
-    """Return the smallest element of each row."""
-    return _minimum(x, 1, None, None, True)
 
 
 def column_sum(x: ndarray) -> Any:
@@ -161,8 +147,8 @@ def column_sum(x: ndarray) -> Any:
 
 ROW_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "row_sum": row_sum,
-    "row_prod": row_prod,
-    "row_max": row_max,
-    "row_min": row_min,
+    "row_prod": lambda x: _multiply(x, 1, None, None, True),
+    "row_max": lambda x: _maximum(x, 1, None, None, True),
+    "row_min": lambda x: _minimum(x, 1, None, None, True),
     "column_sum": column_sum,
 }
