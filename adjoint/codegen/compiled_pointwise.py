@@ -218,8 +218,11 @@ class CompiledPointwise:
             key = (dtype, *[item.shape for item in operands], *[item.strides for item in operands])
         if out is not None:
             outs = out if isinstance(out, tuple) else (out,)
-            if any(item.dtype != dtype or not _may_be_written(item, operands) for item in outs):
-                return NotImplemented
+            if any(
+                item.dtype != dtype or any(each is not item and overlap(each, item) for each in operands)
+                for item in outs
+            ):
+                return NotImplemented  # NumPy copies memory that would be overwritten before it is read
             key = (*[item.strides for item in outs], key)
         try:
             plan = variant.plans[key]
@@ -314,11 +317,6 @@ class CompiledPointwise:
         ]
         plan = Plan(variant.expression, number, inputs, outputs, variant.scalars)
         return pointwise_kernel(f"{self.name}_{dtype.name}", plan, str(variant.expression))
-
-
-def _may_be_written(out: ndarray, operands: Sequence[ndarray]) -> bool:
-    """Return whether elements of `out` are read before they are written. NumPy copies memory where they are not."""
-    return not any(item is not out and overlap(item, out) for item in operands)
 
 
 def _variant_lines(expression: Expression, char: str, variants: list[_Variant]) -> list[str]:

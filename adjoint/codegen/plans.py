@@ -115,7 +115,10 @@ class Plan:
         self.results, self.names = tuple(results), names
         self.call = call
         self.compiled = compiled
-        self.run: Callable[..., Any] = run or _allocating(self.results, into)
+        if run is None:
+            requested = tuple([item is not None for item in results])
+            run = _maker(requested)(into, *[item.allocator() for item in results if item])
+        self.run: Callable[..., Any] = run
         self.into: Callable[..., Any] = into or _copying(self.run)
 
     def compute(self, *args: Any) -> Any:
@@ -149,11 +152,6 @@ class Launch(NamedTuple):
 def returned(results: Sequence[Any]) -> Any:
     """Return the value of a kernel with these results, which is a tuple or the only result."""
     return results[0] if len(results) == 1 else tuple(results)
-
-
-def _allocating(results: Sequence[Memory | None], into: Any) -> Any:
-    maker = _maker(tuple([item is not None for item in results]))
-    return maker(into, *[item.allocator() for item in results if item])
 
 
 @functools.cache

@@ -278,13 +278,9 @@ def _view(array: ndarray, extent: str, geometry: Geometry) -> ndarray:
     return array if array.shape == shape else array.reshape(shape)
 
 
-def _kept(shape: Shape, dim: int) -> Shape:
-    """Return the shape with length 1 along `dim`."""
-    return (*shape[:dim], 1, *shape[dim + 1 :]) if shape else ()
-
-
 def _memory(node: Node, shape: Shape, dim: int, dtype: Dtype, compute: Dtype) -> Memory:
     if node.extent == ELEMENT:
         return Memory(shape, dtype_of(node.kind, dtype))
-    wanted = _kept(shape, dim) if node.extent == ROW else (shape[dim] if shape else 1,)
+    row = (*shape[:dim], 1, *shape[dim + 1 :]) if shape else ()
+    wanted = row if node.extent == ROW else (shape[dim] if shape else 1,)
     return Memory(wanted, dtype_of(node.kind, compute))

@@ -38,11 +38,6 @@ def identifier(char: str) -> str:
     return char if char.isalpha() else "bool"
 
 
-def is_of_rows(node: Node) -> bool:
-    """Return whether this is an operation of row programs, which `row_tiles` implements."""
-    return node.operation.startswith(("row_", "column_"))
-
-
 class Writer:
     """A writer of the code of one tree for one dtype. Its constants are stored in the namespace of the code."""
 
@@ -168,7 +163,7 @@ class Writer:
             return f"positive({names[0]})"
         if node.operation in ("real", "imag"):
             return f"positive({names[0]}.{node.operation})"
-        if is_of_rows(node):
+        if node.operation.startswith(("row_", "column_")):  # of `row_tiles`
             return f"{node.operation}({', '.join(names)})"
         if node.operation == "where" and self.masking:
             is_zero = node.operands[1].operation == CONSTANT and node.operands[1].value == 0

@@ -72,7 +72,8 @@ class CompiledFunction:
 def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunction:
     """Compile a kernel for these types and static values, or raise `CompilationError`."""
     with HOST.lock:
-        name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if _is_name(value))])
+        short: Any = NumberType | VectorType | int | float | str | tuple
+        name = "_".join([kernel.name, *(f"{key}{value}" for key, value in given.items() if isinstance(value, short))])
         name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in name)
         module = Module()
         result, parameters = module.add(kernel, name, given)
@@ -127,11 +128,6 @@ def unpacking_text(name: str, types: tuple[Any, ...], result: Any) -> str:
     call = f"call {returned} @{name}({values}i64 %start, i64 %stop) noinline"
     lines += [f"  {call}"] if result is None else [f"  %value = {call}", f"  store {returned} %value, ptr %table"]
     return "\n".join([*lines, "  ret void", "}", ""])
-
-
-def _is_name(value: Any) -> bool:
-    """Return whether a type or static value is short enough to be part of a name."""
-    return isinstance(value, NumberType | VectorType | int | float | str | tuple)
 
 
 def c_type(type_: Any) -> Any:

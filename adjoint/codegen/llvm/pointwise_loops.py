@@ -29,7 +29,7 @@ from .host import HOST
 from .language import *
 from .lowering import Lowering
 from .streaming import aligned_bytes, ask_ahead, elements_before_aligned, end_streams, stream
-from .values import Value, constant, size_of
+from .values import Value, size_of
 
 DENSE, REPEATED, PAIRED, INDEXED = "dense", "repeated", "paired", "indexed"
 COLLECTED = GATHERED, RUNS, REPEATS, PATTERN = "gathered", "runs", "repeats", "pattern"
@@ -168,7 +168,7 @@ class Plan:
         given: dict[Node, Any] = dict(zip(self.scalars, scalars, strict=True))
         for nodes, operand, values in zip(self.nodes, self.operands, inputs, strict=False):
             for node, value in zip(nodes, values if operand.parts > 1 else [values], strict=True):
-                given[node] = _as_truth(lowering, value) if operand.truth else lowering.convert(value, writer.type)
+                given[node] = lowering.convert(value, boolean if operand.truth else writer.type)
         results = iter(writer.write(self.expression, given))
         found = []
         for operand in self.operands[self.inputs :]:
@@ -176,11 +176,6 @@ class Plan:
             parts = [lowering.convert(next(results), type_) for _ in range(operand.parts)]
             found.append(parts if operand.parts > 1 else parts[0])
         return found
-
-
-def _as_truth(lowering: Lowering, value: Value) -> Value:
-    zero = constant(0, value.type).name
-    return lowering.value(f"icmp ne {value}, {zero}", VectorType(boolean, value.type.width))
 
 
 def operand_of(nodes: Sequence[Node], type_: Any, mode: str) -> Operand:

@@ -257,11 +257,9 @@ class RowPlan:
         writer = ExpressionWriter(lowering, self.element if self.along else self.vector)
         for node in self.expression.nodes():
             of_extent = node.extent == extent and node.kind != SCALAR and node.operation not in (*REDUCTIONS, INPUT)
-            if of_extent and node not in known and self.levels[node] <= level and self._available(node, known):
+            available = all(item in known or item.operation == CONSTANT for item in node.operands)
+            if of_extent and node not in known and self.levels[node] <= level and available:
                 known[node] = writer.node(node, [_operand(known, item) for item in node.operands])
-
-    def _available(self, node: Node, known: Any) -> bool:
-        return all(item in known or item.operation == CONSTANT for item in node.operands)
 
     def _begin_part(self, lowering: Lowering, number: int, known: Any, part: Value, places: list[Places]) -> Any:
         """Load the inputs that have one value for the part, and reset the sums of a part."""
