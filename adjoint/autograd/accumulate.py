@@ -26,16 +26,12 @@ from .shown import made
 _LOCKS = tuple(lock_across_forks() for _ in range(64))
 
 
-def _measure() -> int:
-    """Return the value of `sys.getrefcount` for an array that only the caller's argument refers to, in this interpreter."""
-    return _as_in_accumulate(numpy.empty(1))
-
-
 def _as_in_accumulate(grad: Any) -> int:
     return getrefcount(grad)
 
 
-_UNSHARED = _measure()
+_UNSHARED = _as_in_accumulate(numpy.empty(1))
+"""The value of `sys.getrefcount` for an array that only the caller's argument refers to, in this interpreter."""
 
 
 def summed(first: Any, second: Any) -> Any:

@@ -1,10 +1,8 @@
 """The engine. It walks the recorded graph from the roots, and passes every gradient to its receiver.
 
-Nodes are numbered in the order of recording, and an edge always leads to an older node. If nodes run in descending
-order of their numbers, all gradients of a node have arrived before the node runs. (If a user has set a sequence number,
-edges are counted instead.) A first pass finds the reachable nodes and counts how often each leaf is used. A second pass
-runs the nodes in descending order. A leaf accumulates as soon as its last gradient has arrived. The engine does not
-recurse, because a graph may be a million nodes deep.
+Nodes are numbered in the order of recording, so in descending order of their numbers all gradients of a node have arrived
+before it runs. (If a user has set a sequence number, edges are counted instead.) A leaf accumulates as soon as its last
+gradient has arrived. The engine does not recurse, because a graph may be a million nodes deep.
 
 In an ordinary backward gradients are bare arrays. Under `create_graph=True` they are tensors, and operations on them
 are recorded. The state is local to the call, so backward may run in many threads, and inside another backward.

@@ -107,10 +107,6 @@ class Error(Node):
     __slots__ = ("message",)
     message: str
 
-    def name(self) -> str:
-        """Return PyTorch's full name."""
-        return "torch::autograd::Error"
-
     def backward(self, grad: Any, retain_graph: bool, edges: Any) -> tuple[Any, ...]:
         """Raise the error."""
         raise RuntimeError(self.message)

@@ -29,13 +29,11 @@ with the function name for the error. `saved_display` defines the values of `nod
 node, if they differ from the saved values. `random` declares that the operator draws random numbers although it takes
 no `generator`. `check_out(input, out)` may refuse an `out` that determines the dtype.
 
-`batch`, as a method or an option, is the batching rule of the operator for `vmap`: a function `batch(op, batch,
-*args)`, or the name of a mechanism (`transforms.batching.MECHANISMS`). Without `batch`, the rule follows from the rest
-of the declaration, or is the sequential fallback.
+`batch`, as a method or an option, is the batching rule for `vmap`: a function `batch(op, batch, *args)`, or the name of
+a mechanism (`transforms.batching.MECHANISMS`). By default it follows from the rest of the declaration.
 
-If a gradient is not needed, it is not computed, and values that only its formula needs are not saved. `grad_inputs`
-replaces the formulas of single inputs and returns all gradients together. Its parameter `needs` lists the needed
-gradients.
+Gradients that are not needed are not computed, and values that only they need are not saved. `grad_inputs` replaces the
+formulas of single inputs, and returns the gradients that its parameter `needs` lists.
 """
 
 from __future__ import annotations
@@ -128,12 +126,12 @@ class Operator:
         self.caller = caller
         self.same_out: bool | str | Callable[..., None] | None = options.get("same_out")
         self.out_decides = out == "decides"
-        self.check_out: Callable[..., None] | None = _member(declaration, "check_out")
+        self.check_out: Callable[..., None] | None = _plain(vars(declaration).get("check_out"))
         self.overloaded: bool = options.get("overloaded", False)
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
         self.deprecated_order: tuple[str, ...] = tuple(options.get("deprecated_order", ()))
         self.check: Callable[..., Any] | None = options.get("check")
-        self.forward: Callable[..., Any] = _plain(declaration.__dict__["forward"])
+        self.forward: Callable[..., Any] = _plain(vars(declaration)["forward"])
         words = options.get("sparse", "").split()
         self.sparse_result = "result" in words
         self.sparse: str | None = next((word for word in words if word != "result"), None)
@@ -145,7 +143,7 @@ class Operator:
         self.node_name = nodes.partition(", ")[0]
         self.out_underived = out == "underived" or self.node_name == "NotImplemented"
         self.inplace_node_name = nodes.rpartition(", ")[2]
-        self.batch: str | Callable[..., Any] | None = options.get("batch") or _member(declaration, "batch")
+        self.batch: str | Callable[..., Any] | None = options.get("batch") or _plain(vars(declaration).get("batch"))
         self.aten_name: str = options.get("aten_name") or self.function_name
         self.aten, *others = options.get("aten", "default").split(", ")
         self.aten_inplace = others[0] if others else self.aten.removeprefix("default")
@@ -156,8 +154,6 @@ class Operator:
         self.returns: Any = return_type(returns, *self.outputs) if returns else tuple
         self.plans: dict[Any, Any] = {}
         self.frequent: dict[Any, Any] = {}
-        self.function: Callable[..., Any] = _unbound
-        self.inplace_function: Callable[..., Any] = _unbound
 
     def __getattr__(self, name: str) -> Any:
         """Evaluate signature and formulas on first access, because an import declares hundreds of operators and uses few."""
@@ -181,7 +177,9 @@ class Operator:
         return lambda *args: self.function(*args[:count], **dict(zip(self.names[count:], args[count:], strict=True)))
 
     code: Any
-    """The operator's generated code (`generated.Code`), set by `decorators.operator`."""
+    function: Callable[..., Any]
+    inplace_function: Callable[..., Any]
+    """The operator's generated code (`generated.Code`) and functions, set by `decorators.operator`."""
 
     @property
     def node_class(self) -> type[Node]:
@@ -226,7 +224,7 @@ class Operator:
 
     def _read_formulas(self) -> None:
         members = self.declaration.__dict__
-        self.joint: Callable[..., Any] | None = _plain(members["grad_inputs"]) if "grad_inputs" in members else None
+        self.joint: Callable[..., Any] | None = _plain(members.get("grad_inputs"))
         self.formulas = {name: _plain(members[f"grad_{name}"]) for name in self.names if f"grad_{name}" in members}
         self.large_formulas = {
             name: _plain(members[f"large_grad_{name}"]) for name in self.formulas if f"large_grad_{name}" in members
@@ -274,11 +272,7 @@ def _all_dims(slot: str, node: Node) -> Any:
     return dims if dims is None or isinstance(dims, (tuple, list)) else (operator.index(dims),)
 
 
-def _member(declaration: type, name: str) -> Any:
-    return _plain(declaration.__dict__.get(name))
-
-
-def _plain(function: Any) -> Callable[..., Any]:
+def _plain(function: Any) -> Any:
     return function.__func__ if isinstance(function, staticmethod) else function
 
 
@@ -289,7 +283,3 @@ def _wanted(formula: Callable[..., Any]) -> list[str]:
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the parameter names of a plain function. `inspect.signature` would be too slow at import."""
     return function.__code__.co_varnames[: function.__code__.co_argcount]
-
-
-def _unbound(*args: Any) -> Any:
-    raise RuntimeError("the operator has not been generated")

@@ -122,26 +122,25 @@ def internal(kernel: Any = None, **options: Any) -> Callable[[type], Any]:
 _AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()}
 
 
+def _of_one(self: Any) -> Any: ...
+
+
+def _of_two(self: Any, other: Any) -> Any: ...
+
+
+_of_one.__annotations__, _of_two.__annotations__ = {"self": ARRAY}, {"self": ARRAY, "other": ARRAY}
+
+
 def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callable[[type], Any]:
     """Declare an elementwise operator on one tensor from its array function."""
-
-    def forward(self: Any) -> Any: ...
-
-    forward.__annotations__ = {"self": ARRAY}
     options = {"inplace": True, "public_inplace": True, "tangent": "elementwise", **options}
-    return _family(forward, kernel, promote=promote, **options)
+    return _family(_of_one, kernel, promote=promote, **options)
 
 
 def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
     """Declare an elementwise operator on two tensors from its array function. The tensors broadcast together."""
-
-    def forward(self: Any, other: Any) -> Any: ...
-
-    forward.__annotations__ = {"self": ARRAY, "other": ARRAY}
-    options.setdefault("elementwise", True)
-    return _family(
-        forward, kernel, promote=promote, inplace=options.pop("inplace", True), **{"tangent": "elementwise", **options}
-    )
+    options = {"elementwise": True, "inplace": True, "tangent": "elementwise", **options}
+    return _family(_of_two, kernel, promote=promote, **options)
 
 
 def _family(forward: Callable[..., Any], kernel: Any, **options: Any) -> Callable[[type], Any]:
@@ -168,18 +167,11 @@ def public(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Install a hand-written function composed of operators. `on_arrays` is its counterpart in the `xp` of formulas.
 
-    `separate_sizes`: the operator whose straight-line code handles a method call with separate sizes. The function
-    handles all other calls, and with `contiguous` also calls on tensors that are not contiguous.
-
-    `retried`: if the function fails, a retry wrapper checks whether an argument overrides the call (see `lazy_stubs`).
-    Functions that check this themselves, and let their errors end at the user's line (see `tracebacks`), need no retry
-    wrapper. With `methods_retried=False`, the same holds for methods without other tensor arguments. Python operators
-    never need a retry wrapper.
-
-    `forms`: the forms of the call, or a function that returns them, for errors about arguments that match no form.
-
-    With `numpy_names`, NumPy's parameter names are accepted too. The function accepts all of these names. The method
-    accepts only the names of dimensions.
+    `separate_sizes`: the operator whose straight-line code handles a method call with separate sizes, and only contiguous
+    tensors if `contiguous`. `retried`, `methods_retried`: whether a retry wrapper checks after a failure whether an argument
+    overrides the call (see `lazy_stubs`), unless the function, or the method without other tensor arguments, does this
+    itself. `forms`: the forms of the call, for errors about arguments that match none. `numpy_names`: whether NumPy's names
+    of parameters are accepted, by methods only those of dimensions.
     """
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:

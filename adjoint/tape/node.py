@@ -51,9 +51,10 @@ class Node(NodeInterface):
     saved_display: ClassVar[dict[str, Any]] = {}
 
     def name(self) -> str:
-        """Return the name printed in `grad_fn=<...>`. Without a derivative, it is the name of PyTorch's C++ class."""
+        """Return the name printed in `grad_fn=<...>`. A few nodes have the name of a class of PyTorch in C++."""
         name = type(self).__name__
-        return f"torch::autograd::{name}" if name in ("NotImplemented", "CopyBackwards") else name
+        in_cpp = name in ("AccumulateGrad", "CopyBackwards", "Error", "NotImplemented")
+        return f"torch::autograd::{name}" if in_cpp else name
 
     def _operation(self) -> str:
         """Return the name of the operation for error messages: the node's name without `Backward0`."""
@@ -124,10 +125,6 @@ class AccumulateGrad(Node):
 
     __slots__ = ("variable",)
     __module__ = "builtins"  # as PyTorch shows its node classes
-
-    def name(self) -> str:
-        """Return PyTorch's full name."""
-        return "torch::autograd::AccumulateGrad"
 
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
