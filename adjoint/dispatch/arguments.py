@@ -27,8 +27,6 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 _NO_INTEGERS = (bool, numpy.bool_, numpy.ndarray, tuple)
 """Types that PyTorch does not accept as integers, although Python's `operator.index` may accept them."""
 
-NUMBERS = frozenset((int, float, bool, complex))
-
 
 def bind(op: Operator, args: tuple[Any, ...], names: Any = MappingProxyType({})) -> tuple[Any, ...]:
     """Bind keyword aliases to their parameters. Raise an error for missing arguments and wrong types."""
