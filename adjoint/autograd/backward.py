@@ -16,7 +16,7 @@ from ..tensor import Tensor, as_array
 from .engine import run
 from .gradient_edge import GradientEdge
 from .graph_task import Capture
-from .roots import about, as_tuple, batched_grads, batched_products, edge_of_input, make_grads, plain_root, root_edge
+from .roots import about, as_tuple, batched_grads, batched_products, edge_of_input, plain_root, roots_of
 from .shown import Shown, made
 
 
@@ -68,18 +68,12 @@ def backward_of(tensors: Any, grad_tensors: Any, retain_graph: bool | None, crea
         )
     if retain_graph is None:
         retain_graph = create_graph
-    plain = plain_root(tensors, grad_tensors, create_graph) if inputs is None else None
-    if plain is not None:
-        begin = start if create_graph else run
-        begin(*plain, retain_graph, create_graph, None, True, grad_tensors)
-    else:
-        roots = as_tuple(tensors)
-        if inputs is not None and len(as_tuple(inputs)) == 0:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        grads = make_grads(roots, grad_tensors, create_graph)
-        capture = None if inputs is None else retaining(as_tuple(inputs))
-        edges = [root_edge(root) for root in roots]
-        start(edges, grads, retain_graph, create_graph, capture, True, grad_tensors)
+    if inputs is not None and len(as_tuple(inputs)) == 0:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    edges, grads = plain_root(tensors, grad_tensors, create_graph) or roots_of(tensors, grad_tensors, create_graph)
+    capture = None if inputs is None else retaining(as_tuple(inputs))
+    begin = start if create_graph or type(grads) is list else run
+    begin(edges, grads, retain_graph, create_graph, capture, True, grad_tensors)
     if create_graph:
         warn_once(
             "cycles",
@@ -147,17 +141,10 @@ def grad(
     if is_grads_batched:
         roots = as_tuple(outputs)
         product = partial(grad, roots, targets, retain_graph=retain_graph, create_graph=create_graph, allow_unused=True)
-        products = batched_products(product, batched_grads(roots, as_tuple(grad_outputs)))
-        return checked_results(targets, products, allow_unused, materialize_grads, create_graph)
-    plain = plain_root(outputs, grad_outputs, create_graph)
-    grads: Any
-    if plain is not None:
-        starts, grads = plain
+        values = batched_products(product, batched_grads(roots, as_tuple(grad_outputs)))
     else:
-        roots = as_tuple(outputs)
-        grads = make_grads(roots, grad_outputs, create_graph)
-        starts = [root_edge(root) for root in roots]
-    values = gradients(starts, grads, [*map(edge_of_input, targets)], retain_graph, create_graph, grad_outputs)
+        edges, grads = plain_root(outputs, grad_outputs, create_graph) or roots_of(outputs, grad_outputs, create_graph)
+        values = gradients(edges, grads, [*map(edge_of_input, targets)], retain_graph, create_graph, grad_outputs)
     return checked_results(targets, values, allow_unused, materialize_grads, create_graph)
 
 

@@ -139,9 +139,6 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
         if value is None and isinstance(root, Tensor) and root._array.size == 1 and is_watched(root):
             results.append(ones_like(root))
             continue
-        if value is None and type(root) is Tensor and root._array.ndim == 0 and root._array.dtype.kind == "f":
-            results.append(first_grad(root, as_tensors))
-            continue
         shape, dtype = metadata_of(root)
         if value is None:
             if math.prod(shape) != 1:
@@ -163,6 +160,13 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
     if modes.STATE.capture is not None:
         modes.STATE.capture.seeds(results)
     return results
+
+
+def roots_of(roots: Any, given: Any, create_graph: bool) -> tuple[list[Any], Any]:
+    """Return the edges of any roots, and their checked gradients."""
+    roots = as_tuple(roots)
+    grads = make_grads(roots, given, create_graph)
+    return [root_edge(root) for root in roots], grads
 
 
 def metadata_of(root: Any) -> tuple[tuple[int, ...], Any]:
