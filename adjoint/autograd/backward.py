@@ -175,11 +175,6 @@ def checked_results(
     targets: tuple[Any, ...], values: Sequence[Any], allow_unused: bool, zeros: bool, create_graph: bool
 ) -> tuple[Any, ...]:
     """Return the gradients of `targets` as tensors. The caller handles gradients that are None."""
-    for value in values:
-        if value is None:
-            break
-    else:
-        return tuple(values)
     results: list[Any] = []
     for item, value in zip(targets, values, strict=True):
         if value is None and zeros:

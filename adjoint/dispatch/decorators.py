@@ -86,11 +86,9 @@ def operator(
         setattr(arrays, op.name, NUMPY.kernel(op.name).general)
         setattr(tensors, op.name, function)
         names = (op.name, *alias)
-        method_names = names if method is True else (method or ())
-        for name in names:
-            if namespace is not None:
-                publish(namespace, **{name: function})
-        for name in method_names:
+        if namespace is not None:
+            publish(namespace, **dict.fromkeys(names, function))
+        for name in names if method is True else method or ():
             add_method(name, function)
         if dunder is not None:
             as_operator = lazy_function(op, "operator", dunder)
@@ -107,8 +105,7 @@ def operator(
                 if namespace is not None and (public_inplace is True or (public_inplace and name in public_inplace)):
                     publish(namespace, **{f"{name}_": inplace})
             if dunder in _AUGMENTED:
-                augmented = dunder.replace("__", "__i", 1)
-                add_method(augmented, inplace)
+                add_method(dunder.replace("__", "__i", 1), inplace)
         return function
 
     return declare

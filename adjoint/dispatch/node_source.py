@@ -37,9 +37,8 @@ def backward_source(op: Operator, recorded: bool) -> str:
         lines += ["    if not retain_graph:", *("        " + line for line in release)]
     xp = "tensor_namespace" if recorded else "array_namespace"
     if op.joint is not None:
-        needs = "tuple(edge is not None for edge in edges)"
-        args = formula_arguments(op.joint, {"needs": needs, "xp": xp})
-        lines.append(f"    return joint({args})")
+        special = {"needs": "tuple(edge is not None for edge in edges)", "xp": xp}
+        lines.append(f"    return joint({formula_arguments(op.joint, special)})")
     else:
         terms = []
         for index, (name, formula) in enumerate(op.formulas.items()):
@@ -52,10 +51,7 @@ def backward_source(op: Operator, recorded: bool) -> str:
                 given = ", ".join(item for item in parameters_of(formula) if item != "xp")
                 term = f"({term} if grad.size < {large_from()} else large_{name}({given}))"
             terms.append(f"{term} if edges[{index}] is not None else None" if several else term)
-        if op.sequence is not None:
-            lines.append(f"    return {terms[0]}")
-        else:
-            lines.append(f"    return ({', '.join(terms)},)")
+        lines.append(f"    return {terms[0]}" if op.sequence is not None else f"    return ({', '.join(terms)},)")
     return "\n".join(lines)
 
 
@@ -101,8 +97,7 @@ def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
 def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]:
     """Create the node class of `op` with the name `name` in `namespace`."""
     source = node_source(op)
-    filename = f"<adjoint {op.name} node>"
-    compile_source(source, filename, namespace)
+    compile_source(source, f"<adjoint {op.name} node>", namespace)
     SOURCES[op.name + " node"] = source
     slots = [f"saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.saved_values)]
     slots += [f"version_{item}" for item in (*op.saved_inputs, *op.saved_results)]
