@@ -36,6 +36,7 @@ from ..tensor import Tensor, wrap
 from .backward import zeros
 from .errors import Unsupported
 from .known import ARITHMETIC, CREATING, Made
+from .launches import outlined
 from .native import fused
 from .objects import Fits, compile_deferred
 from .program import Constant, Instruction, Program, Reference, Source
@@ -103,7 +104,7 @@ class Reader:
         if function is None:
             function, operands = Copied(operands[0].value), []
         with unwarned():
-            result = function(*[self.known(each) for each in operands])
+            result = function(*[outlined(each, self.values) for each in operands])
         values = list(result) if several else [result] * len(names)
         numbers = [
             None if each == "_" else self.new(each, as_known(value)) for each, value in zip(names, values, strict=True)
@@ -112,12 +113,6 @@ class Reader:
         self.program.instructions.append(
             Instruction(name, function, operands, numbers, several, changes, keeps, op, line)
         )
-
-    def known(self, operand: Any) -> Any:
-        """Return the current value of an operand."""
-        if isinstance(operand, Reference):
-            return self.values[operand.number]
-        return operand.value if isinstance(operand, Constant) else type(operand)([self.known(each) for each in operand])
 
     def function(self, node: Any, operands: list[Any], kwargs: dict[str, Any]) -> tuple[str, Any, Any, bool]:
         """Return the name of an instruction, its function, its operator, and whether it changes its first operand."""

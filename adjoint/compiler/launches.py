@@ -104,7 +104,7 @@ def share_memory(program: Program, first: int, second: int) -> bool:
 
 
 def outlined(operand: Any, outlines: dict[int, Any]) -> Any:
-    """Return an operand with outlines in place of values."""
+    """Return an operand with these arrays, such as outlines, in place of references."""
     if isinstance(operand, Reference):
         return outlines[operand.number]
     if isinstance(operand, Constant):
