@@ -17,11 +17,7 @@ _UNSAID = (
 
 
 def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
-    """Raise an error of the given type unless `cond` is true. `message()` returns the text of the error.
-
-    Raises:
-        TypeError: if `cond` is not a bool, or `message` is not a function.
-    """
+    """Raise an error of the given type, with the text that `message()` returns, unless `cond` is true."""
     if not isinstance(cond, bool):
         advice = "For tensor conditions, use torch._check_tensor_all() to assert that all elements are true."
         raise TypeError(
@@ -69,11 +65,7 @@ def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: int
 
 
 def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], Any] | None = None) -> None:
-    """Raise an error of the given type unless all elements of a tensor of dtype bool are true.
-
-    Raises:
-        TypeError: if `cond` is not a tensor of dtype bool.
-    """
+    """Raise an error of the given type unless all elements of a tensor of dtype bool are true."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype is not dtypes.bool:
@@ -87,11 +79,7 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) ->
 
 
 def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
-    """Raise RuntimeError unless the only element of a tensor is nonzero.
-
-    Raises:
-        RuntimeError: also if the tensor has no element or several elements.
-    """
+    """Raise RuntimeError unless a tensor has one element, which is nonzero."""
     if not bool(input):
         raise RuntimeError(assert_msg)
 

@@ -217,10 +217,7 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> None:
-        """Raise an exception of the same type with the traceback in its message.
-
-        If the type takes other arguments, raise RuntimeError.
-        """
+        """Raise an exception of the same type with the traceback in its message, or else a RuntimeError."""
         message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             message = KeyErrorMessage(message)
@@ -237,10 +234,7 @@ class ExceptionWrapper:
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
-    """Return the index of a device that is not a CPU.
-
-    Return -1 for a CPU if `allow_cpu`, and None for other objects if `optional`.
-    """
+    """Return the index of a device: -1 for a CPU if `allow_cpu`, and None for other objects if `optional`."""
     if isinstance(device, str):
         device = device_class(device)
     index = None
@@ -292,11 +286,7 @@ def _get_available_device_type() -> str | None:
 
 
 def _get_device_module(device_type: str) -> ModuleType:
-    """Return the module of a device kind, such as `torch.cpu`.
-
-    Raises:
-        RuntimeError: if the module does not exist.
-    """
+    """Return the module of a device kind, such as `torch.cpu`, or raise an error if it does not exist."""
     try:
         return import_late(f"adjoint.{device_type}")
     except ModuleNotFoundError:

@@ -23,13 +23,7 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Calla
 def _vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False
 ) -> Callable[..., Any]:
-    """Return `torch.vmap(func)` for a function that returns a tensor or a tuple of tensors.
-
-    The tuple may include None if allowed.
-
-    Raises:
-        ValueError: if the function returns anything else.
-    """
+    """Return `torch.vmap(func)` for a function that returns a tensor or a tuple of tensors (and of None if allowed)."""
 
     @functools.wraps(func)
     def mapped(*args: Any) -> Any:

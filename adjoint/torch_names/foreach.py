@@ -25,12 +25,7 @@ _OPERANDS = dict.fromkeys("add sub mul div maximum minimum clamp_max clamp_min p
 
 
 def _count(name: str, self: Any, args: tuple[Any, ...], options: dict[str, Any]) -> int:
-    """Return the number of tensors in the lists of a call.
-
-    Raises:
-        TypeError: if an argument is neither a list of tensors, nor a number, nor a tensor, or if their number is wrong.
-        RuntimeError: if there are no tensors, or the lists differ in length.
-    """
+    """Return the number of tensors in the lists of a call, or raise an error for wrong arguments."""
     lists = [(place, each) for place, each in enumerate((self, *args)) if isinstance(each, (list, tuple))]
     if not lists or (lists[0][0] and not isinstance(self, (int, float, complex, torch.Tensor))):
         what = "must be tuple of Tensors, not"

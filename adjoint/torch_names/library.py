@@ -75,11 +75,7 @@ _COMPOSITE = (
 
 
 def _parts(qualname: str) -> tuple[str, str, str]:
-    """Return the namespace, the name in it, and the name of the overload, which may be omitted.
-
-    Raises:
-        ValueError: if the name has no namespace, or more than one namespace.
-    """
+    """Return the namespace, the name in it, and the name of the overload, which may be omitted."""
     parts = qualname.split("::")
     if len(parts) != 2:
         raise ValueError(
@@ -335,12 +331,7 @@ def _is_unknown(op: Any) -> bool:
 
 
 def _registered(op: Any, who: str) -> CustomOpDef:
-    """Return the definition of an operator. `op` is the definition, the full name, or an object of `torch.ops`.
-
-    Raises:
-        AttributeError: if the name belongs to no defined operator or overload.
-        ValueError: if the name has no namespace, or if the argument is any other object.
-    """
+    """Return the definition of an operator. `op` is the definition, the full name, or an object of `torch.ops`."""
     if isinstance(op, CustomOpDef):
         return op
     if isinstance(op, str):

@@ -141,10 +141,7 @@ def _unique(input: Tensor, sorted: bool = True, return_inverse: bool = False) ->
 def _unique2(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct elements, the positions of all elements among them, and their counts.
-
-    Unrequested results are empty.
-    """
+    """Return the distinct elements, the positions of all elements among them, and their counts (empty unless requested)."""
     values, inverse, counts = torch.unique(input, sorted, True, True)
     nothing = torch.empty(0, dtype=torch.int64)
     return values, inverse if return_inverse else nothing, counts if return_counts else nothing
@@ -298,11 +295,7 @@ def _debug_has_internal_overlap(input: Tensor) -> int:
 def _assert_tensor_metadata(
     a: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
 ) -> None:
-    """Raise an error if a tensor lacks an expected property.
-
-    Raises:
-        RuntimeError: if a property differs. The message names the first property that differs.
-    """
+    """Raise an error that names the first expected property that a tensor lacks, if there is one."""
     expected = {"sizes": size, "strides": stride, "dtype": dtype, "device": device, "layout": layout}
 
     def shown(value: Any) -> Any:

@@ -109,10 +109,7 @@ class SobolEngine:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _advance(self, n: int) -> Any:
-        """Return the next `n` points as integers.
-
-        Each point is the previous point, changed by a direction number (Antonov and Saleev, 1979).
-        """
+        """Return the next `n` points as integers, each by one direction number (Antonov and Saleev, 1979)."""
         first = max(self.num_generated - 1, 0)
         if first + n >= 2**self.MAXBIT:
             raise ValueError(f"a Sobol sequence of {self.MAXBIT} bits has no more than 2**{self.MAXBIT} points")

@@ -27,11 +27,7 @@ def _push_saved_tensors_default_hooks(pack_hook: Callable[[Tensor], Any], unpack
 
 
 def _pop_saved_tensors_default_hooks() -> None:
-    """Leave the innermost `saved_tensors_hooks`.
-
-    Raises:
-        RuntimeError: if no `saved_tensors_hooks` block is active.
-    """
+    """Leave the innermost `saved_tensors_hooks`, or raise an error if there is none."""
     if not modes.STATE.saved_tensor_hooks:
         raise RuntimeError("there are no saved tensor hooks to leave")
     mode_switches.pop_saved_tensor_hooks()
@@ -106,11 +102,7 @@ _CREATIONS = {
 
 
 def _get_creation_meta(view: Tensor) -> CreationMeta:
-    """Return the origin of a view.
-
-    Raises:
-        RuntimeError: if `view` is not a view.
-    """
+    """Return the origin of a view, or raise an error for any other tensor."""
     if view._base is None:
         raise RuntimeError("a tensor that is no view has no creation meta")
     return _CREATIONS[view._creation]
@@ -137,11 +129,7 @@ def current_autograd_node() -> Node | None:
 
 
 def will_engine_execute_node(node: Any) -> bool:
-    """Return whether the current backward of this thread reaches `node`.
-
-    Raises:
-        RuntimeError: outside of a backward, or if `node` is not a node.
-    """
+    """Return whether the current backward of this thread reaches `node`. Raise an error outside of a backward."""
     if not isinstance(node, Node):
         raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
     if modes.STATE.task is None:

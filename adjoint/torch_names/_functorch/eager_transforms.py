@@ -27,9 +27,6 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _slice_argnums(args: tuple[Any, ...], argnums: Any, as_tuple: bool = True) -> Any:
-    """Return the arguments that `argnums` selects.
-
-    A single argument is also returned in a tuple, unless `as_tuple` is False.
-    """
+    """Return the arguments that `argnums` selects, a single one in a tuple too unless `as_tuple` is False."""
     found = tuple(args[position] for position in positions(argnums, len(args)))
     return found if as_tuple or isinstance(argnums, tuple) else found[0]

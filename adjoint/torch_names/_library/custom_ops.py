@@ -61,11 +61,7 @@ class Packet(OpOverloadPacket):
         return f"<OpOverloadPacket(op='{self}')>"
 
     def _applied(self, /, *args: Any, **names: Any) -> Any:
-        """Apply the overload that accepts these arguments.
-
-        Raises:
-            RuntimeError: if no kernel supports the call.
-        """
+        """Apply the overload that accepts these arguments, or raise an error if no overload does."""
         found = list(self._definitions.values())
         if len(found) == 1:
             return found[0]._opoverload._applied(*args, **names)
@@ -139,11 +135,7 @@ class Form:
         return Arguments(list(positional), keywords, self.given, self.defaults)
 
     def flat_gradients(self, found: Any) -> list[Any]:
-        """Return the gradients that a formula returns, one for each flat argument.
-
-        Raises:
-            RuntimeError: if an argument is a list, and the gradients are not nested like the arguments.
-        """
+        """Return the gradients that a formula returns, nested like the arguments, one for each flat argument."""
         found = found if isinstance(found, tuple) else (found,)
         positional = self.structure.child(0).children()
         if not all(each.is_leaf() for each in positional):

@@ -20,11 +20,7 @@ def get_autograd_fallback_mode() -> str:
 
 
 def set_autograd_fallback_mode(mode: str) -> None:
-    """Set the behaviour of backward through such an operator: "nothing" or "warn".
-
-    Raises:
-        RuntimeError: for any other mode.
-    """
+    """Set the behaviour of backward through such an operator: "nothing" or "warn"."""
     if mode not in _MODES:
         raise RuntimeError(f"NYI: mode='{mode}'")
     _mode[0] = mode

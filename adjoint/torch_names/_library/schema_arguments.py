@@ -38,12 +38,7 @@ class Arguments(NamedTuple):
 
 
 def bind(schema: FunctionSchema, args: tuple[Any, ...], names: dict[str, Any]) -> Arguments:
-    """Return the arguments of a call, in the order of the schema and with its defaults.
-
-    Raises:
-        RuntimeError: if there are too many, unknown, missing or wrong arguments, with the message of PyTorch's
-            dispatcher.
-    """
+    """Return the arguments of a call, in the order of the schema and with its defaults, or raise the dispatcher's error."""
     arguments = schema.arguments
     positions = sum(not each.kwarg_only for each in arguments)
     if len(args) > positions:
@@ -83,10 +78,7 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], names: dict[str, Any]) -
 
 
 def _too_many(schema: FunctionSchema, positions: int, positional: int, count: int) -> RuntimeError:
-    """Return the error for too many arguments.
-
-    `positions`: the permitted number of positional arguments. `positional`, `count`: the given numbers.
-    """
+    """Return the error for more than `positions` positional arguments: `positional` of `count` arguments."""
     if positions < len(schema.arguments):
         return RuntimeError(
             f"{schema.name}() takes {positions} positional argument(s) but {positional} was/were given.  Declaration: {schema}"

@@ -50,10 +50,7 @@ def run_code(source: str, *arguments: str) -> None:
 
 
 def _begin(folder: str, program: str, arguments: tuple[str, ...]) -> None:
-    """Set `sys.argv` and the search path to the values for the program.
-
-    `sys.path[0]` is the folder of the command `adjoint`.
-    """
+    """Set `sys.argv`, and the search path, which begins with the folder of the command `adjoint`, for the program."""
     sys.argv = [program, *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = folder
