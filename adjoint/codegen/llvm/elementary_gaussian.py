@@ -92,8 +92,7 @@ def _complement(a: T) -> T:
     """Return erfc(a) in float64 for a from 0.5 to 30. The rounding error of the square is included."""
     square = a * a
     low = fma(a, a, -square)
-    value = polynomial((a - 4) / (a + 4), _ERFCX64) / (a * 2 + 1)
-    return exp_times_power(-square, -low, 0) * value
+    return exp_times_power(-square, -low, 0) * _scaled_complement(a)
 
 
 @loops(in_float64=True)

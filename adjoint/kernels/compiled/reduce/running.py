@@ -15,8 +15,7 @@ _SIZES = Struct("rows length inner")
 _INT64 = numpy.dtype(numpy.int64)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Sums, products, and sums of exponentials
+# --- sums, products, and sums of exponentials ---
 
 
 @loops
@@ -173,8 +172,7 @@ def scan_pairs(
                 store(out + here, vector(T, 2)(totals[LINE]))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Extrema
+# --- extrema ---
 
 
 @loops
@@ -243,8 +241,7 @@ def extremum_columns(table: Pointer[i64], start: Int, stop: Int, T: Static, MAXI
                 extremum_vector(values + at, places + at, x + at, i, inner, first_lanes(rest, W), MAXIMUM, W)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Calls
+# --- calls ---
 
 _COMBINATIONS: dict[str, tuple[Loops, float]] = {
     "sum": (plus, 0), "prod": (times, 1), "logsumexp": (logaddexp, -math.inf),
