@@ -225,10 +225,7 @@ class Stream:
         return self._many(n, UINT32)
 
     def words64(self, n: int) -> ndarray:
-        """Return the next `n` words of 64 bits as a new `uint64` array.
-
-        Each consists of two words of the stream, the high half first.
-        """
+        """Return the next `n` words of 64 bits, each made of two words, the high half first, as a new `uint64` array."""
         engine = self._engine or self._start()
         if n < BULK and not LOOPS.every_size:
             halves = engine.random_raw(2 * n)

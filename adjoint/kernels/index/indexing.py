@@ -264,10 +264,7 @@ def _check_bounds(shape: tuple[int, ...], indices: Indices) -> None:
 
 
 def _indexed_shape(shape: tuple[int, ...], indices: Indices) -> tuple[int, ...]:
-    """Return the shape of `x[indices]`.
-
-    Broadcast index dimensions take the position of the indices, or come first if the indices are not adjacent.
-    """
+    """Return the shape of `x[indices]`. Broadcast dimensions replace adjacent indices, or come first if others lie between."""
     given = [dim for dim, index in enumerate(indices) if index is not None]
     if not given:
         return shape

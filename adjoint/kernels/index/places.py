@@ -42,10 +42,8 @@ def few_positions(
 def flat_positions(shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None) -> ndarray:
     """Return the position, in a flattened array of `shape`, of each entry of `index` along `dim`.
 
-    Indices must be in bounds.
-
-    With `slices`, each entry of a vector is the position of a slice and refers to all of its elements. The result then
-    has these sizes.
+    Indices must be in bounds. With `slices`, each entry of a vector is the position of a slice and refers to all of its
+    elements. The result then has these sizes.
     """
     if len(shape) < 2 and slices is None:
         return index

@@ -75,9 +75,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
 def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
     """Return a copy of `x` with `src` at `index`. For matrices and `dim` 0, `result[index[i][j]][j]` is `src[i][j]`.
 
-    `src` may be a number.
-
-    `reduce` is None, 'add' or 'multiply'. See `scatter_reduce` for other reductions.
+    `src` may be a number. `reduce` is None, 'add' or 'multiply'. See `scatter_reduce` for other reductions.
     """
     if reduce in _ALONE and SHAPES.recorder is None:
         found = _scattered(x, dim, index, src, _ALONE[reduce])

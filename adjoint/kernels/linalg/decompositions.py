@@ -219,19 +219,9 @@ def solve_triangular(
 ) -> Array:  # fmt: skip
     """Return X with `a @ X = b`, or `X @ a = b` if not `left`.
 
-    Only one triangle of `a` is read. The result is infinite if this triangle is singular.
-
-    X has the dtype of `a`. The columns of its matrices are contiguous.
+    Only one triangle of `a` is read. The result is infinite if this triangle is singular. X has the dtype of `a`. The
+    columns of its matrices are contiguous.
     """
-    _check_system(name, a, b, left)
-    if b.dtype != a.dtype:
-        b = real_part(b, a.dtype).astype(a.dtype)
-    if not left:
-        return contiguous(substituted(a.mT, b.mT, not upper, unitriangular)).mT
-    return contiguous(substituted(a, b, upper, unitriangular).mT).mT
-
-
-def _check_system(name: str, a: Array, b: Array, left: bool) -> None:
     for letter, array in (("A", a), ("B", b)):
         if array.ndim < 2:
             raise RuntimeError(f"{name}: The input tensor {letter} must have at least 2 dimensions.")
@@ -239,6 +229,11 @@ def _check_system(name: str, a: Array, b: Array, left: bool) -> None:
     check_equation(name, a, b, left)
     if not is_inexact(a.dtype) or a.dtype.itemsize == 2:
         raise refuse("triangular_solve_cpu", a)
+    if b.dtype != a.dtype:
+        b = real_part(b, a.dtype).astype(a.dtype)
+    if not left:
+        return contiguous(substituted(a.mT, b.mT, not upper, unitriangular)).mT
+    return contiguous(substituted(a, b, upper, unitriangular).mT).mT
 
 
 def check_equation(name: str, a: Array, b: Array, left: bool) -> None:
@@ -367,10 +362,9 @@ _TERMS = 17
 def matrix_exp(self: Array) -> Array:
     """Return the exponential of square matrices.
 
-    The series is computed for a scaled matrix, and the result is squared once for each halving.
-
-    A quotient of polynomials would need fewer products. It is not used, because it rounds the ones on the diagonal of a
-    triangular matrix, and many squarings turn the rounded numbers into zeros.
+    The series is computed for a scaled matrix, and the result is squared once for each halving. A quotient of
+    polynomials would need fewer products. It is not used, because it rounds the ones on the diagonal of a triangular
+    matrix, and many squarings turn the rounded numbers into zeros.
     """
     check_matrix("matrix_exp", self, square=True, half=True)
     return of_stack(_exponential, self) if self.ndim > 2 and self.size else _exponential(self)
@@ -443,10 +437,7 @@ def _pseudo_inverse(matrix: Array, atol: Any, rtol: Any) -> tuple[Array, Array, 
 
 
 def cutoff(largest: Array, matrix: Array, atol: Any, rtol: Any) -> Array:
-    """Return the limit up to which singular values count as zero.
-
-    The default of `rtol` is the machine epsilon times the larger size.
-    """
+    """Return the limit up to which singular values are zero. `rtol` defaults to the machine epsilon times the larger size."""
     if rtol is None:
         rtol = 0.0 if atol is not None and numpy.any(numpy.asarray(atol) > 0) else _precision(matrix)
     return numpy.asarray(numpy.maximum(0.0 if atol is None else atol, rtol * largest))

@@ -26,9 +26,7 @@ from ..runtime.scalar import ONE, TWO, ZERO, scalar_array, typed
 
 
 def in_float32(function: Callable[..., Array], *, at_once: Any = None) -> Kernel:
-    """Return a kernel of `function`, a function of arrays of one dtype.
-
-    Half types are computed in float32 and rounded once.
+    """Return a kernel of `function`, a function of arrays of one dtype. Half types are computed in float32 and rounded once.
 
     `at_once`: a function that computes arrays of half types without conversions if `alpha` is 1.
     """

@@ -34,7 +34,6 @@ def jacobians(evaluate: Evaluate, array: Array, eps: float) -> list[Array]:
     """Return a matrix for each result.
 
     Each row contains the derivatives of the result's elements with respect to one element of `array`.
-
     Derivatives with respect to complex numbers are `d/dx + 1j * d/dy`.
     """
     rows = []

@@ -172,10 +172,7 @@ def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, 
 
 
 def _in_memory_order(array: Array, axis: int) -> tuple[Array, int]:
-    """Return a row-major array of the same numbers, and the index of `axis` in it.
-
-    The array is not copied if only the last axis has to move.
-    """
+    """Return a row-major array of the same numbers, not copied if only the last axis must move, and the place of `axis`."""
     if axis == array.ndim - 1:
         for place in range(axis):
             moved = numpy.moveaxis(array, axis, place)

@@ -332,20 +332,14 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
             copy_elements(self, other)
         return
     source = expanded(other, self)
-    if self.size >= CONVERTED and _converted_into(self, source):
-        return
+    if self.size >= CONVERTED and self.flags.c_contiguous and not numpy.may_share_memory(self, source):
+        conversion = _CONVERT_HALVES if self.dtype in HALVES or source.dtype in HALVES else _CONVERT
+        if conversion.run(self.size, source, self.dtype, self) is not NotImplemented:
+            return
     if self.dtype.itemsize == 2 and source.dtype.itemsize > 4 and self.dtype in HALVES:
         source = source.astype(numpy.float32)
     with unwarned():
         numpy.copyto(self, source, casting="unsafe")
-
-
-def _converted_into(self: Array, source: Array) -> bool:
-    """Convert a large array into another array with compiled loops, if there are loops for its types."""
-    if not self.flags.c_contiguous or numpy.may_share_memory(self, source):
-        return False
-    conversion = _CONVERT_HALVES if self.dtype in HALVES or source.dtype in HALVES else _CONVERT
-    return conversion.run(self.size, source, self.dtype, self) is not NotImplemented
 
 
 def fill_(self: Array, value: Any) -> None:

@@ -43,9 +43,7 @@ class Mapping(mmap.mmap):
 def mapped_file(path: str, shared: bool, length: int) -> Mapping:
     """Map the first `length` bytes of a file into memory.
 
-    If `shared`, changes reach the file. Otherwise changes stay private.
-
-    A shared file is created or extended if necessary.
+    If `shared`, changes reach the file. Otherwise changes stay private. A shared file is created or extended if necessary.
     """
     if length < 0:
         raise RuntimeError(f"unable to mmap {length} bytes from file <{path}>: Cannot allocate memory (12)")

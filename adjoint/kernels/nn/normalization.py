@@ -340,10 +340,7 @@ def _requested(to_input: ndarray | None, along: ndarray, total: ndarray, paramet
 
 @recordable
 def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
-    """Return each group of channels of each sample, normalized, times the `weight` of the channel, plus its `bias`.
-
-    Return the mean and the inverse deviation too, with the shape (batch, groups).
-    """
+    """Return each normalized group of channels times `weight` plus `bias`, its mean and inverse deviation, (batch, groups)."""
     results = _group_norm(input, weight, bias, groups, eps)
     if _are_normal(results[2]):
         return results

@@ -139,7 +139,16 @@ def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused
     token = WARNINGS[OFF]
     try:
         for arrays in zip(*lists, strict=True):
-            _update_one(formula, arrays)
+            if not arrays[0].ndim:
+                arrays = [array.reshape(1) for array in arrays]  # views: operations on no dimensions give scalars
+            if arrays[0].itemsize > 2:
+                formula(*arrays)
+                continue
+            wide = [array.astype(numpy.float32) for array in arrays]
+            formula(*wide)
+            for number, (array, part) in enumerate(zip(arrays, wide, strict=True)):
+                if number != 1:
+                    array[...] = part
     finally:
         restore(token)
     return True
@@ -158,17 +167,3 @@ def _are_apart(lists: Sequence[list[ndarray]]) -> bool:
         if any(type(owner) is not ndarray or owner.base is not None for owner in owners):
             return False
     return len(set(map(id, owners))) == len(owners)
-
-
-def _update_one(formula: Formula, arrays: Sequence[ndarray]) -> None:
-    param = arrays[0]
-    if param.ndim == 0:
-        arrays = [array.reshape(1) for array in arrays]  # views: operations on no dimensions give scalars
-    if param.itemsize > 2:
-        formula(*arrays)
-        return
-    wide = [array.astype(numpy.float32) for array in arrays]
-    formula(*wide)
-    for number, (array, part) in enumerate(zip(arrays, wide, strict=True)):
-        if number != 1:
-            array[...] = part

@@ -117,10 +117,7 @@ class Weights:
 
     @classmethod
     def grouped(cls, new: Array, old: Array, shares: Array, n_new: int, n_old: int) -> Weights:
-        """Return the weights for pairs of a new and an old element, in any order.
-
-        Each new element gets the same number of neighbouring old elements.
-        """
+        """Return the weights for pairs of a new and an old element, with equally many neighbours for each new element."""
         first, last = numpy.full(n_new, n_old - 1), numpy.zeros(n_new, numpy.int64)
         numpy.minimum.at(first, new, old)
         numpy.maximum.at(last, new, old)

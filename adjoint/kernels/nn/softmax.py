@@ -39,10 +39,7 @@ def _kernel(program: RowProgram, quiet: bool = False) -> Kernel:
 
 
 def _refusing(name: str) -> Refusing:
-    """Return the check that raises PyTorch's error, with the name of its kernel, for integers.
-
-    The last dimension has a separate kernel.
-    """
+    """Return the check that raises PyTorch's error for integers. The last dimension has a kernel of its own."""
 
     def refuse_integers(x: ndarray, dim: int) -> None:
         if not is_floating(x.dtype) and x.size:

@@ -39,10 +39,7 @@ class Along(NamedTuple):
         return numpy.maximum(starts, 0), numpy.minimum(starts + self.kernel, self.length)
 
     def places(self) -> tuple[ndarray, ndarray]:
-        """Return the positions of elements, as (windows, elements of a window), and which windows have elements inside.
-
-        Positions outside are replaced by the nearest position inside.
-        """
+        """Return positions (windows, elements of a window), moved inside, and which windows have elements inside."""
         places = (
             numpy.arange(self.count)[:, None] * self.stride - self.padding + numpy.arange(self.kernel) * self.dilation
         )

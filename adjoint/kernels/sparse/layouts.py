@@ -20,10 +20,7 @@ def coo(indices: Array, values: Array, shape: tuple[int, ...], coalesced: bool =
 
 
 def keys(indices: Array, shape: tuple[int, ...]) -> Array:
-    """Return one number for each column of coordinates. The numbers have the row-major order of the columns.
-
-    If the product of the sizes is too large, the numbers are ranks.
-    """
+    """Return numbers in the row-major order of the columns of coordinates: ranks if the product of sizes is too large."""
     if math.prod(shape) < _LARGEST:
         numbers = numpy.zeros(indices.shape[1], numpy.int64)
         for row, length in zip(indices, shape, strict=True):

@@ -91,10 +91,8 @@ def check_deviations(std: ndarray) -> None:
 def normal(stream: Stream, mean: ndarray | float, std: ndarray | float) -> ndarray:
     """Return normally distributed numbers with the given means and standard deviations.
 
-    At least one of `mean` and `std` is an array.
-
-    The result is a new array of the common shape. It has the type of `mean` if `mean` is an array, and otherwise the
-    type of `std`.
+    At least one of `mean` and `std` is an array. The result is a new array of the common shape. It has the type of
+    `mean` if `mean` is an array, and otherwise the type of `std`.
     """
     if isinstance(std, ndarray):
         check_deviations(std)
@@ -220,10 +218,7 @@ Function = Callable[[ndarray], ndarray]
 
 
 def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
-    """Fill `out`, which has a floating-point type, from the exponential distribution with rate `lambd`, and return `out`.
-
-    The numbers are computed by inversion: -log(1 - u) / lambd.
-    """
+    """Fill the floating-point array `out` from the exponential distribution by inversion, -log(1 - u) / lambd; return it."""
     _require_numbers(lambd)
     if not lambd > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")

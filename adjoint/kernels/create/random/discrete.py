@@ -87,9 +87,7 @@ def _require_real(kernel: str, dtype: "numpy.dtype[Any]") -> None:
 
 
 def dropout_mask(stream: Stream, out: ndarray, p: float) -> ndarray:
-    """Fill `out` with the factors of dropout: 0 with probability `p`, otherwise 1 / (1 - p).
-
-    Return `out`.
+    """Fill `out` with the factors of dropout: 0 with probability `p`, otherwise 1 / (1 - p). Return `out`.
 
     Nothing is drawn if `p` is 0 or 1. `out` has the type of the dropout's input, and its order of dimensions in memory
     (`numpy.empty_like(input)`), so that the same positions get the same numbers. For `dropout2d` and similar functions,
