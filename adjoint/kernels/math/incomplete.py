@@ -71,18 +71,14 @@ def _wide(*arrays: ndarray) -> list[ndarray]:
 # --- the gamma distribution --------------------------------------------------------------------------------------------
 
 
-def _gamma_scale(a: ndarray, x: ndarray) -> ndarray:
-    return 1.0 / (numpy.abs(a - x) + numpy.sqrt(x))
+def _gamma_integral(sign: float) -> Callable[..., ndarray]:
+    """Return the integral over t > x (t < x if `sign` is -1) of (t / x)**a * exp(x - t) * (|log(t / x)| + sign * excess) / t."""
 
+    def integral(a: ndarray, x: ndarray, excess: ndarray) -> ndarray:
+        scale = 1.0 / (numpy.abs(a - x) + numpy.sqrt(x))
+        return _integral(lambda v: numpy.exp(sign * a * v - x * numpy.expm1(sign * v)) * (v + sign * excess), scale)
 
-def _integral_below(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
-    """Return the integral over t < x of (t / x)**a * exp(x - t) * factor(log(x / t)) / t."""
-    return _integral(lambda v: numpy.exp(-a * v - x * numpy.expm1(-v)) * factor(v), _gamma_scale(a, x))
-
-
-def _integral_above(a: ndarray, x: ndarray, factor: Callable[[ndarray], Any] = lambda v: 1.0) -> ndarray:
-    """Return the integral over t > x of (t / x)**a * exp(x - t) * factor(log(t / x)) / t."""
-    return _integral(lambda v: numpy.exp(a * v - x * numpy.expm1(v)) * factor(v), _gamma_scale(a, x))
+    return integral
 
 
 for _name in ("lower_incomplete_gamma", "upper_incomplete_gamma"):
@@ -111,14 +107,7 @@ def standard_gamma_grad(a: ndarray, x: ndarray) -> ndarray:
 
 def _gamma_moves(a: ndarray, x: ndarray) -> ndarray:
     excess = numpy.log(x) - digamma(a)
-    moves = x * _by_parts(
-        excess < 0,
-        lambda a, x, excess: _integral_below(a, x, lambda v: v - excess),
-        lambda a, x, excess: _integral_above(a, x, lambda v: v + excess),
-        a,
-        x,
-        excess,
-    )
+    moves = x * _by_parts(excess < 0, _gamma_integral(-1.0), _gamma_integral(1.0), a, x, excess)
     return numpy.where(a > LARGE, 0.5 * (1.0 + x / a), moves)
 
 

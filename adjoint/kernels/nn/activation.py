@@ -7,6 +7,7 @@ derivative times `grad`, and `..._curvature` the second derivative.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -28,13 +29,13 @@ TANH_CUBIC = 0.044715
 # --- pieces of lines ------------------------------------------------------------------------------------------
 
 
-def _refuse_relu(array: Array) -> Exception:
-    if array.dtype.kind == "b":
-        return RuntimeError("Boolean inputs not supported for relu")
-    return NotImplementedError("clamp is not supported for complex types")
+def _refusing(bools: str) -> Callable[[Array], Exception]:
+    """Return the function that returns PyTorch's error for complex numbers, or this one for booleans."""
+    of_complex = "clamp is not supported for complex types"
+    return lambda array: RuntimeError(bools) if array.dtype.kind == "b" else NotImplementedError(of_complex)
 
 
-@pointwise(_refuse_relu, "fiu")
+@pointwise(_refusing("Boolean inputs not supported for relu"), "fiu")
 def relu(self: Array) -> Any:
     """Return `max(x, 0)`."""
     return xp.maximum(self, 0)
@@ -68,18 +69,12 @@ def leaky_relu_backward(grad: Array, self: Array, negative_slope: float, self_is
     return xp.where(self > 0, grad, grad * negative_slope)
 
 
-def _refuse_hardtanh(array: Array) -> Exception:
-    if array.dtype.kind == "b":
-        return RuntimeError("Bool inputs not supported for hardtanh")
-    return NotImplementedError("clamp is not supported for complex types")
-
-
 def _check_hardtanh(self: Array, min_val: float, max_val: float) -> None:
     if self.dtype.kind == "u" and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
 
-@pointwise(_refuse_hardtanh, "fiu")
+@pointwise(_refusing("Bool inputs not supported for hardtanh"), "fiu")
 def _hardtanh(self: Array, min_val: float, max_val: float) -> Any:
     """Return `x` limited to `[min_val, max_val]`."""
     return xp.minimum(xp.maximum(self, min_val), max_val)

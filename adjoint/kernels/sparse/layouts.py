@@ -371,15 +371,15 @@ def to_coo_from(array: Any, *options: Any) -> SparseArray:
     return to_coo(array)
 
 
-def _converted(array: SparseArray, layout: str, blocksize: Any) -> SparseArray:
-    if isinstance(array.parts, Compressed):
-        _check_conversion(array.parts, layout, blocksize)
-    return compress(array, layout, blocksize)
-
-
 def _compressing(layout: str) -> Any:
     """Return the kernel of the operator that converts sparse arrays to this layout."""
-    return lambda array, blocksize, dense_dim, source: _converted(array, layout, blocksize)
+
+    def converted(array: SparseArray, blocksize: Any, dense_dim: Any, source: str) -> SparseArray:
+        if isinstance(array.parts, Compressed):
+            _check_conversion(array.parts, layout, blocksize)
+        return compress(array, layout, blocksize)
+
+    return converted
 
 
 to_sparse_csr, to_sparse_csc = _compressing("sparse_csr"), _compressing("sparse_csc")

@@ -115,15 +115,11 @@ def select(array: SparseArray, dim: int, index: int) -> Any:
     count = len(parts.indices)
     if dim >= count:
         return coo(parts.indices, numpy.take(parts.values, index, dim - count + 1), shape, parts.coalesced)
-    indices, values = _row(parts, dim, index)
+    found = parts.indices[dim] == index
+    indices, values = numpy.delete(parts.indices, dim, 0)[:, found], parts.values[found]
     if count == 1:
         return values.sum(0, dtype=values.dtype)
     return coo(indices, values, shape, parts.coalesced)
-
-
-def _row(parts: Coordinates, dim: int, index: int) -> tuple[Any, Any]:
-    found = parts.indices[dim] == index
-    return numpy.delete(parts.indices, dim, 0)[:, found], parts.values[found]
 
 
 def index_select(array: SparseArray, dim: int, index: Any) -> Any:
