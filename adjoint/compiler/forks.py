@@ -21,8 +21,9 @@ PRODUCT, WORK, ELEMENTS = 2, 4, 3
 """The work of a product, the work of another planned kernel, and the elements of a block that one thread processes in a
 nanosecond. These are estimates: a false fork costs one or two microseconds."""
 
-MEETING, EFFICIENCY = 1500.0, 0.85
-"""The nanoseconds in which threads begin and end a planned kernel, and the part of their time in which they work."""
+MEETING, SLACK = 1500.0, 1.15
+"""The nanoseconds in which threads begin and end a planned kernel, and a factor for the time of a fork, because its branches are
+less even than their estimates. Kernels that use all threads therefore seldom fork."""
 
 WINDOW = 64
 """The maximum number of instructions in a fork."""
@@ -127,7 +128,7 @@ def steps_of(parts: list[Part], alone: list[float], together: list[float], threa
             if not parts[part].splits or parts[part].tested >= first:
                 break
             window.add(part)
-            time = times[first] + max(window.longest, window.total / threads) + FORK
+            time = times[first] + SLACK * max(window.longest, window.total / threads) + FORK
             if time < times[part + 1]:
                 times[part + 1], starts[part + 1] = time, first
     steps: list[Step] = []
@@ -137,7 +138,7 @@ def steps_of(parts: list[Part], alone: list[float], together: list[float], threa
         for part in range(first, count):
             window.add(part)
         branches, time = window.branches(threads)
-        if len(branches) == 1 or sum(together[first:count]) - time < FORK:
+        if len(branches) == 1 or sum(together[first:count]) < SLACK * time + FORK:
             branches = []
         blocks = [block for part in parts[first:count] for block in part.tests]
         if not branches:
@@ -166,7 +167,7 @@ def planned(writer: Writer, parts: list[Part], elements: Any, threads: int) -> l
             rate = ELEMENTS if launch is None else PRODUCT if launch.name == "product" else WORK
             time = (touched if launch is None else launch.work) / rate
             times[0] += time
-            times[1] += time / (threads * EFFICIENCY) + MEETING if launch and launch.splits else time
+            times[1] += time / threads + MEETING if launch and launch.splits else time
         alone.append(times[0])
         together.append(min(times))
     if sum(alone) < 2 * FORK:
