@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -173,14 +173,14 @@ def without(program: Program, absent: set[int]) -> tuple[list[Instruction], list
 def lay_out(program: Program, source: Source, number: int) -> list[str]:
     """Return the lines that give a gradient the memory layout that it had at the capture."""
     strides, _ = program.memory[number]  # type: ignore[misc]
-    wanted, copied = source.constant(strides), source.constant(Empty(program, number).filled)
+    wanted, copied = source.constant(strides), source.constant(partial(Empty.filled, Empty(program, number)))
     return [f"if v{number}.strides != {wanted}:", f"    v{number} = {copied}(v{number})"]
 
 
 def zeros_source(program: Program, source: Source, number: int) -> str:
     """Return the source of an array of zeros with the memory layout that a value had at the capture."""
     (shape, dtype), (strides, _) = program.shapes[number], program.memory[number]  # type: ignore[misc]
-    return f"{source.constant(functools.partial(zeros, shape, dtype, strides))}()"
+    return f"{source.constant(partial(zeros, shape, dtype, strides))}()"
 
 
 def zeros(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
@@ -192,7 +192,7 @@ def zeros(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
     return numpy.ndarray(shape, kind, elements, before, strides)
 
 
-new_node: Any = functools.partial(object.__new__, CompiledFunctionBackward)
+new_node: Any = partial(object.__new__, CompiledFunctionBackward)
 
 
 def tensors_of(result: Any) -> list[Tensor]:

@@ -463,6 +463,6 @@ class Empty:
 
     def filled(self, given: Any) -> Any:
         """Return a new array with the elements of another array."""
-        array = self.make()
+        array = self()
         numpy.copyto(array, given)
         return array

@@ -334,3 +334,13 @@ def test_the_history_of_an_argument_is_not_run_through_at_new_sizes():
         loss.backward()
         assert len(calls) == 1 and torch.equal(inner.grad, 8 * inner)
     assert compiled.compiled.reason is None and sum(each.calls for each in compiled.compiled.variants) >= 4
+
+
+def test_expanded_gradients_of_results_have_the_size_of_the_call():
+    layer = torch.nn.Linear(4, 1)
+    compiled = torch.compile(layer)
+    for size in (6, 5, 5, 6, 6, 5, 7, 7, 6):
+        x = torch.randn(size, 4)
+        found = [torch.autograd.grad(each(x).mean(), [*layer.parameters()]) for each in (compiled, layer)]
+        for one, other in zip(*found, strict=True):
+            torch.testing.assert_close(one, other)
