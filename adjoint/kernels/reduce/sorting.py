@@ -91,7 +91,7 @@ def argsort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 def _sort_last(x: ndarray, descending: bool) -> Pair:
-    x = contiguous(x)
+    x = numpy.not_equal(x.view(numpy.uint8), 0, order="C") if x.dtype.kind == "b" else contiguous(x)  # true is any byte
     found: Pair = _sorted_by_loops(x, descending)
     if found is not NotImplemented:
         return found

@@ -153,3 +153,10 @@ def test_search(right):
     found = counting.searchsorted(ordered[0], values, right=right, out_int32=True)
     assert found.dtype == numpy.int32
     assert (found == numpy.searchsorted(ordered[0], values, side)).all()
+
+
+def test_bytes_that_are_all_true_are_equal():
+    booleans = numpy.array([2, 254, 1, 0, 0, 3], numpy.uint8).view(numpy.bool_)
+    values, order = sorting.sort(booleans)
+    assert values.view(numpy.uint8).tolist() == [0, 0, 1, 1, 1, 1] and order.tolist() == [3, 4, 0, 1, 2, 5]
+    assert sorting.mode(booleans)[1] == 5
