@@ -504,3 +504,13 @@ def test_nodes_show_saved_values_under_the_names_of_pytorch():
     for method in (torch.Tensor.index_add, torch.Tensor.index_copy):
         for constant in (torch.ones(3, 1), torch.ones(3, 1, requires_grad=True)):
             assert method(matrix, 1, torch.tensor([0]), constant).grad_fn._saved_source_dim == 2
+
+
+def test_bits_of_conjugation_and_negation_are_set():
+    tensor = torch.tensor([1 + 2j])
+    torch._C._set_conj(tensor, True)
+    torch._C._set_conj(tensor, True)
+    assert tensor.is_conj() and tensor.tolist() == [1 - 2j]
+    torch._C._set_neg(tensor, True)
+    torch._C._set_conj(tensor, False)
+    assert tensor.is_neg() and tensor.tolist() == [-1 - 2j]

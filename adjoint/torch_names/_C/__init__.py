@@ -12,6 +12,7 @@ from adjoint._runtime.absent import absent
 from adjoint._runtime.first_use import import_late
 from adjoint._runtime.tracebacks import end_at_caller, warn
 from adjoint.device import device
+from adjoint.kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from adjoint.tape.interpreters import tensors_in as _tensors_in
 from adjoint.tape.modes import STATE as _STATE
 from adjoint.tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
@@ -84,6 +85,15 @@ def _get_torch_function_state() -> _TorchFunctionState:
     if not _STATE.asks_modes:
         return _TorchFunctionState.ALL_DISABLED
     return _TorchFunctionState.ENABLED if _STATE.asks_classes else _TorchFunctionState.SUBCLASSES_DISABLED
+
+
+def _set_bit(bit: int, tensor: Any, value: bool) -> None:
+    """Set whether `tensor` shows the elements of its memory conjugated, or negated."""
+    if value is not bool(lazy_bits_of(tensor._array) & bit):
+        tensor._array = with_lazy_bits(tensor._array, bit)
+
+
+_set_conj, _set_neg = partial(_set_bit, CONJ), partial(_set_bit, NEG)
 
 
 def _get_all_dtypes() -> list[_dtypes.dtype]:

@@ -172,6 +172,9 @@ OF_VALUE: list[tuple[Any, str]] = [
     (TorchVersion, "_vendor.packaging.version.parse"),
     (_checked, "_test_check_tensor"),
     (_Warning.apply, "_C._nn._test_warn_in_autograd"),
+    (lambda tensor, *rest: tensor.clone(), "_test_autograd_multiple_dispatch"),
+    (lambda tensor: tensor.view(-1), "_test_autograd_multiple_dispatch_view"),
+    (lambda tensor: tensor.view(-1).clone(), "_test_autograd_multiple_dispatch_view_copy"),
     (_frozen, "testing._utils.freeze_rng_state"),
     (_seeded, "testing._utils.wrapper_set_seed"),
     (
