@@ -81,15 +81,8 @@ def compile_kernel(kernel: LoopKernel, given: dict[str, Any]) -> CompiledFunctio
         ranged = [each.arg for each in kernel.tree.args.args if each.arg not in given][-2:] == ["start", "stop"]
         if ranged and not takes_table(parameters):
             text += unpacking_text(name, parameters[:-2], result)
-        code = HOST.compile(
-            name,
-            text,
-            explicit=kernel.explicit,
-            plain=kernel.plain,
-            strength_reduced=kernel.strength_reduced,
-            brief=kernel.brief,
-            also=(name + UNPACKING,) if UNPACKING in text else (),
-        )
+        also = (name + UNPACKING,) if UNPACKING in text else ()
+        code = HOST.compile(name, text, **kernel.options, also=also)
         found = CompiledFunction(kernel, code, parameters, result)
         KERNELS.add(found)
         return found

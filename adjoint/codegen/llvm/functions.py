@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .element_types import INDICES, NUMBERS
+from .host import Request
 from .values import CompilationError
 
 if TYPE_CHECKING:
@@ -17,31 +18,17 @@ if TYPE_CHECKING:
 
 
 class LoopKernel:
-    """A function in the kernel language, with the options of `language.loops`."""
+    """A function in the kernel language, with the options of `language.loops`. `options`: those of `host.Request`."""
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        flags: str = "",
-        noalias: bool = True,
-        explicit: bool = False,
-        plain: bool = False,
-        in_float64: bool = False,
-        strength_reduced: bool = False,
-        brief: bool = False,
-        copied: str = "",
-        T: Callable[[Any], Any] = NUMBERS,
-        I: Callable[[Any], Any] = INDICES,
-    ) -> None:
-        self.function = function
+        self, function: Callable[..., Any], flags: str = "", noalias: bool = True, in_float64: bool = False, copied: str = "",
+        T: Callable[[Any], Any] = NUMBERS, I: Callable[[Any], Any] = INDICES, **options: Any,
+    ) -> None:  # fmt: skip
+        self.function, self.options = function, options
+        Request("", "", **options)  # another option is an error
         self.name: str = function.__name__
         self.flags = f"{flags} " if flags else ""
-        self.noalias = noalias
-        self.explicit = explicit
-        self.plain = plain
-        self.in_float64 = in_float64
-        self.strength_reduced = strength_reduced
-        self.brief = brief
+        self.noalias, self.in_float64 = noalias, in_float64
         self.copied = copied.split()
         self.types = {"T": T, "I": I}
         self.__doc__ = function.__doc__
