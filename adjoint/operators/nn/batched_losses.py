@@ -35,23 +35,26 @@ def _weights(labels, weight, ignore_index, like):
     return weight[tensors.select_where(kept, labels, labels.new_zeros(()))] * kept.to(like.dtype)
 
 
+def _samples(batch, scores, target):
+    """Return the scores and targets of the batch. Each example has a dimension for its samples, also if it is one vector."""
+    rows, labels = batch.expanded(scores), batch.expanded(target)
+    return (rows.unsqueeze(1), labels.reshape((-1, 1))) if scores._array.ndim == 1 else (rows, labels)
+
+
+def _total(batch, labels, *options):
+    return batch.flat(_weights(labels, *options)).sum(1)
+
+
 def nll_loss(op, batch, scores, target, weight, ignore_index, reduction):
-    """The loss of each row of scores, computed for the whole batch at once."""
-    if batch.has(weight):
+    """The loss of each vector of scores, computed for the whole batch at once."""
+    if batch.has(weight) or _has_none(batch, scores):
         return None
-    single = scores._array.ndim == 1
-    rows, labels = batch.expanded(scores), batch.expanded(target).reshape((-1,))
-    flat = rows.reshape((-1, rows.shape[-1]))
-    each = op.apply(flat, labels, weight, ignore_index, _unreduced(reduction))
-    if single:
-        each = each.reshape((rows.shape[0],))
-        if reduction in (1, "mean"):
-            return each / _weights(labels, weight, ignore_index, each).reshape((rows.shape[0],))
+    rows, labels = _samples(batch, scores, target)
+    each = op.apply(rows.flatten(0, 1), labels.flatten(0, 1), weight, ignore_index, _unreduced(reduction))
+    if scores._array.ndim == 1 and reduction in (0, "none"):
         return each
-    each = batch.unmerged(each)
-    if reduction not in (1, "mean"):
-        return _reduced(batch, each, reduction)
-    return _reduced(batch, each, reduction, batch.unmerged(_weights(labels, weight, ignore_index, each)).sum(1))
+    total = _total(batch, labels, weight, ignore_index, each) if reduction in (1, "mean") else None
+    return _reduced(batch, each.unflatten(0, rows.shape[:2]), reduction, total)
 
 
 def _has_none(batch, scores):
@@ -59,44 +62,17 @@ def _has_none(batch, scores):
 
 
 def nll_loss_backward(op, batch, grad, scores, target, weight, ignore_index, reduction):
-    """The gradient of each row."""
+    """The gradient of each vector of scores."""
     if batch.has(weight) or _has_none(batch, scores):
         return None
-    rows, share = batch.expanded(scores), batch.expanded(grad)
-    labels = batch.expanded(target).reshape((-1,))
+    (rows, labels), share = _samples(batch, scores, target), batch.expanded(grad)
     if reduction in (1, "mean"):
-        share = share / batch.unmerged(_weights(labels, weight, ignore_index, rows)).sum(1)
+        share = share / _total(batch, labels, weight, ignore_index, rows)
     if reduction not in (0, "none"):
-        share = share.unsqueeze(-1).expand((batch.size, labels._array.size // batch.size))
-    flat = rows.reshape((-1, rows.shape[-1]))
-    args = (share.reshape((-1,)), flat, labels, weight, ignore_index, _unreduced(reduction))
-    return op.apply(*args).reshape(rows.shape)
-
-
-def nll_loss2d(op, batch, scores, target, weight, ignore_index, reduction):
-    """The loss of each position in images."""
-    if batch.has(weight) or _has_none(batch, scores):
-        return None
-    images, labels = batch.expanded(scores), batch.expanded(target)
-    args = (images.flatten(0, 1), labels.flatten(0, 1), weight, ignore_index, _unreduced(reduction))
-    each = op.apply(*args).unflatten(0, images.shape[:2])
-    if reduction not in (1, "mean"):
-        return _reduced(batch, each, reduction)
-    return _reduced(batch, each, reduction, batch.flat(_weights(labels, weight, ignore_index, each)).sum(1))
-
-
-def nll_loss2d_backward(op, batch, grad, scores, target, weight, ignore_index, reduction):
-    """The gradient of `nll_loss2d`, which has a loss for each position in images."""
-    if batch.has(weight) or _has_none(batch, scores):
-        return None
-    images, labels, share = batch.expanded(scores), batch.expanded(target), batch.expanded(grad)
-    if reduction in (1, "mean"):
-        share = share / batch.flat(_weights(labels, weight, ignore_index, images)).sum(1)
-    if reduction not in (0, "none"):
-        share = share.reshape((-1, 1, 1, 1)).expand(labels.shape)
-    merged = [value.flatten(0, 1) for value in (share, images, labels)]
+        share = share.reshape((-1,) + (1,) * (labels._array.ndim - 1)).expand(labels.shape)
+    merged = [value.flatten(0, 1) for value in (share.reshape(labels.shape), rows, labels)]
     result = op.apply(*merged, weight, ignore_index, _unreduced(reduction))
-    return result.unflatten(0, images.shape[:2])
+    return result.reshape((batch.size, *scores.shape))
 
 
 def binary_cross_entropy_backward(op, batch, grad, probabilities, target, weight, reduction):
