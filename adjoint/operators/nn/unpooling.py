@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from ..._runtime.determinism import alert_not_deterministic
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator, public
@@ -20,10 +18,7 @@ def _declare(dims):
         def forward(self: Array, indices: Array, output_size): ...
 
         def grad_self(grad, indices, output_size, xp):
-            lead = tuple(indices.shape)[:-dims]
-            flat = grad.reshape((*lead, math.prod(output_size)))  # type: ignore[attr-defined]
-            places = indices.reshape((*lead, math.prod(tuple(indices.shape)[-dims:])))
-            return xp.gather(flat, len(lead), places).reshape(tuple(indices.shape))
+            return xp.at_indices(grad, indices, dims)
 
     return operator(
         kernel=following_images(kernels.max_unpool) if dims == 2 else kernels.max_unpool,
