@@ -168,7 +168,7 @@ def _nll_operators(dims):
         def grad_log_probs(grad, xp):
             return xp.zeros_like(grad)
 
-    options = {"namespace": None, "method": False, "out": False}
+    options: dict[str, Any] = {"namespace": None, "method": False, "out": False}
     operator(
         kernel=kernels.nll_loss_backward,
         name=backward,
