@@ -139,23 +139,46 @@ def _total_weight(node):
 _SHOWN_OF_NLL = REDUCTION | {"total_weight": _total_weight}
 
 
-def _nll_operators(dims):
-    """Declare the loss and its gradient, for a vector of scores per sample or, with "2d", per position of images."""
-    name, backward = f"nll_loss{dims}", f"nll_loss{dims}_backward"
-    node = f"NllLoss{dims.upper()}Backward"
+def _nll_operator(**options):
+    """Declare an operator that computes a likelihood loss."""
+    return operator(
+        kernel=Kernel(kernels.nll_loss, quiet=True),
+        check=_check_nll,
+        namespace=None,
+        method=False,
+        out=False,
+        **options,
+    )
 
-    class loss:
-        """The negative log-likelihood of classes."""
 
-        constants = {"weight": f"{name}_forward"}
-        saved_display = _SHOWN_OF_NLL
+@_nll_operator(node="NllLossBackward0", batch=batched_losses.nll_loss, aten_name="nll_loss")
+class nll_loss_of:
+    """The negative log-likelihood of classes."""
 
-        def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
+    constants = {"weight": "nll_loss_forward"}
+    saved_display = _SHOWN_OF_NLL
 
-        def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
-            return getattr(xp, backward)(grad, self, target, weight, ignore_index, reduction)
+    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
-    class gradient:
+    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
+        return xp.nll_loss_backward(grad, self, target, weight, ignore_index, reduction)
+
+
+@_nll_operator(node="NllLoss2DBackward0", batch=batched_losses.nll_loss, aten_name="nll_loss2d")
+class nll_loss2d_of:
+    """The negative log-likelihood of classes at each position."""
+
+    constants = {"weight": "nll_loss2d_forward"}
+    saved_display = _SHOWN_OF_NLL
+
+    def forward(self: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
+
+    def grad_self(grad, self, target, weight, ignore_index, reduction, xp):
+        return xp.nll_loss2d_backward(grad, self, target, weight, ignore_index, reduction)
+
+
+def _nll_backward_operator(dims):
+    class declaration:
         """The gradient of the log-probabilities."""
 
         saved_display = REDUCTION
@@ -163,25 +186,19 @@ def _nll_operators(dims):
         def forward(self: Array, log_probs: Array, target: Array, weight: Array | None, ignore_index, reduction): ...
 
         def grad_self(grad, target, weight, ignore_index, reduction, xp):
-            return getattr(xp, f"{name}_of")(grad, target, weight, ignore_index, reduction)
+            return getattr(xp, f"nll_loss{dims}_of")(grad, target, weight, ignore_index, reduction)
 
         def grad_log_probs(grad, xp):
             return xp.zeros_like(grad)
 
-    options: dict[str, Any] = {"namespace": None, "method": False, "out": False}
     operator(
-        kernel=kernels.nll_loss_backward,
-        name=backward,
-        node=f"{node}Backward0",
-        batch=batched_losses.nll_loss_backward,
-        **options,
-    )(gradient)
-    kernel = Kernel(kernels.nll_loss, quiet=True)
-    options |= {"name": f"{name}_of", "node": f"{node}0", "batch": batched_losses.nll_loss, "aten_name": name}
-    return operator(kernel=kernel, check=_check_nll, **options)(loss)
+        kernel=kernels.nll_loss_backward, namespace=None, method=False, out=False, name=f"nll_loss{dims}_backward",
+        node=f"NllLoss{dims.upper()}BackwardBackward0", batch=batched_losses.nll_loss_backward,
+    )(declaration)  # fmt: skip
 
 
-nll_loss_of, nll_loss2d_of = _nll_operators(""), _nll_operators("2d")
+_nll_backward_operator("")
+_nll_backward_operator("2d")
 
 
 @public(namespace=None)
