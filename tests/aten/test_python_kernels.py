@@ -81,3 +81,19 @@ def test_kernels_receive_keys_and_change_arguments():
 def test_operators_made_of_operators_refuse_kernels():
     with torch.library._scoped_library("aten", "IMPL") as library, pytest.raises(NotImplementedError, match="linear"):
         library.impl("linear", lambda *args: args[0], "CPU")
+
+
+def test_losses_that_subtract_from_a_number_run_under_modes():
+    class Passing(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    x, y = torch.tensor([[0.5, 2.0]]), torch.tensor([1.0])
+    losses = (
+        lambda: torch.nn.functional.hinge_embedding_loss(x[0], torch.tensor([-1.0, 1.0])),
+        lambda: torch.nn.functional.cosine_embedding_loss(x, x.flip(1), y),
+    )
+    for loss in losses:
+        with Passing():
+            found = loss()
+        assert torch.equal(found, loss())

@@ -453,7 +453,7 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, reduction="mean"):
 def hinge_embedding_loss(input, target, margin=1.0, reduction="mean"):
     """`input` where `target` is not -1, and `max(0, margin - input)` where it is not 1."""
     zeros = tensors.zeros_like(input)
-    apart = tensors.sub(margin, input).clamp_min_(0)
+    apart = tensors.sub(tensors.full_like(input, margin), input).clamp_min_(0)
     return reduced(tensors.where(target != 1, apart, zeros) + tensors.where(target != -1, input, zeros), reduction)
 
 
@@ -468,7 +468,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
     second = tensors.add_number((input2 * input2).sum(-1), 1e-12)
     cosine = (input1 * input2).sum(-1) / (first * second).sqrt()
     zeros = tensors.zeros_like(cosine)
-    alike = tensors.where(target == 1, tensors.sub(1, cosine), zeros)
+    alike = tensors.where(target == 1, tensors.sub(tensors.ones_like(cosine), cosine), zeros)
     apart = tensors.where(target == -1, tensors.sub_number(cosine, margin).clamp_min_(0), zeros)
     return reduced(alike + apart, reduction)
 
