@@ -25,6 +25,7 @@ from adjoint.device import Size
 
 from .. import dtypes
 from .._runtime import tracebacks
+from ..dispatch.calls import passes_arguments_on
 from ..dispatch.slow_path import handlers_of_thread
 from ..interchange import Interchange, elements_of
 from ..tape import modes
@@ -261,7 +262,7 @@ def is_standard(frame: types.FrameType) -> bool:
 def is_asked(frame: types.FrameType) -> bool:
     """Return whether this package, except for the compiler, calls the function in a frame."""
     caller = frame.f_back
-    while caller is not None and caller.f_code.co_filename == tracebacks.__file__:
+    while caller is not None and (passes_arguments_on(caller) or caller.f_code.co_filename == tracebacks.__file__):
         caller = caller.f_back
     file = "" if caller is None else caller.f_code.co_filename
     return file.startswith(PACKAGE) and not file.startswith(f"{PACKAGE}compiler{os.sep}")

@@ -216,6 +216,16 @@ def test_a_whole_graph_refuses_branches_and_names_the_line():
         torch.compile(of_truth, fullgraph=True)(torch.ones(2))
 
 
+def test_a_whole_graph_refuses_branches_after_an_override():
+    class Other(torch.Tensor):
+        __torch_function__ = classmethod(lambda cls, function, types, args=(), kwargs=None: NotImplemented)
+
+    assert torch.ones(()).as_subclass(Other).__torch_function__(None, ()) is NotImplemented
+    assert torch.overrides.has_torch_function((torch.ones(()).as_subclass(Other),))
+    with pytest.raises(RuntimeError, match="reads elements of a tensor"):
+        torch.compile(of_truth, fullgraph=True)(torch.ones(2))
+
+
 def test_errors_of_tests_are_the_same():
     def function(x):
         return x if x > 0 else -x
