@@ -244,6 +244,7 @@ LEAVES: dict[str, Callable[[Values], Named]] = {
     "full": _sized("full", "fill_value"),
     "full_like": _like("full_like", "fill_value"),
     "new_full": _like("new_full", "size", "fill_value"),
+    "new_empty_strided": _like("new_empty_strided", "size", "stride"),
     "arange": _arange,
     "randint": _randint,
     "eye": _eye,

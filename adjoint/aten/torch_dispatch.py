@@ -207,7 +207,10 @@ def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ..
     if level is None:
         level = next((each for each in reversed(interpreters) if isinstance(each, DispatchLevel)), None)
     if level is not None and not isinstance(level, DispatchLevel):
-        return function(*args, **keywords)
+        if hasattr(level, "shared_by_all") or not (name.startswith("new_") or name.endswith("_like")):
+            return function(*args, **keywords)
+        with lower(level):  # a new tensor has no tangent
+            return function_called(name, function, args, keywords)
     if level is None and not (DISPATCHING and dispatching_types(args)):
         if not DISPATCHING:
             profiled_functions.settle()
@@ -256,10 +259,12 @@ def _detached(result: Tensor, source: Tensor) -> Tensor:
     return result
 
 
-def is_watched(tensor: Tensor) -> bool:
-    """Return whether a mode of this thread, or the class of the tensor, overrides operators on it."""
+def is_watched(*tensors: Tensor | None) -> bool:
+    """Return whether a mode of this thread, or the class of one of the tensors, overrides operators on them."""
     interpreters = modes.STATE.interpreters
-    return type(tensor) in DISPATCHING or (interpreters != () and isinstance(interpreters[-1], DispatchLevel))
+    if interpreters and isinstance(interpreters[-1], DispatchLevel):
+        return True
+    return bool(DISPATCHING) and any(type(each) in DISPATCHING for each in tensors)
 
 
 def ones_like(tensor: Tensor) -> Any:
@@ -310,7 +315,7 @@ def _without_history(self: Tensor, copy: bool = False) -> Tensor:
             return _without_history(self, copy)
     if copy:
         return self.detach().clone()
-    return self.detach()
+    return self.detach() if modes.STATE.asks_dispatching else wrap(self._array)
 
 
 Tensor._takes_operators_over = classmethod(class_defined)

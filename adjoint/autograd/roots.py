@@ -128,7 +128,7 @@ def make_grads(roots: tuple[Any, ...], grads: Any, create_graph: bool) -> list[A
     if len(given) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     results: list[Any] = []
-    as_tensors = on_tensors(create_graph, roots)
+    as_tensors = on_tensors(create_graph, roots) or any(type(each) in DISPATCHING for each in given)
     for index, (root, value) in enumerate(zip(roots, given, strict=False)):  # further gradients are ignored
         if not isinstance(root, (Tensor, GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")

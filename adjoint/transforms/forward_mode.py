@@ -34,6 +34,7 @@ from ..operators.memory.changed_views import CopySlices
 from ..tape import mode_switches, modes
 from ..tape.interpreters import Interpreter, is_recorded, lower, tensors_in
 from ..tape.node import own_hooks
+from ..tape.torch_dispatch import DISPATCHING
 from ..tensor import Tensor, can_require_grad
 from .tangents import (
     TRANSPOSE,
@@ -126,7 +127,7 @@ class JvpInterpreter(Interpreter):
                 return
             whole = empty_like(base, tangent, base.dtype).zero_()
             present = self._renewed(tensor, whole)
-        elif tangent is not None and not _has_batch_dimensions(present, tangent):
+        elif tangent is not None and not (_has_batch_dimensions(present, tangent) and _has_override(present, tangent)):
             base = tensor if tensor._base is None else tensor._base
             whole = empty_like(base, tangent, base.dtype)
             before = self.tangent_of(base)
@@ -373,6 +374,11 @@ def _has_batch_dimensions(tensor: Tensor, value: Tensor) -> bool:
         (level.has(tensor) or not level.has(value)) and (level.wraps(tensor) or not level.wraps(value))
         for level in batches
     )
+
+
+def _has_override(tensor: Tensor, value: Tensor) -> bool:
+    """Return whether the class of `tensor` overrides changes, if the class of the `value` that is written does."""
+    return type(value) not in DISPATCHING or type(tensor) in DISPATCHING
 
 
 def _with_zeros(args: Sequence[Any], given: Sequence[Tensor | None]) -> list[Tensor | None]:

@@ -346,6 +346,13 @@ def test_gradients_by_plain_vectors_are_plain():
     assert type(gradient) is torch.Tensor and gradient.tolist() == [3.0, 3.0]
 
 
+def test_gradients_by_wrapped_vectors_are_wrappers():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (found,) = torch.autograd.grad(x * 2, x, Wrapper(torch.tensor([3.0, 4.0])))
+    assert type(found) is Wrapper
+    assert found.elem.tolist() == [6, 8]
+
+
 def test_missing_derivatives_of_wrappers_are_wrappers():
     x = Container(torch.ones(2))
     unused = Container(torch.ones(2), requires_grad=True)
@@ -442,3 +449,48 @@ def test_plain_results_have_gradients_through_changes_by_wrapped_operands():
     (expected,) = torch.autograd.grad((x * 1).mul_(other).sum(), x)
     (found,) = torch.autograd.grad((x * 1).mul_(Unwrapped(other)).sum(), x)
     torch.testing.assert_close(found, expected)
+
+
+def test_what_overrides_batch_norm_changes_the_running_statistics():
+    x, expected = torch.arange(24.0).reshape(2, 3, 4), (torch.zeros(3), torch.ones(3))
+    for layer in (functional.batch_norm, functional.instance_norm):
+        output = layer(x, *expected, None, None, True)
+    statistics = torch.zeros(3), torch.ones(3)
+    wrapped = [Wrapper(each) for each in statistics]
+    for layer in (functional.batch_norm, functional.instance_norm):
+        found = layer(Wrapper(x), *wrapped, None, None, True)
+    assert torch.equal(found.elem, output)
+    assert all(map(torch.equal, statistics, expected))
+    with Log() as log:
+        functional.batch_norm(x, *statistics, None, None, True)
+    assert log.names == named("native_batch_norm.default")
+    assert not torch.equal(statistics[0], expected[0])
+
+
+def test_wrappers_are_cut_from_the_graph_where_their_class_is_not_asked():
+    wrapper = Wrapper(torch.tensor([1.0, 2.0], requires_grad=True))
+    with torch.utils._mode_utils.no_dispatch():
+        for cut in (wrapper.detach(), wrapper.to(torch.bool)):
+            assert (type(cut), cut.shape, cut.requires_grad) == (torch.Tensor, (2,), False)
+
+
+def test_changes_of_new_tensors_carry_wrapped_tangents():
+    functions = (
+        lambda x: torch.diff(x, 0),
+        lambda x: torch.t_copy(x),
+        lambda x: functional.pad(x, (1, 1), mode="circular"),
+        lambda x: (x * 2).clamp_min_(1.5),
+    )
+    forward_ad = torch.autograd.forward_ad
+    primal, tangent = torch.tensor([[0.5, 2.0, 3.0]]), torch.tensor([[4.0, 5.0, 6.0]])
+    for function in functions:
+        with forward_ad.dual_level():
+            expected = forward_ad.unpack_dual(function(forward_ad.make_dual(primal, tangent)))
+            for pair in (
+                (Container(primal), Container(tangent)),
+                (primal.clone(), Container(tangent)),
+                (Container(primal), tangent),
+            ):
+                found = forward_ad.unpack_dual(function(forward_ad.make_dual(*pair)))
+                for one, other in zip(found, expected, strict=True):
+                    assert torch.equal(getattr(one, "elem", one), other)

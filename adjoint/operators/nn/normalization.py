@@ -7,6 +7,7 @@ from operator import index
 
 from ... import dtypes
 from ...array_attributes import wrap_dim
+from ...aten.torch_dispatch import is_watched
 from ...codegen.kernel import Kernel
 from ...codegen.recording import recordable
 from ...dispatch.annotations import Array
@@ -135,14 +136,17 @@ def batch_norm_with_statistics(input, weight, bias, running_mean, running_var, t
         raise IndexError(
             f"Dimension out of range (expected to be in range of [-1, 0], but got 1): the input has shape {list(shape)}"
         )
-    if training and running_mean is not None:
+    given = input, weight, bias, running_mean, running_var
+    # Modes and classes that override the operator update the statistics themselves.
+    updates = training and running_mean is not None and not is_watched(*given)
+    if updates:
         _check_running(input, running_mean, running_var)
-    _check_dtypes(input, weight, bias, running_mean, running_var)
+    _check_dtypes(*given)
     for name, value in running:
         check_constant("native_batch_norm", name, value)
-    used = (None, None) if training else (running_mean, running_var)  # in training they change before backward
+    used = (None, None) if updates else (running_mean, running_var)  # in training they change before backward
     output, mean, invstd = native_batch_norm(input, weight, bias, *used, training, momentum, eps)
-    if training and running_mean is not None and type(running_mean._array) is not Meta:
+    if updates and type(running_mean._array) is not Meta:
         if not is_readable(mean) and is_readable(input):  # only weight and bias differ between examples
             _, mean, invstd = native_batch_norm(input.detach(), None, None, None, None, training, momentum, eps)
         _move(running_mean, running_var, mean, invstd, momentum, eps, input._array.size // channels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...aten.torch_dispatch import zeros_like
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Int
 from ...dispatch.decorators import operator, public, tensors
@@ -115,7 +116,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         if part is not None:
             _check_beside(input, part, dim)
     if n == 0:
-        return stored("diff", tensors.zeros_like(input).copy_(input), out, SCALAR_TYPE, recorded=True)
+        return stored("diff", zeros_like(input).copy_(input), out, SCALAR_TYPE, recorded=True)
     result = input
     if not (prepend is append is None):
         result = cat([part for part in (prepend, input, append) if part is not None], dim)
