@@ -237,7 +237,24 @@ def _multinomial(values: Values) -> Named:
     return "multinomial", {name: value for name, value in values.items() if value is not None}
 
 
-LEAVES: dict[str, Callable[[Values], Named]] = {
+def _repeat_interleave(values: Values) -> Named | None:
+    if values["repeats"] is not None:
+        return None
+    size = values["output_size"]
+    return "repeat_interleave", {"repeats": values["input"], **({} if size is None else {"output_size": size})}
+
+
+def _histogram(name: str) -> Callable[[Values], Named]:
+    return lambda values: (
+        name,
+        {
+            "self": values.pop("input"),
+            **{key: each for key, each in values.items() if each is not None and each is not False},
+        },
+    )
+
+
+LEAVES: dict[str, Callable[[Values], Named | None]] = {
     **{name: _sized(name) for name in ("ones", "zeros", "empty", "rand", "randn")},
     **{name: _like(name) for name in ("ones_like", "zeros_like", "empty_like", "rand_like", "randn_like")},
     **{name: _like(name, "size") for name in ("new_zeros", "new_ones", "new_empty")},
@@ -257,7 +274,11 @@ LEAVES: dict[str, Callable[[Values], Named]] = {
     "detach_": _first_as_self("detach_"),
     "item": _first_as_self("_local_scalar_dense"),
     "is_nonzero": _first_as_self("_local_scalar_dense"),
-    "nonzero": _first_as_self("nonzero"),
+    "nonzero": lambda values: None if values["as_tuple"] else ("nonzero", {"self": values["input"]}),
+    "isclose": _all("isclose"),
+    "repeat_interleave": _repeat_interleave,
+    "histogram": _histogram("histogram"),
+    "histogramdd": _histogram("histogramdd"),
     "equal": _all("equal"),
     "allclose": _all("allclose"),
     "uniform_": _drawn("uniform_", "from", "to"),
@@ -267,7 +288,9 @@ LEAVES: dict[str, Callable[[Values], Named]] = {
     "bernoulli_": _drawn("bernoulli_", "p"),
     "multinomial": _multinomial,
 }
-"""PyTorch's operator and its arguments, computed from the function's arguments by name. The keys are function names."""
+"""PyTorch's operator and its arguments, computed from the function's arguments by name. The keys are function names.
+
+The value is None if the function consists of other operators."""
 
 
 # --- operators of PyTorch's -------------------------------------------------------------------------------------

@@ -225,7 +225,10 @@ def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ..
     if name in ("item", "is_nonzero") and first.numel() != 1:
         return function(*args, **keywords)
     out, requires_grad = values.pop("out", None), values.pop("requires_grad", False)
-    call = call_of_function(*form(values), out)
+    formed = form(values)
+    if formed is None:
+        return function(*args, **keywords)
+    call = call_of_function(*formed, out)
     if level is None:
         result = _call_override(call, None)
     else:

@@ -9,13 +9,17 @@ from typing import Any
 from ..kernels.runtime.meta_array import Unread
 from ..tape import modes
 from ..tape.interpreters import tensors_in
+from ..tape.torch_dispatch import DISPATCHING
 from ..tensor import Tensor
 
 
 def is_readable(*tensors: Tensor | None) -> bool:
-    """Return whether the elements of all `tensors` can be read. Batched tensors and tensors on `meta` cannot be read."""
-    for tensor in tensors:  # noqa: SIM110  (a generator takes three times as long)
-        if tensor is not None and isinstance(tensor._array, Unread):
+    """Return whether the elements of all `tensors` can be read.
+
+    Batched tensors, tensors on `meta` and of classes with `__torch_dispatch__` cannot be read.
+    """
+    for tensor in tensors:
+        if tensor is not None and (isinstance(tensor._array, Unread) or type(tensor) in DISPATCHING):
             return False
     return True
 

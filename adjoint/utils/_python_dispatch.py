@@ -125,12 +125,19 @@ def transform_subclass(
 def return_and_correct_aliasing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
     """Return the result of a `__torch_dispatch__`.
 
-    For an operator that changes an argument, return this argument instead of `out`.
+    Where the operator returns an argument that it changes, return this argument instead of the result in `out`.
     """
     schema = func._schema
-    if schema is None or not schema.is_mutable:
+    if schema is None or not schema.is_mutable or not schema.returns:
         return out
     named = {argument.name: value for argument, value in zip(schema.arguments, args, strict=False)} | kwargs
-    changed = [named[each.name] for each in schema.arguments
-               if each.alias_info is not None and each.alias_info.is_write and each.name in named]  # fmt: skip
-    return out if not changed else changed[0] if len(schema.returns) == 1 else type(out)(changed)
+    changed = {
+        each.alias_info: named[each.name]
+        for each in schema.arguments
+        if each.alias_info is not None and each.alias_info.is_write and each.name in named
+    }
+    several = len(schema.returns) > 1
+    results = [
+        changed.get(each.alias_info, own) for each, own in zip(schema.returns, out if several else (out,), strict=True)
+    ]
+    return type(out)(results) if several else results[0]

@@ -494,3 +494,46 @@ def test_changes_of_new_tensors_carry_wrapped_tangents():
                 found = forward_ad.unpack_dual(function(forward_ad.make_dual(*pair)))
                 for one, other in zip(found, expected, strict=True):
                     assert torch.equal(getattr(one, "elem", one), other)
+
+
+def test_functions_that_read_elements_ask_the_class():
+    numbers, matrix, pick = torch.tensor([0, 2, 1]), torch.eye(3), torch.tensor([2, 0, 1])
+    calls = {
+        "nonzero": lambda x, n: torch.nonzero(x, as_tuple=True)[1],
+        "where": lambda x, n: torch.where(x)[0],
+        "isclose": lambda x, n: torch.isclose(x, x * 0),
+        "one_hot": lambda x, n: functional.one_hot(n),
+        "one_hot of 4": lambda x, n: functional.one_hot(n, 4),
+        "repeat_interleave": lambda x, n: torch.repeat_interleave(n),
+        "repeat_interleave of rows": lambda x, n: torch.repeat_interleave(matrix, n, dim=0),
+        "histogram": lambda x, n: torch.histogram(x, 2).hist,
+        "histogramdd": lambda x, n: torch.histogramdd(x, [2, 2, 2]).hist,
+        "take_along_dim": lambda x, n: torch.take_along_dim(pick, n - 3, 0),
+        "segment_reduce": lambda x, n: torch.segment_reduce(x, "max", lengths=n),
+    }
+    for name, call in calls.items():
+        found = call(Container(matrix), Container(numbers))
+        assert type(found) is Container, name
+        assert torch.equal(found.elem, call(matrix, numbers)), name
+
+
+def test_modes_receive_the_operators_that_read_elements():
+    numbers, matrix = torch.tensor([0, 2, 1]), torch.eye(3)
+    with Log() as log:
+        torch.nonzero(matrix, as_tuple=True)
+        torch.repeat_interleave(matrix, numbers, dim=0)
+        torch.histogram(matrix, 2)
+    names = "nonzero.default unbind.int expand.default repeat_interleave.Tensor index_select.default histogram.bin_ct"
+    assert log.names == named(names)
+
+
+def test_changed_arguments_replace_only_the_results_that_are_those_arguments():
+    x, noise, result = torch.tensor([-1.0, 2.0]), torch.ones(2), torch.zeros(2)
+    assert return_and_correct_aliasing(aten.rrelu_with_noise.default, (x, noise), {}, result) is result
+    assert return_and_correct_aliasing(aten.add_.Tensor, (x, noise), {}, result) is x
+    places, given = torch.tensor([0, 0]), {"values": x, "indices": torch.tensor([1, 1])}
+    found = return_and_correct_aliasing(aten.sort.values, (noise,), given, (result, places))
+    assert found[0] is x
+    assert found[1] is given["indices"]
+    (slopes,) = functional.rrelu(Wrapper(x), training=True).elem[:1].tolist()
+    assert -1 / 3 <= slopes <= -1 / 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy
 
 from ... import dtypes
+from ...aten.torch_dispatch import is_watched
 from ...codegen import selection
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
@@ -110,6 +111,8 @@ def where(condition, input=None, other=None, *, out=None, **names):
         return select_where(condition, input, other)
     if input is None and other is None:
         if not is_readable(condition):
+            if is_watched(condition):
+                return condition.nonzero(as_tuple=True)
             raise RuntimeError(
                 "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::where."
             )

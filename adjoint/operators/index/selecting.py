@@ -169,7 +169,7 @@ def nonzero(input, *, as_tuple=False, out=None):
         return nonzero_places(input, out=out)
     if out is not None:
         raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
-    return tensors.unbind(nonzero_places(input if input._array.ndim else input.reshape((1,))), 1)
+    return (input if input._array.ndim else input.reshape((1,))).nonzero().unbind(1)
 
 
 @public(method=True, numpy_names=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...aten.torch_dispatch import is_watched
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.array_functions import computed
@@ -339,6 +340,8 @@ def one_hot(input, num_classes=-1):
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensors.zeros((*array.shape, num_classes), dtype=input.dtype)
     if not is_readable(input):
+        if num_classes == -1 and is_watched(input):
+            num_classes = input.max().item() + 1
         if num_classes == -1:
             raise RuntimeError(
                 "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."

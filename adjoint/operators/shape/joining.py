@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ...aten.torch_dispatch import is_watched
 from ...codegen.kernel import Kernel
 from ...device import contiguous_format
 from ...dispatch.annotations import Array, Arrays, Int, Ints
@@ -283,6 +284,8 @@ def _repeated(input, repeats, dim, output_size):
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and "
             f"input.size({dim}) = {size}"
         )
+    if is_watched(repeats):
+        return index_select(input, dim, repeats.expand(size).repeat_interleave(output_size=output_size))
     return index_select(input, dim, _repeated_positions(repeats, size, output_size))
 
 
