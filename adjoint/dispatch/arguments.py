@@ -213,14 +213,13 @@ def _reason(form: str, args: tuple[Any, ...], names: Mapping[str, Any]) -> str:
     parameters = [part.removeprefix(f"{kind} ") for part, kind in zip(form.split(", "), types, strict=True)]
     if len(parameters) != len(args) + len(names):
         return ""
-    unknown = ", ".join(name for name in names if name not in parameters)
+    others = parameters[len(args) :]
+    unknown = ", ".join(name for name in names if name not in others)
     if unknown:
         return f"      didn't match because some of the keywords were incorrect: {unknown}\n"
-    by_name = [name for name in parameters[len(args) :] if name in names]
     marked = []
-    for kind, label, value in zip(
-        types, [""] * len(args) + [f"{name}=" for name in by_name], [*args, *map(names.get, by_name)], strict=False
-    ):
+    labels, values = [""] * len(args) + [f"{name}=" for name in others], [*args, *(names[name] for name in others)]
+    for kind, label, value in zip(types, labels, values, strict=True):
         given = f"{label}{_with_items(value)}"
         fits = isinstance(value, Tensor) if kind == "Tensor" else kind == type_name(value)
         marked.append(given if fits else f"!{given}!")

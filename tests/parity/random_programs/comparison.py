@@ -327,11 +327,6 @@ EXPLAINED = [
         r"\.grad \(\w+\): \[",
     ),
     Explained(
-        "the error has NumPy's words if the shape of a leaf has changed since its last use",
-        r"\.data = ",
-        "^raised ValueError: operands could not be broadcast together .*, expected RuntimeError: The size of tensor a",
-    ),
-    Explained(
         "here a checkpoint computes with its arguments again; PyTorch only checks them",
         r"checkpoint\([^Z]*\.detach_\(",
         "^raised CheckpointError: .*, expected RuntimeError: Trying to use a saved tensor that has been detached in-place",
