@@ -125,7 +125,9 @@ def restrided(array: Array, shape: tuple[int, ...], byte_steps: tuple[int, ...],
     if array.size and array.dtype.isbuiltin == 1:
         if array.flags.c_contiguous:
             found = numpy.ndarray(shape, dtype, array, 0, byte_steps)
-            return kept(found if type(array) is numpy.ndarray else found.view(type(array)))  # an outline of a recording
+            if type(array) is not numpy.ndarray:  # an outline of a recording, or a number
+                found = found.view(type(numpy.asanyarray(array)))
+            return kept(found)
         base = array.base
         if type(base) is numpy.ndarray and base.size == 1 and base.dtype is array.dtype:  # one number, repeated
             return kept(numpy.ndarray(shape, dtype, base, 0, byte_steps))

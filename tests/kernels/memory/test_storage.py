@@ -108,3 +108,9 @@ def test_storages_move_to_shared_memory_and_take_their_tensors_along():
     assert resized.tolist() == [1.0, 1.0]
     with pytest.raises(RuntimeError, match="only available on CPU"):
         torch.ones(3, device="meta").untyped_storage().share_memory_()
+
+
+def test_a_single_complex_number_has_gradients_through_its_parts():
+    x = torch.tensor([3.0, 4.0], dtype=torch.float64, requires_grad=True)
+    torch.view_as_complex(x).abs().backward()
+    assert x.grad.tolist() == [0.6, 0.8]
