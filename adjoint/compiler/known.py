@@ -24,7 +24,6 @@ import adjoint as torch
 from adjoint.device import Size
 
 from .. import dtypes
-from .._runtime import tracebacks
 from ..dispatch.calls import passes_arguments_on
 from ..dispatch.slow_path import handlers_of_thread
 from ..interchange import Interchange, elements_of
@@ -259,10 +258,16 @@ def is_standard(frame: types.FrameType) -> bool:
     )
 
 
+WRAPPING = frozenset(
+    f"adjoint.{name}" for name in ("_runtime.tracebacks", "aten.torch_dispatch", "aten.profiled_functions")
+)
+"""The modules whose functions stand between a caller and the function that it calls, besides those of `passes_arguments_on`."""
+
+
 def is_asked(frame: types.FrameType) -> bool:
     """Return whether this package, except for the compiler, calls the function in a frame."""
     caller = frame.f_back
-    while caller is not None and (passes_arguments_on(caller) or caller.f_code.co_filename == tracebacks.__file__):
+    while caller is not None and (passes_arguments_on(caller) or caller.f_globals.get("__name__") in WRAPPING):
         caller = caller.f_back
     file = "" if caller is None else caller.f_code.co_filename
     return file.startswith(PACKAGE) and not file.startswith(f"{PACKAGE}compiler{os.sep}")

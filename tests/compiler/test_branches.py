@@ -7,6 +7,7 @@ import pytest
 
 import adjoint as torch
 from adjoint import inspect, nn
+from adjoint.utils._python_dispatch import TorchDispatchMode
 
 from .comparison import assert_alike
 
@@ -216,12 +217,16 @@ def test_a_whole_graph_refuses_branches_and_names_the_line():
         torch.compile(of_truth, fullgraph=True)(torch.ones(2))
 
 
-def test_a_whole_graph_refuses_branches_after_an_override():
+def test_a_whole_graph_refuses_branches_if_wrappers_stand_between():
     class Other(torch.Tensor):
         __torch_function__ = classmethod(lambda cls, function, types, args=(), kwargs=None: NotImplemented)
 
-    assert torch.ones(()).as_subclass(Other).__torch_function__(None, ()) is NotImplemented
+    class Mode(TorchDispatchMode):
+        __torch_dispatch__ = lambda self, function, types, args=(), kwargs=None: function(*args, **kwargs or {})
+
     assert torch.overrides.has_torch_function((torch.ones(()).as_subclass(Other),))
+    with Mode():
+        torch.ones(2).exp()
     with pytest.raises(RuntimeError, match="reads elements of a tensor"):
         torch.compile(of_truth, fullgraph=True)(torch.ones(2))
 
