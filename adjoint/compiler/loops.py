@@ -100,7 +100,8 @@ def product(writer: Writer, first: Place, second: Place, out: Place, base: Place
     if rows * inner * columns > PRODUCT or not rows * columns:
         raise Foreign
     width = writer.width
-    few = rows >= 2 * ROWS and inner < 2 * width <= 2 * columns and not any(type(each) is Dim for each in second.shape)
+    many = type(rows) is Dim or rows >= 2 * ROWS
+    few = many and inner < 2 * width <= 2 * columns and not any(type(each) is Dim for each in second.shape)
     if few and second.strides[1] != 1 and out.strides[1] == 1:
         second = transposed(writer, second)  # vectors of columns: a sum of few products is computed one by one
     vectors = columns // width if second.strides[1] == 1 and out.strides[1] == 1 else 0

@@ -49,7 +49,7 @@ def chain(program: Program, tracer: Tracer, view: Tensor, base: Tensor) -> list[
             break
         found.insert(0, each)
         number = each.operands[0].number
-    if number != end or not is_same(edge, edge_of(base)) or view.is_inference():
+    if not found or number != end or not is_same(edge, edge_of(base)) or view.is_inference():
         raise Stop("a result has the memory of an argument or of another result")
     return found
 

@@ -175,12 +175,7 @@ for (
     options = {"dim": 1} if name in ("Softmin", "Softmax", "LogSoftmax") else {}
     MODULES[name] = (lambda name=name, options=options: getattr(nn, name)(**options), drawn((3, 4)))
 
-NOT_CAPTURED = {
-    *("Flatten", "Unflatten"),  # the result is a view of the argument
-    *("GaussianNLLLoss", "AdaptiveLogSoftmaxWithLoss", "BatchNorm2d cumulative"),  # these modules read elements
-    *("FractionalMaxPool2d", "RReLU"),  # these modules draw random numbers outside of operators
-    *("weight_norm", "spectral_norm"),
-}
+NOT_CAPTURED = {"AdaptiveLogSoftmaxWithLoss"}  # it selects by the elements of its argument
 """Modules that run without compilation."""
 
 

@@ -35,3 +35,11 @@ def test_views_in_results(name, kind):
                 found[-1].mul_(2)
             both.append((result, facts, grads, x))
         assert_alike(both[1], both[0], name)
+
+
+@pytest.mark.filterwarnings("ignore:torch.compile runs")
+def test_a_view_of_a_number_without_dimensions():
+    compiled = torch.compile(lambda x: x.squeeze((0,)))
+    for call in range(3):
+        x = torch.tensor(call)
+        assert compiled(x)._base is x and compiled(x).item() == call
