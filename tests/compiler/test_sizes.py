@@ -30,6 +30,8 @@ ONE_PROGRAM_EACH = {
     ),  # these modules compute indices from sizes
     *("CrossMapLRN2d", "LSTM with projection"),  # these modules iterate over a dimension
     *("Upsample", "GLU"),  # these modules compute multiples and halves of sizes
+    *("Flatten", "Unflatten"),  # the results are views of arguments
+    "FractionalMaxPool2d",  # the random numbers are drawn outside of operators
 }
 """Modules whose programs are valid for one size only, with these dimensions."""
 
