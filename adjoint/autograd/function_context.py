@@ -244,10 +244,8 @@ def save(node: Any, outputs: list[Any]) -> None:
     if node.to_save is None:
         return
     check_tuple("to_save", node.to_save)
-    values, node.to_save = (
-        node.to_save,
-        None,
-    )  # first, because a hook may raise an error, and an output refers to the node
+    # First, because a hook may raise an error, and an output refers to the node:
+    values, node.to_save = node.to_save, None
     saved: list[SavedVariable | None] = []
     for tensor in values:
         if not isinstance(tensor, Tensor):

@@ -99,7 +99,7 @@ def inclusive_length(start: float, end: float, step: float, kind: dtype) -> int:
     return int((end - start) / step) + 1
 
 
-def inclusive_range(start: float, step: float, _: dtype, shape: tuple[int], dtype: Any) -> Array:
+def inclusive_range(start: float, step: float, shape: tuple[int], dtype: Any) -> Array:
     """Return the numbers `start + i * step`, computed in float64."""
     return convert(start + numpy.arange(*shape, dtype=numpy.float64) * step, dtype)
 

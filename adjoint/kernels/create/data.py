@@ -157,9 +157,8 @@ class _Elements:
         if not is_sequence(data) or len(data) != shape[0]:
             return shape[0] == 0 and is_sequence(data)
         if not isinstance(data, (list, tuple)):
-            data = [
-                data[i] for i in range(len(data))
-            ]  # the items of a Series have its dtype, but those of its iterator do not
+            # The items of a Series have its dtype, but those of its iterator do not.
+            data = [data[i] for i in range(len(data))]
         if len(shape) > 1:
             return all(self.collect(item, shape[1:]) for item in data)
         return self._add_all(data)

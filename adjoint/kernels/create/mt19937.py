@@ -170,9 +170,8 @@ class Stream:
         if not ctypes:
             found = engine.state["state"]
             return found["key"], found["pos"]
-        memory = numpy.frombuffer(
-            ctypes.string_at(self.state_address, 4 * (TWIST + 1)), UINT32
-        )  # in a tenth of the time
+        # In a tenth of the time:
+        memory = numpy.frombuffer(ctypes.string_at(self.state_address, 4 * (TWIST + 1)), UINT32)
         return memory[:TWIST], int(memory[TWIST])
 
     def set_state(self, state: ndarray) -> None:

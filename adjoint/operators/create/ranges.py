@@ -12,7 +12,7 @@ from ... import dtypes
 from ..._runtime.tracebacks import warn
 from ...device import Size
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import invalid_arguments, is_number, is_of_type, require, wrong_type
+from ...dispatch.arguments import invalid_arguments, is_number, is_of_type, require
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...dispatch.signatures import NEW, OUT
@@ -73,7 +73,7 @@ def arange(
     if not (type(start) in _REAL and type(end) in _REAL and type(step) in _REAL):
         if not all(is_of_type(value, "Number") for value in (start, end, step)):
             if len(bounds) == 1:
-                raise wrong_type("arange", "end", " (position 1)", "Number", end)
+                require("Number", end, "arange", "end", 1)
             raise invalid_arguments("arange", *bounds)
         start, end, step = map(_number, (start, end, step))
     kind = None if dtype is out is None else result_dtype("arange", dtype, out)
@@ -121,7 +121,7 @@ def range_with_end(
     values = [*map(_number, (start, end, step))]
     kind = result_dtype("range", dtype, out) or dtypes.get_default_dtype()
     size = kernels.inclusive_length(*values, kind)  # type: ignore[call-arg]
-    compute = partial(kernels.inclusive_range, values[0], values[2], kind)
+    compute = partial(kernels.inclusive_range, values[0], values[2])
     return made("range", (size,), kind, compute, out, requires_grad, device, pin_memory, layout)
 
 
