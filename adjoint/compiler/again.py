@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import adjoint as torch
+from adjoint.optim.lr_scheduler import LRScheduler
 
 from .._runtime.tracebacks import warn
 from ..dispatch.source import compile_source
+from ..optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
 from .backward import tensors_of
 from .expectations import MISSED, States, draws
-from .known import is_of_host
+from .known import Method, is_of_host, own_name
 from .program import Constant
+from .steps import Step
 from .stores import Setting
+from .tracer import Stop
 
 
 class Again:
@@ -25,7 +30,8 @@ class Again:
 
     `changed`: the sources of the tensors that it changes in place. `targets`, `keys`: the sources of the objects to which it
     stores, and the attributes or elements. `stored`: its last stores to other objects than gradients. `lists`: the lists to
-    which it appends. `states`: the generators from which it draws, or None. `is_possible`: whether all effects can be undone.
+    which it appends. `states`: the generators from which it draws, or None. `owners`: the objects whose methods the program
+    calls, such as optimizers, and their arguments.
     `positions`: the positions of the results with history, or of a view of such a result, among the returned and stored
     tensors. `precision`: the dtype of autocast, or None if it is off. `variant`: a reference to the variant, which runs the
     code `unchanged` in later calls: the function itself, so that it runs only once.
@@ -39,11 +45,14 @@ class Again:
         forward = program.instructions[: program.boundary]
         hosts = [each for each in forward if is_of_host(each)]
         settings = [each.function for each in hosts if isinstance(each.function, Setting)]
+        called = [each.function for each in hosts if isinstance(each.function, (Method, Step))]
+        self.owners = [owner for each in called for owner in (each.owner, *each.args)]
+        if any(map(calls_user, self.owners)):
+            raise Stop("a result keeps its graph, and a step calls functions of the user")
         clearing = [each for each in hosts if each.name in ("set_grad", "zero_grad")]
         leaves = [each.value for given in clearing for each in given.operands if isinstance(each, Constant)]
         leaves += [each.source for each in program.inputs.values() if each.kind == "grad"]
         inputs = {number: place_of(source, each) for number, each in program.inputs.items()}
-        self.is_possible = len(hosts) == len(settings) + len(clearing)
         self.function, self.namespace, self.precision = written.function, source.namespace, written.observer.modes[-1]
         self.changed = [inputs[number] for number in program.changes]
         self.stored = [(each.target, each.key) for each in stores.made.values()]
@@ -63,20 +72,18 @@ class Again:
 
     def lines(self, source: Any) -> list[str]:
         """Return the line that records how things are before the effects."""
-        if not (self.is_possible and (self.changed or self.targets or self.lists or self.states)):
+        if not (self.changed or self.targets or self.lists or self.owners or self.states):
             return ["earlier = None"]
         drawn = "None" if self.states is None else "before"
         return [
             f"earlier = {source.constant(self)}.now([{', '.join(self.changed)}], [{', '.join(self.targets)}], {drawn})"
         ]
 
-    def source(self, written: Any, watched: list[str]) -> str | None:
+    def source(self, written: Any, watched: list[str]) -> str:
         """Return the source of what a node keeps.
 
         The versions of the tensors in `watched` are tested elsewhere. The elements of containers may be replaced.
         """
-        if not self.is_possible:
-            return None
         reads = []
         for each, place in self.reads:
             reads += [f"{place}, "] if each.kind == "argument" and place.count("[") > 1 else []
@@ -116,15 +123,21 @@ class Again:
     # --- effects --------------------------------------------------------------------------------------------------------
 
     def now(self, tensors: list[Tensor], targets: list[Any], drawn: Any) -> Any:
-        """Return how things are: tensors, their elements and versions, objects, what is stored there, and random states."""
+        """Return how things are: tensors, their elements and versions, objects, what is stored there, random states, owners."""
         elements = [(each._array.copy("K"), shared_counter(each)[0]) for each in tensors]
-        return tensors, elements, targets, [*map(value_at, targets, self.keys)], drawn
+        return tensors, elements, targets, [*map(value_at, targets, self.keys)], drawn, [*parts_of(self.owners)]
 
     def put(self, now: Any) -> None:
         """Restore how things were."""
-        tensors, elements, targets, values, drawn = now
+        tensors, elements, targets, values, drawn, parts = now
         for tensor, (array, version) in zip(tensors, elements, strict=True):
             tensor._array[...], shared_counter(tensor)[0] = array, version
+        for part, content in parts:
+            if isinstance(part, Tensor):
+                part._array[...], shared_counter(part)[0], part._grad = content
+            else:
+                part.clear()
+                (part.extend if isinstance(part, list) else part.update)(content)
         for target, key, value in zip(targets, self.keys, values, strict=True):
             if value is not MISSED:
                 (target.__setitem__ if type(target) is dict else partial(setattr, target))(key, value)
@@ -148,6 +161,33 @@ class Again:
             self.put(now)
             for each, length in zip(self.lists, lengths, strict=True):
                 del each[length:]
+
+
+def calls_user(owner: Any) -> bool:
+    """Return whether an optimizer, a schedule, a scaler or an averaged model calls functions of the user."""
+    found = [type(owner)]
+    for value in (*vars(owner).values(), _global_optimizer_pre_hooks, _global_optimizer_post_hooks):
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        found += [each for each in parts if callable(each) and not isinstance(each, torch.nn.Module)]
+    return not all(own_name(each.__module__).startswith("adjoint") for each in found)
+
+
+def parts_of(owners: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the dictionaries, lists and tensors of which objects consist, each with its content."""
+    seen, values = set[int](), [*owners]
+    while values:
+        value = values.pop()
+        if isinstance(value, (torch.optim.Optimizer, LRScheduler, torch.amp.GradScaler, torch.nn.Module)):
+            value = vars(value)
+        if not isinstance(value, (dict, list, Tensor)) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Tensor):
+            yield value, (value._array.copy("K"), shared_counter(value)[0], value._grad)
+            values.append(value._grad)
+        else:
+            yield value, copy.copy(value)
+            values += value.values() if isinstance(value, dict) else value
 
 
 def place_of(source: Any, given: Any) -> str:

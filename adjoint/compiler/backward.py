@@ -71,11 +71,6 @@ class CompiledFunctionBackward(Node):
         import adjoint as torch
 
         self.checked()
-        if self.again is None:
-            raise RuntimeError(
-                "a compiled function that takes a step of an optimizer cannot be differentiated twice; call it without "
-                "torch.compile"
-            )
         again, *given = self.again
         grads = grad if type(self._grad_shape) is list else [grad]
         pairs = [(root, each) for root, each in zip(again(*given), grads, strict=True) if each is not None]

@@ -48,7 +48,7 @@ class Step:
     None. `origin`: the instruction of the user's code that makes the call.
     """
 
-    of_host = True
+    of_host, args = True, ()
 
     def __init__(self, owner: Any) -> None:
         frame, kind = origin.user_frame(1), type(owner)

@@ -399,6 +399,78 @@ def test_second_gradients_of_functions_with_effects(name, first, tmp_path):
     assert compiled.compiled.reason is None
 
 
+def averaged(model, optimizer):
+    average = torch.optim.swa_utils.AveragedModel(model)
+    return average, lambda loss: (loss.backward(), optimizer.step(), average.update_parameters(model))
+
+
+def scaled(model, optimizer):
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+    return scaler, lambda loss: (scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update())
+
+
+def scheduled(model, optimizer):
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+    return schedule, lambda loss: (loss.backward(), optimizer.step(), schedule.step())
+
+
+def clipped(model, optimizer):
+    clip = torch.nn.utils.clip_grad_norm_
+    return None, lambda loss: (loss.backward(), clip(model.parameters(), 0.1), optimizer.step())
+
+
+def second_gradients(way, set_to_none, compiling):
+    """Return all that six calls of a function compute and change, and the function."""
+    torch.manual_seed(0)
+    model, other = nn.Linear(3, 2).double(), nn.Linear(3, 2).double()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    owner, train = way(model, optimizer)
+
+    @compiling
+    def function(x):
+        optimizer.zero_grad(set_to_none=set_to_none)
+        result = other(x).sin() * x.pow(2).sum()
+        train(model(x.detach()).pow(2).mean())
+        return result
+
+    found = []
+    for call in range(6):
+        x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+        result = function(x)
+        once = torch.autograd.grad(result.pow(2).sum(), [x, other.weight], create_graph=call > 2)
+        twice = torch.autograd.grad(sum(g.pow(2).sum() for g in once), [x]) if call > 2 else ()
+        params = [(each.detach().clone(), each.grad.clone(), each._version) for each in model.parameters()]
+        state = [params, optimizer.state_dict(), [] if owner is None else owner.state_dict()]
+        found.append([copy.deepcopy(state), [each.detach() for each in (result, *once)], twice])
+    return found, function
+
+
+@pytest.mark.filterwarnings("ignore:torch.compile runs")
+@pytest.mark.parametrize("way", [averaged, scaled, scheduled, clipped])
+@pytest.mark.parametrize("set_to_none", [True, False])
+def test_second_gradients_of_functions_that_take_a_step(way, set_to_none):
+    found, function = second_gradients(way, set_to_none, torch.compile)
+    assert_alike(found, second_gradients(way, set_to_none, lambda function: function)[0], strides=False)
+    assert function.compiled.reason is None and function.compiled.variants[0].calls > 1
+
+
+def test_a_step_with_a_function_of_the_user_is_not_captured_if_a_result_keeps_its_graph():
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters())
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5)
+
+    @torch.compile
+    def function(x):
+        result = x * x
+        model(x.detach()).sum().backward()
+        optimizer.step()
+        schedule.step()
+        return result
+
+    with pytest.warns(UserWarning, match="keeps its graph"):
+        function(torch.ones(2, 3, requires_grad=True))
+
+
 @pytest.mark.filterwarnings("ignore:torch.compile runs")
 @pytest.mark.parametrize("rows", [3, 5])
 def test_batches_of_gradients_require_no_grad(rows):
