@@ -87,7 +87,8 @@ def operator(
         setattr(tensors, op.name, function)
         names = (op.name, *alias)
         if namespace is not None:
-            publish(namespace, **dict.fromkeys(names, function))
+            prefix = PREFIXES.get(namespace, "")
+            publish(namespace, **dict.fromkeys([name.removeprefix(prefix) for name in names], function))
         for name in names if method is True else method or ():
             add_method(name, function)
         if dunder is not None:

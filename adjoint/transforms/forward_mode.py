@@ -29,7 +29,7 @@ from ..dispatch.decorators import tensors as operators
 from ..dispatch.plan import IN_PLACE, IN_PLACE_VIEW, Call
 from ..dispatch.slow_path import call
 from ..dispatch.steps.change import detached_copy
-from ..operators.declaring.underived import without_tangent
+from ..operators.declaring.formulas import without_tangent
 from ..operators.memory.changed_views import CopySlices
 from ..tape import mode_switches, modes
 from ..tape.interpreters import Interpreter, is_recorded, lower, tensors_in

@@ -66,16 +66,16 @@ SAMPLES = {
     "linalg_solve": [
         both(matrix(3, 3), real(3, 2)),
         both(matrix(3, 3), real(3)),
-        both(matrix(3, 3), real(2, 3), False),
+        both(matrix(3, 3), real(2, 3), left=False),
         both(matrix(0, 3, 3), real(0, 3, 2)),
     ],
     "linalg_det": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 3, 3))],
     "det_frame": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 2, 2))],
     "linalg_slogdet": [both(matrix(3, 3)), both(matrix(2, 2, 2)), both(matrix(0, 3, 3))],
-    "linalg_cross": [both(real(2, 3), real(2, 3)), both(real(3, 2), real(3, 1), 0), both(real(0, 3), real(0, 3))],
+    "linalg_cross": [both(real(2, 3), real(2, 3)), both(real(3, 2), real(3, 1), dim=0), both(real(0, 3), real(0, 3))],
     "linalg_cholesky": [
         both(definite(3, 3), before=_symmetric),
-        both(definite(2, 2, 2), True, before=_symmetric),
+        both(definite(2, 2, 2), upper=True, before=_symmetric),
         both(definite(0, 3, 3), before=_symmetric),
     ],
     "cholesky": [
@@ -116,7 +116,7 @@ SAMPLES = {
     ],
     "linalg_cholesky_ex": [
         both(definite(3, 3), before=_symmetric),
-        both(definite(2, 2, 2), True, before=_symmetric),
+        both(definite(2, 2, 2), upper=True, before=_symmetric),
         both(definite(0, 3, 3), before=_symmetric),
     ],
     "fft_c2c": [both(real(5), (0,), 0, True), both(real(2, 3), (0, 1), 1, False), both(real(0, 3), (1,), 2, True)],
@@ -158,8 +158,8 @@ SAMPLES = {
         both(matrix(0, 3, 3), _NO_PIVOTS),
     ],
     "linalg_lu_solve": [
-        *(both(matrix(3, 3), _pivots(2, 3, 3), real(3, 2), True, adjoint) for adjoint in (False, True)),
-        *(both(matrix(3, 3), _pivots(2, 3, 3), real(2, 3), False, adjoint) for adjoint in (False, True)),
+        *(both(matrix(3, 3), _pivots(2, 3, 3), real(3, 2), adjoint=adjoint) for adjoint in (False, True)),
+        *(both(matrix(3, 3), _pivots(2, 3, 3), real(2, 3), left=False, adjoint=adjoint) for adjoint in (False, True)),
         both(matrix(3, 3), _pivots(2, 3, 3), real(2, 3, 1)),
         both(matrix(0, 3, 3), _NO_PIVOTS, real(0, 3, 2)),
     ],
@@ -167,13 +167,13 @@ SAMPLES = {
     "linalg_solve_ex": [
         both(matrix(3, 3), real(3, 2)),
         both(matrix(3, 3), real(3)),
-        both(matrix(3, 3), real(2, 3), False),
+        both(matrix(3, 3), real(2, 3), left=False),
         both(matrix(0, 3, 3), real(0, 3, 2)),
     ],
-    "linalg_ldl_factor_ex": [both(definite(3, 3)), both(definite(2, 2, 2), True), both(definite(0, 3, 3))],
+    "linalg_ldl_factor_ex": [both(definite(3, 3)), both(definite(2, 2, 2), hermitian=True), both(definite(0, 3, 3))],
     "linalg_ldl_solve": [
         both(definite(3, 3), _pivots(1, 2, 3), real(3, 2)),
-        both(definite(3, 3), _pivots(-2, -2, 3), real(2, 3, 2), True),
+        both(definite(3, 3), _pivots(-2, -2, 3), real(2, 3, 2), hermitian=True),
         both(definite(0, 3, 3), _NO_PIVOTS, real(0, 3, 2)),
     ],
     "geqrf": [sample(matrix(3, 2)), sample(matrix(2, 2, 3)), sample(matrix(0, 3, 3))],

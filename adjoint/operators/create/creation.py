@@ -204,9 +204,8 @@ def write_out(function: str, array: Any, out: Tensor) -> None:
 def _check_out(function: str, out: Tensor) -> None:
     if modes.is_grad_enabled() and out.requires_grad:
         raise RuntimeError(
-            f"aten::{function}(): functions with out=... arguments don't support automatic differentiation, but one "
-            "of the "
-            "arguments requires grad."
+            f"aten::{function}(): functions with out=... arguments don't support automatic differentiation, but one of "
+            "the arguments requires grad."
         )
     check_overlap(out)
 
@@ -353,10 +352,8 @@ def _on_numpy_memory(array):
 def _warn_of_reading(source, name):
     warn(
         f"The given {source} is not writable, and adjoint does not support non-writable tensors. Operations that "
-        "change the "
-        f"tensor in place will fail. You may want to copy the {name} to protect its data or make it writable before "
-        "converting it "
-        "to a tensor."
+        f"change the tensor in place will fail. You may want to copy the {name} to protect its data or make it "
+        "writable before converting it to a tensor."
     )
 
 
@@ -390,8 +387,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     elif offset + count * size > length:
         raise ValueError(
             f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than "
-            "actual "
-            f"buffer length ({length} bytes)"
+            f"actual buffer length ({length} bytes)"
         )
     array = numpy.frombuffer(buffer, numpy.uint8, count * size, offset)
     if not array.flags.writeable:
@@ -436,8 +432,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     if not hasattr(ext_tensor, "__dlpack__"):
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
-            "might have "
-            "already constructed a tensor from it once."
+            "might have already constructed a tensor from it once."
         )
     if isinstance(ext_tensor, Tensor) and ext_tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -522,15 +517,13 @@ def empty_permuted(
     if len(size) != len(order):
         raise RuntimeError(
             "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
-            f"{len(size)} is "
-            f"not equal to len(physical_layout) = {len(order)}"
+            f"{len(size)} is not equal to len(physical_layout) = {len(order)}"
         )
     for position, dim in enumerate(order):
         if not 0 <= dim < len(size):
             raise RuntimeError(
                 f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim} at index "
-                f"{position}).  NB: "
-                "negative dims not currently supported; file an issue if you want it."
+                f"{position}).  NB: negative dims not currently supported; file an issue if you want it."
             )
     if len(set(order)) < len(order):
         raise RuntimeError("Duplicate dim not allowed")

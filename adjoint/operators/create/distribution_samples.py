@@ -11,8 +11,8 @@ from ...dispatch.arguments import require
 from ...dispatch.decorators import internal, operator, public
 from ...kernels.create import random as kernels
 from ...kernels.math import incomplete
-from ..declaring.underived import underived
-from .random import drawing, zeros_like_grad
+from ..declaring.formulas import underived, unwritten, zero
+from .random import drawing
 
 
 @operator(kernel=drawing(kernels.poisson), namespace="torch", method=True, batch="leading")
@@ -21,7 +21,7 @@ class poisson:
 
     def forward(self: Array, generator=None): ...
 
-    grad_self = zeros_like_grad
+    grad_self = zero
 
 
 @internal(drawing(kernels.multinomial), name="multinomial", batch="samples of 1")
@@ -98,10 +98,7 @@ class standard_gamma_grad:
 
     def forward(self: Array, output: Array): ...
 
-    def grad_self(grad):
-        raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
-
-    grad_output = grad_self
+    grad_self = grad_output = unwritten("_standard_gamma_grad")
 
 
 @operator(

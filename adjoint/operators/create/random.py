@@ -31,6 +31,7 @@ from ...random import Generator, default_generator
 from ...tape import modes
 from ...tape.modes import is_grad_enabled
 from ...tensor import Tensor, wrap
+from ..declaring.formulas import zero
 from ..memory.conversion import checked_dtype, on_meta
 from .batches import like_batch, one_by_one, under_vmap, with_batch_size
 from .creation import check_request, checked_shape, leaf, made, result_dtype, shape_of
@@ -65,11 +66,6 @@ def check_levels() -> None:
                 "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
                 "randomness. If this is necessary for your usage, please file an issue with functorch."
             )
-
-
-def zeros_like_grad(grad, xp):
-    """Return the gradient of an overwritten tensor, or of a parameter of random samples."""
-    return xp.zeros_like(grad)
 
 
 # --- new tensors ----------------------------------------------------------------------------------------------
@@ -273,7 +269,7 @@ class normal_of_mean:
 
     def forward(mean: Array, std=1.0, *, generator=None): ...
 
-    grad_mean = zeros_like_grad
+    grad_mean = zero
 
 
 @internal(drawing(kernels.normal), node="NormalBackward2", batch="elementwise", aten_name="normal")
@@ -284,7 +280,7 @@ class normal_of_std:
 
     def forward(mean, std: Array, *, generator=None): ...
 
-    grad_std = zeros_like_grad
+    grad_std = zero
 
 
 @internal(drawing(kernels.normal), node="NormalBackward3", batch="elementwise", aten_name="normal")
@@ -295,8 +291,8 @@ class normal_of_both:
 
     def forward(mean: Array, std: Array, *, generator=None): ...
 
-    grad_mean = zeros_like_grad
-    grad_std = zeros_like_grad
+    grad_mean = zero
+    grad_std = zero
 
 
 _DRAWN = "*, torch.Generator generator = None, Tensor out = None"
@@ -373,7 +369,7 @@ class bernoulli_of_each:
 
     def forward(self: Array, *, generator=None): ...
 
-    grad_self = zeros_like_grad
+    grad_self = zero
 
 
 @internal(
@@ -387,7 +383,7 @@ class bernoulli_of_one:
 
     def forward(self: Array, p, *, generator=None): ...
 
-    grad_self = zeros_like_grad
+    grad_self = zero
 
 
 @public(name="bernoulli", method=True)
@@ -397,9 +393,8 @@ def bernoulli_function(input=None, p=None, *, generator=None, out=None, x=None):
     if out is not None:
         if input.requires_grad and is_grad_enabled():
             raise RuntimeError(
-                "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of "
-                "the arguments "
-                "requires grad."
+                "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                "arguments requires grad."
             )
         draw = _draw(out, kernels.bernoulli_, generator, input._array if p is None else p)
         return made("bernoulli", input._array.shape, out.dtype, draw, out)
@@ -415,7 +410,7 @@ def drawn(sampler: Any, node: str, **options: Any) -> Any:
     """Declare an operator that fills its tensor with the samples of `sampler(stream, array, ...)`."""
 
     def declare(declaration: Any) -> Any:
-        declaration.grad_self = zeros_like_grad
+        declaration.grad_self = zero
         return operator(
             namespace=None,
             method=False,
@@ -519,8 +514,8 @@ class bernoulli_of_tensor:
 
     def forward(self: Array, p: Array, *, generator=None): ...
 
-    grad_self = zeros_like_grad
-    grad_p = zeros_like_grad
+    grad_self = zero
+    grad_p = zero
 
 
 def _interval(function, limits, names, defaults):

@@ -113,8 +113,7 @@ def range_with_end(
     """The numbers from `start` to `end`, both included, in steps of `step`. Deprecated: use `arange`."""
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's "
-        "range builtin. Instead, use torch.arange, which produces values in [start, end)."
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
     for position, (name, value) in enumerate((("start", start), ("end", end), ("step", step)), 1):
         require("Number", value, "range", name, position)

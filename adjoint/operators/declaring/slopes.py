@@ -23,6 +23,7 @@ from ...codegen.pointwise import Refusing, pointwise
 from ...dispatch.declaration import ARRAY, parameters_of
 from ...dispatch.decorators import internal, operator
 from ...dispatch.source import compile_source
+from .formulas import zero
 
 
 def with_slope(
@@ -57,7 +58,7 @@ def with_slope(
             "__module__": declaration.__module__,
             "forward": written["forward"],
             "grad_grad_output": members.get("slope_grad_output", written["grad_self"]),
-            "grad_self": members.get("slope_grad_self", _zero),
+            "grad_self": members.get("slope_grad_self", zero),
         }
         chosen = slope or {}
         if "tangent" not in chosen:
@@ -79,7 +80,3 @@ def _functions(name: str, parameters: list[str]) -> dict[str, Any]:
     functions: dict[str, Any] = {}
     compile_source(source, f"<adjoint {name} formulas>", functions)
     return functions
-
-
-def _zero(grad: Any, xp: Any) -> Any:
-    return xp.zeros_like(grad)

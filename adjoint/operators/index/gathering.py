@@ -19,8 +19,8 @@ from ...kernels.reduce import counting
 from ...kernels.shape import joining as kernels
 from ...tape import modes
 from ...tensor import Tensor, wrap, wrap_dim
+from ..declaring.formulas import same, underived
 from ..declaring.overloads import pair
-from ..declaring.underived import underived
 from . import batched_indexing
 
 # --- one index for each element ---------------------------------------------------------------------------------
@@ -175,8 +175,7 @@ class scatter_add:
 
     def forward(self: Array, dim: Int, index: Array, src: Array): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
     def grad_src(grad, dim, index, src_shape, xp):
         return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
@@ -367,8 +366,7 @@ class index_add:
 
     def forward(self: Array, dim: Int, index: Array, source: Array, *, alpha: Number = 1): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
     def grad_source(grad, dim, index, source, alpha, xp):
         selected = xp.index_select(grad, dim, index)

@@ -20,8 +20,8 @@ from ...kernels.memory.copying import widen
 from ...kernels.runtime.floating import HALVES
 from ...kernels.runtime.scalar import is_within, scalar_array
 from ...tensor import Tensor, wrap
+from ..declaring.formulas import underived
 from ..declaring.overloads import overloads, pair
-from ..declaring.underived import underived
 
 public(namespace=None, name="wide", on_arrays=widen)(lambda tensor: tensor)
 

@@ -7,7 +7,7 @@ import functools
 import numpy
 
 from ..._runtime.tracebacks import warn_once
-from ...dispatch.annotations import Array, Bool, Int
+from ...dispatch.annotations import Array, Bool, Int, Str
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT, all_stored, stored
 from ...dispatch.return_types import return_type
@@ -43,27 +43,21 @@ def factors_shown(transposed):
 # --- solving --------------------------------------------------------------------------------------------------
 
 
-@internal(kernels.inv, node="LinalgInvExBackward0", same_out=STRICT, batch="leading")
+@operator(kernel=kernels.inv, namespace="linalg", node="LinalgInvExBackward0", same_out=STRICT, batch="leading")
 class linalg_inv:
-    """The inverse of square matrices."""
-
-    saved_display = {"result": None, "inverse": functools.partial(unpack, item="result")}
-
-    def forward(self: Array): ...
-
-    def grad_self(grad, result):
-        inverse = conjugate_transpose(result)
-        return -(inverse @ grad @ inverse)
-
-
-@public(namespace="linalg")
-def inv(A, *, out=None):
     """The inverse of (a stack of) square matrices.
 
     Raises:
         LinAlgError: if a matrix is singular.
     """
-    return linalg_inv(A, out=out)
+
+    saved_display = {"result": None, "inverse": functools.partial(unpack, item="result")}
+
+    def forward(A: Array): ...
+
+    def grad_A(grad, result):
+        inverse = conjugate_transpose(result)
+        return -(inverse @ grad @ inverse)
 
 
 @public(method=True, numpy_names=True)
@@ -86,28 +80,26 @@ def batch_of_systems(op, batch, matrix, right, *options):
     return (results[0].squeeze(side), *results[1:]) if op.outputs else results.squeeze(side)
 
 
-@internal(kernels.solve, node="LinalgSolveExBackward0", same_out=STRICT, batch=batch_of_systems, narrow="trivial")
+def solution_gradients(grad, A, result, left, needs, xp):
+    """Return the gradients of the matrices and of the right-hand sides of linear systems."""
+    vector = len(result.shape) == len(A.shape) - 1
+    to_b = xp.linalg_solve_ex(conjugate_transpose(A), grad, left=left)[0]
+    if not needs[0]:
+        return None, to_b
+    g, x = (to_b[..., None], result[..., None]) if vector else (to_b, result)
+    to_a = -(g @ conjugate_transpose(x)) if left else -(conjugate_transpose(x) @ g)
+    return to_a, to_b if needs[1] else None
+
+
+@operator(
+    kernel=kernels.solve,
+    namespace="linalg",
+    node="LinalgSolveExBackward0",
+    same_out=STRICT,
+    batch=batch_of_systems,
+    narrow="trivial",
+)
 class linalg_solve:
-    """The solution of linear systems."""
-
-    saved_display = factors_shown(transposed=False)
-
-    def forward(A: Array, B: Array, left=True): ...
-
-    differentiable = ("A", "B")
-
-    def grad_inputs(grad, A, result, left, needs, xp):
-        vector = len(result.shape) == len(A.shape) - 1
-        to_b = xp.linalg_solve_ex(conjugate_transpose(A), grad, left, False)[0]
-        if not needs[0]:
-            return None, to_b
-        g, x = (to_b[..., None], result[..., None]) if vector else (to_b, result)
-        to_a = -(g @ conjugate_transpose(x)) if left else -(conjugate_transpose(x) @ g)
-        return to_a, to_b if needs[1] else None
-
-
-@public(namespace="linalg")
-def solve(A, B, *, left=True, out=None):
     """X with `A @ X = B` or, if `left` is false, with `X @ A = B`. B contains matrices or vectors.
 
     >>> import adjoint as torch
@@ -117,19 +109,36 @@ def solve(A, B, *, left=True, out=None):
     Raises:
         LinAlgError: if A is singular.
     """
-    return linalg_solve(A, B, left, out=out)
+
+    saved_display = factors_shown(transposed=False)
+
+    def forward(A: Array, B: Array, *, left: Bool = True): ...
+
+    differentiable = ("A", "B")
+    grad_inputs = solution_gradients
 
 
 # --- factorizations -------------------------------------------------------------------------------------------
 
 
-@internal(kernels.cholesky, same_out=STRICT, node="LinalgCholeskyExBackward0", batch="leading", narrow="trivial")
+@operator(
+    kernel=kernels.cholesky,
+    namespace="linalg",
+    same_out=STRICT,
+    node="LinalgCholeskyExBackward0",
+    batch="leading",
+    narrow="trivial",
+)
 class linalg_cholesky:
-    """The triangular factor of positive-definite matrices."""
+    """The lower (or upper) triangular L with `input = L @ L.mH`.
+
+    Raises:
+        LinAlgError: if the matrix is not positive-definite.
+    """
 
     saved_display = {"result": None, "L": functools.partial(unpack, item="result")}
 
-    def forward(self: Array, upper=False): ...
+    def forward(self: Array, *, upper: Bool = False): ...
 
     def grad_self(grad, result, upper, xp):
         return cholesky_gradient(grad, result, upper, xp)
@@ -142,16 +151,6 @@ def cholesky_gradient(grad, result, upper, xp):
     inner = (inner + conjugate_transpose(xp.tril(inner, -1))) * 0.5
     left = xp.linalg_solve_triangular(conjugate_transpose(lower), inner, True, True, False)
     return xp.linalg_solve_triangular(lower, left, False, False, False)
-
-
-@public(namespace="linalg", name="cholesky", numpy_names=True)
-def cholesky_lower(input, *, upper=False, out=None):
-    """The lower (or upper) triangular L with `input = L @ L.mH`.
-
-    Raises:
-        LinAlgError: if the matrix is not positive-definite.
-    """
-    return linalg_cholesky(input, upper, out=out)
 
 
 @operator(kernel=older_cholesky, batch="leading", narrow="trivial")
@@ -320,11 +319,13 @@ def eigvalsh(input, UPLO="L", *, out=None):
     return stored("linalg_eigvalsh", linalg_eigh(input, UPLO, _counts_for_gradients(input)).eigenvalues, out, STRICT)
 
 
-@internal(kernels.qr, same_out=STRICT, outputs=("Q", "R"), returns="linalg_qr", batch="leading")
+@operator(
+    kernel=kernels.qr, namespace="linalg", same_out=STRICT, outputs=("Q", "R"), returns="linalg_qr", batch="leading"
+)
 class linalg_qr:
-    """An orthonormal and an upper triangular factor."""
+    """An orthonormal Q and an upper triangular R with `A = Q @ R`. `mode` is "reduced", "complete" or "r" (only R)."""
 
-    def forward(A: Array, mode="reduced"): ...
+    def forward(A: Array, mode: Str = "reduced"): ...
 
     def grad_A(grads, Q, R, mode, xp):
         if mode == "r":
@@ -371,12 +372,6 @@ def _qr_gradient(to_q, to_r, Q, R, xp):
     return xp.linalg_solve_triangular(conjugate_transpose(R), total, False, False, False)
 
 
-@public(namespace="linalg")
-def qr(A, mode="reduced", *, out=None):
-    """An orthonormal Q and an upper triangular R with `A = Q @ R`. `mode` is "reduced", "complete" or "r" (only R)."""
-    return linalg_qr(A, mode, out=out)
-
-
 _OLDER_QR = """torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.
 The boolean parameter 'some' has been replaced with a string parameter 'mode'.
 Q, R = torch.qr(A, some)
@@ -403,28 +398,22 @@ def named(cls, results, out):
 # --- products -------------------------------------------------------------------------------------------------
 
 
-@internal(matmul.cross, same_out=STRICT, tangent="multilinear", batch="expanded")
+@operator(kernel=matmul.cross, namespace="linalg", same_out=STRICT, tangent="multilinear", batch="expanded")
 class linalg_cross:
-    """The cross product of vectors with three elements along `dim`."""
-
-    def forward(self: Array, other: Array, dim: Int = -1): ...
-
-    def grad_self(grad, other, dim, xp):
-        return xp.linalg_cross(other.conj(), grad, dim)
-
-    def grad_other(grad, self, dim, xp):
-        return xp.linalg_cross(grad, self.conj(), dim)
-
-
-@public(namespace="linalg", numpy_names=True)
-def cross(input, other, *, dim=-1, out=None):
     """The cross product of vectors with three elements along `dim`.
 
     >>> import adjoint as torch
     >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
-    return linalg_cross(input, other, dim, out=out)
+
+    def forward(self: Array, other: Array, *, dim: Int = -1): ...
+
+    def grad_self(grad, other, dim, xp):
+        return xp.linalg_cross(other.conj(), grad, dim=dim)
+
+    def grad_other(grad, self, dim, xp):
+        return xp.linalg_cross(grad, self.conj(), dim=dim)
 
 
 _DEFAULT_DIM = """Using torch.cross without specifying the dim arg is deprecated.
@@ -442,4 +431,4 @@ def cross_function(input, other, dim=None, *, out=None):
             dim = next((d for d, size in enumerate(sizes) if size == 3), None)
             if dim is None:
                 raise RuntimeError("no dimension of size 3 in input")
-    return linalg_cross(input, other, -1 if dim is None else dim, out=out)
+    return linalg_cross(input, other, dim=-1 if dim is None else dim, out=out)

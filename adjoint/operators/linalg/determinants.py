@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import internal, public, tensors
+from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.return_types import return_type
 from ...kernels.linalg import determinants as kernels
@@ -61,9 +61,9 @@ def _adjugate(matrix, kept, order):
     return linalg_det(regular)[..., None, None] * inner
 
 
-@internal(kernels.det, same_out=STRICT, batch="leading")
+@operator(kernel=kernels.det, namespace="linalg", same_out=STRICT, batch="leading")
 class linalg_det:
-    """The determinant of square matrices."""
+    """The determinant of (a stack of) square matrices."""
 
     saved_display = factors_shown(transposed=True)
 
@@ -73,21 +73,22 @@ class linalg_det:
         return xp.det_gradient(grad, A, result)
 
 
-@public(namespace="linalg")
-def det(A, *, out=None):
-    """The determinant of (a stack of) square matrices."""
-    return linalg_det(A, out=out)
-
-
 @public(name="det", method=("det",), numpy_names=True)
 def det_function(input):
     """The determinant of (a stack of) square matrices; see `linalg.det`."""
     return linalg_det(input)
 
 
-@internal(kernels.slogdet, same_out=STRICT, outputs=("sign", "logabsdet"), returns="linalg_slogdet", batch="leading")
+@operator(
+    kernel=kernels.slogdet,
+    namespace="linalg",
+    same_out=STRICT,
+    outputs=("sign", "logabsdet"),
+    returns="linalg_slogdet",
+    batch="leading",
+)
 class linalg_slogdet:
-    """The sign and the logarithm of the absolute value of the determinant."""
+    """The sign (or phase) of the determinant and the logarithm of its absolute value."""
 
     saved_display = factors_shown(transposed=True)
 
@@ -101,19 +102,13 @@ class linalg_slogdet:
             total = turn if total is None else total + turn
         if total is None:
             return A * 0
-        return total.reshape((*total.shape, 1, 1)) * conjugate_transpose(xp.linalg_inv_ex(A, False)[0])
+        return total.reshape((*total.shape, 1, 1)) * conjugate_transpose(xp.linalg_inv_ex(A)[0])
 
 
 @public(namespace=None, on_arrays=lambda value: value.imag)
 def imag_part(value):
     """The imaginary part."""
     return tensors.imag(value)
-
-
-@public(namespace="linalg")
-def slogdet(A, *, out=None):
-    """The sign (or phase) of the determinant and the logarithm of its absolute value."""
-    return linalg_slogdet(A, out=out)
 
 
 @public(name="slogdet", method=("slogdet",), numpy_names=True)

@@ -39,7 +39,7 @@ def tensorinv(input, ind=2, *, out=None):
             f"{columns} != {rows}"
         )
     try:
-        inverse = tensors.linalg_inv_ex(input.reshape((columns, rows)), True)[0]
+        inverse = tensors.linalg_inv_ex(input.reshape((columns, rows)), check_errors=True)[0]
     except LinAlgError as error:
         raise LinAlgError(str(error).replace("linalg.inv_ex", "inv", 1)) from None
     return stored(

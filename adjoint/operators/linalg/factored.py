@@ -5,35 +5,40 @@ from __future__ import annotations
 import functools
 
 from ..._runtime.tracebacks import warn_once
-from ...dispatch.annotations import Array
-from ...dispatch.decorators import add_method, internal, public
+from ...dispatch.annotations import Array, Bool
+from ...dispatch.decorators import add_method, internal, operator, public
 from ...dispatch.out import STRICT, all_stored, checked_targets
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...kernels.linalg import factored as kernels
 from ...tape.saved import unpack
-from ..declaring.underived import underived
-from .decompositions import batch_of_systems, conjugate_transpose
+from ..declaring.formulas import underived
+from .decompositions import batch_of_systems, conjugate_transpose, solution_gradients
 
 # --- general matrices -----------------------------------------------------------------------------------------
 
 
-@internal(
-    kernels.lu_factor_ex,
+@operator(
+    kernel=kernels.lu_factor_ex,
+    namespace="linalg",
     same_out=STRICT,
     outputs=("LU", "pivots", "info"),
     returns="linalg_lu_factor_ex",
     batch="leading",
 )
 class linalg_lu_factor_ex:
-    """The triangular factors of matrices, the row exchanges, and the positions of the first zero pivots."""
+    """The factors of `linalg.lu_factor`, and the position of each matrix's first zero pivot, or 0.
+
+    Raises:
+        RuntimeError: if a pivot is zero and `check_errors` is true.
+    """
 
     nondifferentiable = ("pivots", "info")
     saved_display = {"pivot": lambda node: True}  # no other elimination exists
 
-    def forward(self: Array, pivot=True, check_errors=False): ...
+    def forward(A: Array, *, pivot: Bool = True, check_errors: Bool = False): ...
 
-    def grad_self(grads, LU, pivots, xp):
+    def grad_A(grads, LU, pivots, xp):
         L, U, P = xp.unpacked_factors(LU, pivots, True, True)
         grad, count = grads[0], min(LU.shape[-2:])
         return _lu_gradient(grad[..., :count], grad[..., :count, :], P, L, U, xp)
@@ -83,16 +88,6 @@ def _sum(one, other):
     return other if one is None else one + other
 
 
-@public(namespace="linalg")
-def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
-    """The factors of `linalg.lu_factor`, and the position of each matrix's first zero pivot, or 0.
-
-    Raises:
-        RuntimeError: if a pivot is zero and `check_errors` is true.
-    """
-    return linalg_lu_factor_ex(A, pivot, check_errors, out=out)
-
-
 LU_FACTOR = return_type("linalg_lu_factor", "LU", "pivots")
 
 
@@ -116,7 +111,7 @@ def lu_factor(A, *, pivot=True, out=None):
 
 
 def _factor(A, pivot, out, name):
-    LU, pivots, info = linalg_lu_factor_ex(A, pivot, False)
+    LU, pivots, info = linalg_lu_factor_ex(A, pivot=pivot)
     if is_readable(info):
         kernels.refuse_zero_pivot(info._array, name)
     if out is None:
@@ -142,7 +137,7 @@ WITH_INFO = return_type("_lu_with_info", "LU", "pivots", "info")
 def lu(input, pivot=True, get_infos=False, out=None):
     """Gaussian elimination. Use `linalg.lu_factor_ex` instead. The last result is returned only if `get_infos` is true."""
     warn_once("torch.lu", _OLDER_LU)
-    results = WITH_INFO(*linalg_lu_factor_ex(input, pivot, not get_infos))
+    results = WITH_INFO(*linalg_lu_factor_ex(input, pivot=pivot, check_errors=not get_infos))
     if not get_infos:
         results = tuple(results[:2])
     if out is None:
@@ -223,16 +218,25 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     return _permutation_first(UNPACKED, unpacked_factors, (LU_data, LU_pivots, unpack_data, unpack_pivots), out)
 
 
-@internal(kernels.lu_solve, same_out=STRICT, narrow="trivial")
+@operator(kernel=kernels.lu_solve, namespace="linalg", same_out=STRICT, narrow="trivial")
 class linalg_lu_solve:
-    """The solution of linear systems by their triangular factors."""
+    """X with `A @ X = B`, from the result of `linalg.lu_factor`.
 
-    def forward(LU: Array, pivots: Array, B: Array, left=True, adjoint=False): ...
+    If `left` is false, X solves `X @ A = B`. If `adjoint` is true, the adjoint of A takes the place of A.
+
+    >>> import adjoint as torch
+    >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    >>> torch.linalg.lu_solve(LU, pivots, torch.tensor([[2.0], [2.0]]))
+    tensor([[1.0000],
+            [0.5000]])
+    """
+
+    def forward(LU: Array, pivots: Array, B: Array, *, left: Bool = True, adjoint: Bool = False): ...
 
     differentiable = ("LU", "B")
 
     def grad_inputs(grad, LU, pivots, result, left, adjoint, needs, xp):
-        to_b = xp.linalg_lu_solve(LU, pivots, grad, left, not adjoint)
+        to_b = xp.linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)
         if not needs[0]:
             return None, to_b
         # For A X = B (or X A = B), the gradient of A is -to_b X^H (or -X^H to_b). For a system with A^H, it is the adjoint of
@@ -256,21 +260,6 @@ class linalg_lu_solve:
         )
 
 
-@public(namespace="linalg", name="lu_solve")
-def lu_solve_function(LU, pivots, B, *, left=True, adjoint=False, out=None):
-    """X with `A @ X = B`, from the result of `linalg.lu_factor`.
-
-    If `left` is false, X solves `X @ A = B`. If `adjoint` is true, the adjoint of A takes the place of A.
-
-    >>> import adjoint as torch
-    >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
-    >>> torch.linalg.lu_solve(LU, pivots, torch.tensor([[2.0], [2.0]]))
-    tensor([[1.0000],
-            [0.5000]])
-    """
-    return linalg_lu_solve(LU, pivots, B, left, adjoint, out=out)
-
-
 _OLDER_SOLVE = """torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.
 Note that torch.linalg.lu_solve has its arguments reversed.
 X = torch.lu_solve(B, LU, pivots)
@@ -282,44 +271,40 @@ X = torch.linalg.lu_solve(LU, pivots, B)"""
 def lu_solve(input, LU_data, LU_pivots, *, out=None):
     """The solution of linear systems by their factors. Use `linalg.lu_solve` instead."""
     warn_once("torch.lu_solve", _OLDER_SOLVE)
-    return linalg_lu_solve(LU_data, LU_pivots, input, True, False, out=out)
+    return linalg_lu_solve(LU_data, LU_pivots, input, out=out)
 
 
 # --- what is found also of singular matrices ------------------------------------------------------------------
 
 
-@internal(
-    kernels.inv_ex,
+@operator(
+    kernel=kernels.inv_ex,
+    namespace="linalg",
     same_out=STRICT,
     outputs=("inverse", "info"),
     returns="linalg_inv_ex",
     batch="leading",
 )
 class linalg_inv_ex:
-    """The inverse of square matrices, and the positions of zero pivots."""
+    """The inverse, and the position of each matrix's first zero pivot, or 0. With a zero pivot, the inverse is not finite.
+
+    Raises:
+        LinAlgError: if a matrix is singular and `check_errors` is true.
+    """
 
     nondifferentiable = ("info",)
     saved_display = {"inverse": functools.partial(unpack, item="inverse")}
 
-    def forward(A: Array, check_errors=False): ...
+    def forward(A: Array, *, check_errors: Bool = False): ...
 
     def grad_A(grads, inverse):
         turned = conjugate_transpose(inverse)
         return -(turned @ grads[0] @ turned)
 
 
-@public(namespace="linalg")
-def inv_ex(A, *, check_errors=False, out=None):
-    """The inverse, and the position of each matrix's first zero pivot, or 0. With a zero pivot, the inverse is not finite.
-
-    Raises:
-        LinAlgError: if a matrix is singular and `check_errors` is true.
-    """
-    return linalg_inv_ex(A, check_errors, out=out)
-
-
-@internal(
-    kernels.solve_ex,
+@operator(
+    kernel=kernels.solve_ex,
+    namespace="linalg",
     same_out=STRICT,
     outputs=("result", "info"),
     returns="linalg_solve_ex",
@@ -327,38 +312,27 @@ def inv_ex(A, *, check_errors=False, out=None):
     narrow="trivial",
 )
 class linalg_solve_ex:
-    """The solution of linear systems, and the positions of zero pivots."""
-
-    nondifferentiable = ("info",)
-    differentiable = ("A", "B")
-
-    def forward(A: Array, B: Array, left=True, check_errors=False): ...
-
-    def grad_inputs(grads, A, result, left, needs, xp):
-        vector = len(result.shape) == len(A.shape) - 1
-        to_b = xp.linalg_solve_ex(conjugate_transpose(A), grads[0], left, False)[0]
-        if not needs[0]:
-            return None, to_b
-        g, x = (to_b[..., None], result[..., None]) if vector else (to_b, result)
-        to_a = -(g @ conjugate_transpose(x)) if left else -(conjugate_transpose(x) @ g)
-        return to_a, to_b if needs[1] else None
-
-
-@public(namespace="linalg")
-def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     """X with `A @ X = B` or, if `left` is false, with `X @ A = B`, and the position of each matrix's first zero pivot, or 0.
 
     Raises:
         LinAlgError: if a matrix is singular and `check_errors` is true.
     """
-    return linalg_solve_ex(A, B, left, check_errors, out=out)
+
+    nondifferentiable = ("info",)
+    differentiable = ("A", "B")
+
+    def forward(A: Array, B: Array, *, left: Bool = True, check_errors: Bool = False): ...
+
+    def grad_inputs(grads, A, result, left, needs, xp):
+        return solution_gradients(grads[0], A, result, left, needs, xp)
 
 
 # --- symmetric matrices ---------------------------------------------------------------------------------------
 
 
-@internal(
-    kernels.ldl_factor_ex,
+@operator(
+    kernel=kernels.ldl_factor_ex,
+    namespace="linalg",
     same_out=STRICT,
     node="NotImplemented",
     outputs=("LD", "pivots", "info"),
@@ -367,23 +341,17 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     narrow="trivial",
 )
 class linalg_ldl_factor_ex:
-    """The factors of symmetric matrices, the pivots, and the positions of the first zero pivots."""
-
-    nondifferentiable = ("pivots", "info")
-
-    def forward(self: Array, hermitian=False, check_errors=False): ...
-
-    grad_self = underived("linalg_ldl_factor_ex.out")
-
-
-@public(namespace="linalg", numpy_names=True)
-def ldl_factor_ex(input, *, hermitian=False, check_errors=False, out=None):
     """The factors of `linalg.ldl_factor`, and the position of each matrix's first zero pivot, or 0.
 
     Raises:
         RuntimeError: if a pivot is zero and `check_errors` is true.
     """
-    return linalg_ldl_factor_ex(input, hermitian, check_errors, out=out)
+
+    nondifferentiable = ("pivots", "info")
+
+    def forward(self: Array, *, hermitian: Bool = False, check_errors: Bool = False): ...
+
+    grad_self = underived("linalg_ldl_factor_ex.out")
 
 
 LDL_FACTOR = return_type("linalg_ldl_factor", "LD", "pivots")
@@ -400,7 +368,7 @@ def ldl_factor(input, *, hermitian=False, out=None):
     Raises:
         RuntimeError: if a pivot is zero.
     """
-    LD, pivots, info = linalg_ldl_factor_ex(input, hermitian, False)
+    LD, pivots, info = linalg_ldl_factor_ex(input, hermitian=hermitian)
     if is_readable(info):
         kernels.refuse_zero_block(info._array, "torch.linalg.ldl_factor")
     if out is None:
@@ -408,16 +376,10 @@ def ldl_factor(input, *, hermitian=False, out=None):
     return LDL_FACTOR.out(*all_stored("linalg_ldl_factor", (LD, pivots), out, STRICT))
 
 
-@internal(kernels.ldl_solve, same_out=STRICT, node="NotImplemented")
+@operator(kernel=kernels.ldl_solve, namespace="linalg", same_out=STRICT, node="NotImplemented")
 class linalg_ldl_solve:
-    """The solution of symmetric systems by their factors."""
+    """The solution of symmetric (or Hermitian) systems from the result of `linalg.ldl_factor`."""
 
-    def forward(LD: Array, pivots: Array, B: Array, hermitian=False): ...
+    def forward(LD: Array, pivots: Array, B: Array, *, hermitian: Bool = False): ...
 
     grad_LD = grad_B = underived("linalg_ldl_solve.out")
-
-
-@public(namespace="linalg")
-def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
-    """The solution of symmetric (or Hermitian) systems from the result of `linalg.ldl_factor`."""
-    return linalg_ldl_solve(LD, pivots, B, hermitian, out=out)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array, Bool
-from ...dispatch.decorators import internal, operator, public
+from ...dispatch.decorators import operator, public
 from ...dispatch.out import Castable
 from ...kernels.linalg import householder as kernels
-from ..declaring.underived import unwritten
+from ..declaring.formulas import unwritten
 from .decompositions import conjugate_transpose
 
 
@@ -59,20 +59,13 @@ def _gradients(grad, matrix, tau, xp):
     return to_matrix, xp.diagonal(to_tau, 0, -2, -1)
 
 
-@internal(kernels.householder_product, same_out=Castable("torch.linalg.householder_product"), batch="expanded")
+@operator(
+    kernel=kernels.householder_product,
+    namespace="linalg",
+    same_out=Castable("torch.linalg.householder_product"),
+    batch="expanded",
+)
 class linalg_householder_product:
-    """The first columns of a product of Householder reflections."""
-
-    def forward(input: Array, tau: Array): ...
-
-    differentiable = ("input", "tau")
-
-    def grad_inputs(grad, input, tau, needs, xp):
-        return _gradients(grad, input, tau, xp)
-
-
-@public(namespace="linalg", numpy_names=True)
-def householder_product(input, tau, *, out=None):
     """The first columns of the product of the reflections `1 - tau * v @ v.mH` that `geqrf` returns.
 
     Each v is a column of `input` below the diagonal, with a 1 on the diagonal.
@@ -83,7 +76,13 @@ def householder_product(input, tau, *, out=None):
     >>> torch.allclose(Q.mT @ Q, torch.eye(2), atol=1e-6)
     True
     """
-    return linalg_householder_product(input, tau, out=out)
+
+    def forward(input: Array, tau: Array): ...
+
+    differentiable = ("input", "tau")
+
+    def grad_inputs(grad, input, tau, needs, xp):
+        return _gradients(grad, input, tau, xp)
 
 
 @public(method=True, numpy_names=True)

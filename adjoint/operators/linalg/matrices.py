@@ -6,12 +6,14 @@ import functools
 
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import require
-from ...dispatch.decorators import internal, public, tensors
+from ...dispatch.decorators import add_method, operator, public, publish, tensors
+from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import STRICT, Castable, stored
 from ...kernels.linalg import decompositions as kernels
 from ...kernels.runtime.floating import c_name, is_inexact
 from ...kernels.shape.view import inverse_permutation
 from ...tensor import wrap_dim
+from ..reduce.moments import linalg_vector_norm
 from ..shape.view import reshaped
 from .decompositions import check_phases, conjugate_transpose
 from .matmul import check_tensors, mm, vdot
@@ -22,10 +24,7 @@ EIGVALS = Castable("torch.linalg.eigvals", "eigenvalues")
 VECDOT = "linalg.vecdot: Expected out of dtype{wanted} but found {given}"
 
 
-@public(namespace="linalg", numpy_names=True)
-def matmul(input, other, *, out=None):
-    """The product of two tensors; see `adjoint.matmul`."""
-    return general_product(input, other, out=out)
+publish("linalg", retried=False, matmul=taking_numpy_names(general_product))
 
 
 @public(namespace="linalg")
@@ -176,18 +175,6 @@ def vecdot(x, y, *, dim=-1, axis=None, out=None):
 
 
 @public(namespace="linalg", numpy_names=True)
-def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The `ord`-norm of the elements over `dim`, by default over all dimensions.
-
-    >>> import adjoint as torch
-    >>> torch.linalg.vector_norm(torch.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
-    tensor([ 5., 10.])
-    """
-    dim = tuple(dim) if isinstance(dim, list) else dim
-    return tensors.linalg_vector_norm(input, ord, dim, keepdim, dtype=dtype, out=out)
-
-
-@public(namespace="linalg", numpy_names=True)
 def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
     """The norm of matrices: `"fro"`, `"nuc"`, 1, -1, 2, -2, inf or -inf."""
     result = linalg_matrix_norm(input, ord, dim, keepdim, dtype=dtype)
@@ -210,7 +197,7 @@ def _norm(input, ord, dim, keepdim, dtype):
     if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if ord is None:
-        return vector_norm(input, 2.0, dim, keepdim, dtype=dtype)
+        return linalg_vector_norm(input, 2.0, dim, keepdim, dtype=dtype)
     if dim is None:
         ndim = input._array.ndim
         if ndim not in (1, 2):
@@ -221,7 +208,7 @@ def _norm(input, ord, dim, keepdim, dtype):
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) == 2 or isinstance(ord, str):
         return linalg_matrix_norm(input, ord, dims, keepdim, dtype=dtype)
-    return vector_norm(input, ord, dims, keepdim, dtype=dtype)
+    return linalg_vector_norm(input, ord, dims, keepdim, dtype=dtype)
 
 
 @public(namespace=None)
@@ -237,13 +224,13 @@ def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None)
     if rows == columns:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
     if ord == "fro":
-        return tensors.linalg_vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype)
+        return linalg_vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype)
     if ord in ("nuc", 2, -2):
         return _spectral_norm(A if dtype is None else A.to(dtype), ord, rows, columns, keepdim)
     if abs(ord) not in (1, float("inf")):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     summed, kept = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = tensors.linalg_vector_norm(A, 1.0, (summed,), keepdim, dtype=dtype)
+    sums = linalg_vector_norm(A, 1.0, (summed,), keepdim, dtype=dtype)
     return _extreme(sums, kept - (not keepdim and summed < kept), keepdim, ord > 0)
 
 
@@ -266,9 +253,15 @@ def _extreme(values, dim, keepdim, greatest):
     return tensors.empty((*shape[:dim], *((1,) * keepdim), *shape[dim + 1 :]), dtype=values.dtype).zero_()
 
 
-@internal(kernels.matrix_exp, batch="leading")
+@operator(kernel=kernels.matrix_exp, namespace="linalg", out=False, batch="leading")
 class linalg_matrix_exp:
-    """The exponential of square matrices."""
+    """The exponential of (a stack of) square matrices.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
 
     def forward(self: Array): ...
 
@@ -280,33 +273,20 @@ class linalg_matrix_exp:
         return xp.linalg_matrix_exp(xp.cat([above, below], -2))[..., :size, size:]
 
 
-@public(namespace="linalg")
-def matrix_exp(input):
-    """The exponential of (a stack of) square matrices.
-
-    >>> import adjoint as torch
-    >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-    return tensors.linalg_matrix_exp(input)
+publish("torch", matrix_exp=linalg_matrix_exp)
+add_method("matrix_exp", linalg_matrix_exp)
 
 
-@public(name="matrix_exp", method=("matrix_exp",), numpy_names=True)
-def matrix_exp_function(input):
-    """The exponential of (a stack of) square matrices; see `linalg.matrix_exp`."""
-    return tensors.linalg_matrix_exp(input)
-
-
-@internal(
-    kernels.eig,
+@operator(
+    kernel=kernels.eig,
+    namespace="linalg",
     same_out=Castable("torch.linalg.eig"),
     outputs=("eigenvalues", "eigenvectors"),
     returns="linalg_eig",
     batch="leading",
 )
 class linalg_eig:
-    """Eigenvalues and eigenvectors of square matrices."""
+    """The eigenvalues and eigenvectors of square matrices, which are always complex."""
 
     def forward(self: Array): ...
 
@@ -318,7 +298,7 @@ class linalg_eig:
         to_values, to_vectors = grads
         turned = conjugate_transpose(eigenvectors)
         if to_vectors is None:
-            return xp.linalg_solve_ex(turned, to_values[..., :, None] * turned, True, False)[0]
+            return xp.linalg_solve_ex(turned, to_values[..., :, None] * turned)[0]
         gaps = (eigenvalues[..., None, :] - eigenvalues[..., :, None]).conj()
         gaps = gaps + xp.diag_embed(eigenvalues * 0 + 1, 0, -2, -1)
         product = turned @ to_vectors
@@ -328,16 +308,10 @@ class linalg_eig:
         inner = inner - xp.diag_embed(xp.diagonal(inner, 0, -2, -1), 0, -2, -1)
         if to_values is not None:
             inner = inner + xp.diag_embed(to_values, 0, -2, -1)
-        return xp.linalg_solve_ex(turned, inner @ turned, True, False)[0]
-
-
-@public(namespace="linalg", numpy_names=True)
-def eig(input, *, out=None):
-    """The eigenvalues and eigenvectors of square matrices, which are always complex."""
-    return tensors.linalg_eig(input, out=out)
+        return xp.linalg_solve_ex(turned, inner @ turned)[0]
 
 
 @public(namespace="linalg", numpy_names=True)
 def eigvals(input, *, out=None):
     """The eigenvalues of square matrices, which are always complex."""
-    return stored("linalg_eigvals", tensors.linalg_eig(input).eigenvalues, out, EIGVALS, underived=True)
+    return stored("linalg_eigvals", linalg_eig(input).eigenvalues, out, EIGVALS, underived=True)

@@ -136,8 +136,9 @@ class cholesky_inverse:
         return -_triangle(factor @ inner if upper else inner @ factor, upper, False, xp)
 
 
-@internal(
-    kernels.cholesky_ex,
+@operator(
+    kernel=kernels.cholesky_ex,
+    namespace="linalg",
     same_out=STRICT,
     outputs=("L", "info"),
     returns="linalg_cholesky_ex",
@@ -145,25 +146,19 @@ class cholesky_inverse:
     narrow="trivial",
 )
 class linalg_cholesky_ex:
-    """The triangular factor of positive-definite matrices, and the order of the first minor that is not positive-definite."""
-
-    nondifferentiable = ("info",)
-    saved_display = {"L": functools.partial(unpack, item="L")}
-
-    def forward(self: Array, upper=False, check_errors=False): ...
-
-    def grad_self(grads, L, upper, xp):
-        return cholesky_gradient(grads[0], L, upper, xp)
-
-
-@public(namespace="linalg", numpy_names=True)
-def cholesky_ex(input, *, upper=False, check_errors=False, out=None):
     """The triangular factor of `linalg.cholesky`, and the order of each matrix's first minor that is not positive, or 0.
 
     Raises:
         LinAlgError: if a matrix is not positive-definite and `check_errors` is true.
     """
-    return tensors.linalg_cholesky_ex(input, upper, check_errors, out=out)
+
+    nondifferentiable = ("info",)
+    saved_display = {"L": functools.partial(unpack, item="L")}
+
+    def forward(self: Array, *, upper: Bool = False, check_errors: Bool = False): ...
+
+    def grad_self(grads, L, upper, xp):
+        return cholesky_gradient(grads[0], L, upper, xp)
 
 
 @internal(kernels.pinv, same_out=Castable("linalg.pinv"), batch="leading")

@@ -19,6 +19,7 @@ from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import alone, with_number
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
+from ..declaring.formulas import same
 from ..declaring.overloads import pair
 
 
@@ -57,8 +58,7 @@ class add:
 
     def forward(self: Array, other: Array, *, alpha: Number = 1): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
     def grad_other(grad, alpha):
         return grad if alpha == 1 else grad * conjugate(alpha)
@@ -72,8 +72,7 @@ class add_number:
 
     def forward(self: Array, other): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
 
 @internal(
@@ -88,8 +87,7 @@ class sub_number:
 
     def forward(self: Array, other): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
 
 def _is_bool(value):
@@ -131,8 +129,7 @@ class sub:
 
     def forward(self: Array, other: Array, *, alpha: Number = 1): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
     def grad_other(grad, alpha):
         return -grad if alpha == 1 else grad * -conjugate(alpha)
@@ -158,8 +155,7 @@ class _rsub:
     def grad_self(grad, alpha):
         return -grad if alpha == 1 else grad * -conjugate(alpha)
 
-    def grad_other(grad):
-        return grad
+    grad_other = same
 
 
 rsub_tensor, rsub_number = _rsub.by_tensor, _rsub.by_number
@@ -263,8 +259,7 @@ class addcmul:
 
     def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Number = 1): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
     def grad_tensor1(grad, tensor2, value):
         return grad * (tensor2 if value == 1 else tensor2 * value).conj()
@@ -298,8 +293,7 @@ class addcdiv:
 
     def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Number = 1): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
     def grad_tensor1(grad, tensor2, value):
         return grad * (value / tensor2).conj()

@@ -13,6 +13,7 @@ from ...dispatch.decorators import binary, operator, public, unary
 from ...dispatch.signatures import number_either_way, with_number
 from ...kernels.math import comparison as kernels
 from ...kernels.math import pointwise
+from ..declaring.formulas import zero
 from ..declaring.overloads import overloads
 
 # --- order ----------------------------------------------------------------------------------------------------
@@ -20,9 +21,7 @@ from ..declaring.overloads import overloads
 
 def _comparison(kernel, alias=(), narrow=None, **options):
     """Declare a comparison and its in-place form. The in-place form writes 0 and 1, and passes no gradient."""
-
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
     def grad_other(grad, other_shape, other_dtype, xp):
         return xp.zeros_like(xp.sum_to_size(grad, other_shape))

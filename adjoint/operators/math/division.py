@@ -13,8 +13,8 @@ from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import OUT, number_either_way, with_number
 from ...kernels.math import arithmetic as kernels
 from ...tensor import Tensor
+from ..declaring.formulas import same, underived
 from ..declaring.overloads import overloads
-from ..declaring.underived import underived
 
 
 @binary(
@@ -190,8 +190,7 @@ class remainder:
     tensor([1, 1])
     """
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
     def grad_other(grad, self, other, xp):
         return -grad * xp.div_rounded(self, other, "floor")
@@ -206,8 +205,7 @@ class remainder:
 class fmod:
     """The remainder of the division rounded towards zero, elementwise. The result has the sign of `input`."""
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
     def grad_other(grad, self, other, xp):
         return -grad * xp.div_rounded(self, other, "trunc")

@@ -13,6 +13,7 @@ from ...dispatch.out import FOUND
 from ...kernels.math import pointwise as kernels
 from ...kernels.runtime import lazy_conj
 from ...kernels.runtime.sparse_array import SparseArray
+from ..declaring.formulas import same, zero
 
 
 def is_complex(value):
@@ -441,8 +442,7 @@ class neg:
 class sign:
     """-1, 0 or 1, elementwise, and 0 for nan."""
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
 
 @unary(kernels.sgn, promote=None, same_out=True, public_inplace=False, sparse="values", narrow="halves")
@@ -473,16 +473,14 @@ def positive(input):
 class floor:
     """The largest integer that is not greater than the element."""
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
 
 @unary(Kernel(kernels.ceil, small=numpy.ceil, dtypes=FLOATS), promote=None, same_out=True, sparse="values")
 class ceil:
     """The smallest integer that is not less than the element."""
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
 
 @unary(
@@ -495,16 +493,14 @@ class ceil:
 class trunc:
     """The integer part, elementwise."""
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
 
 @unary(kernels.frac, promote=None, same_out=True, sparse="values")
 class frac:
     """The fractional part, elementwise. The result has the sign of `input`."""
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
 
 @internal(
@@ -521,8 +517,7 @@ class round_to_integer:
 
     def forward(self: Array): ...
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
 
 @internal(
@@ -538,8 +533,7 @@ class round_to_decimals:
 
     def forward(self: Array, decimals): ...
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
 
 @public(method=True, numpy_names=True)

@@ -16,7 +16,7 @@ from ...kernels.math import incomplete
 from ...kernels.math import special as kernels
 from ...kernels.runtime.floating import refuse
 from ...tensor import Tensor
-from ..declaring.underived import unwritten
+from ..declaring.formulas import unwritten
 
 # --- the error function and the normal distribution --------------------------------------------------------------------
 
@@ -232,8 +232,7 @@ class igamma:
     tensor([0.6321, 0.5940])
     """
 
-    def grad_self(grad):
-        raise NotImplementedError("the derivative for 'igamma: input' is not implemented.")
+    grad_self = unwritten("igamma: input")
 
     def grad_other(grad, self, other, xp):
         return grad * xp.exp((self - 1) * xp.log(other) - other - xp.lgamma(self))
@@ -243,8 +242,7 @@ class igamma:
 class igammac:
     """The regularized upper incomplete gamma function: `1 - igamma(input, other)`, elementwise."""
 
-    def grad_self(grad):
-        raise NotImplementedError("the derivative for 'igammac: input' is not implemented.")
+    grad_self = unwritten("igammac: input")
 
     def grad_other(grad, self, other, xp):
         return -grad * xp.exp((self - 1) * xp.log(other) - other - xp.lgamma(self))

@@ -28,6 +28,7 @@ from ...tape.refusals import count_change
 from ...tape.versions import about_to_change, bump
 from ...tensor import LEAF, Tensor, can_require_grad, wrap
 from ..create.creation import shape_of
+from ..declaring.formulas import same, zero
 
 # --- copies ---------------------------------------------------------------------------------------------------
 
@@ -53,8 +54,7 @@ class clone:
 
     def forward(self: Array, *, memory_format=None): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
 
 @public(namespace=None, method=True, on_arrays=copying.contiguous)
@@ -82,11 +82,9 @@ class copy:
 
     def forward(self: Array, other: Array, non_blocking=False): ...
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
-    def grad_other(grad):
-        return grad
+    grad_other = same
 
     def batch(op, batch, value, source, *rest):
         return op.apply(batch.expanded(value), batch.aligned(source, value._array.ndim), *rest)
@@ -146,8 +144,7 @@ class fill:
 
     def forward(self: Array, value): ...
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
 
 @internal(
@@ -167,8 +164,7 @@ class fill_tensor:
 
     def forward(self: Array, value: Array): ...
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
     def grad_value(grad, value_shape, xp):
         return xp.sum_to_size(grad, value_shape)
@@ -210,8 +206,7 @@ class full_of_number:
 
     def forward(self: Array, value): ...
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
 
 @internal(
@@ -222,8 +217,7 @@ class full_of_tensor:
 
     def forward(self: Array, value: Array): ...
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
     def grad_value(grad, value_shape, xp):
         return xp.sum_to_size(grad, value_shape)
@@ -264,8 +258,7 @@ class zero:
 
     def forward(self: Array): ...
 
-    def grad_self(grad, xp):
-        return xp.zeros_like(grad)
+    grad_self = zero
 
 
 public(method=True, name="zero_")(zero.inplace)

@@ -8,7 +8,7 @@ from ...dispatch.annotations import Array
 from ...dispatch.decorators import internal, public, tensors
 from ...kernels.nn import ctc as kernels
 from ...tensor import Tensor
-from ..declaring.underived import underived
+from ..declaring.formulas import underived
 
 
 @internal(kernels.ctc_loss, out=False, node="CtcLossBackward0", outputs=("result0", "result1"))

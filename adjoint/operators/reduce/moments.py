@@ -147,9 +147,14 @@ def norm_gradient(grad, self, result, ord, dim, keepdim, xp):
     return xp.zero_where(share, zero)
 
 
-@reduction(moments.norm, namespace=None, method=(), same_out=STRICT, sparse="reductions.norm", narrow="halves norm_cpu")
+@reduction(moments.norm, namespace="linalg", same_out=STRICT, sparse="reductions.norm", narrow="halves norm_cpu")
 class linalg_vector_norm:
-    """The `ord`-norm of the elements over `dim`."""
+    """The `ord`-norm of the elements over `dim`, by default over all dimensions.
+
+    >>> import adjoint as torch
+    >>> torch.linalg.vector_norm(torch.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
+    tensor([ 5., 10.])
+    """
 
     def forward(self: Array, ord: Number = 2, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None): ...
 

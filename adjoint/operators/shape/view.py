@@ -23,6 +23,7 @@ from ...tape.aliases import detached
 from ...tape.inference_tensors import mark_inference
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, wrap_dim
+from ..declaring.formulas import same
 
 
 def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str = "size") -> tuple[int, ...]:
@@ -533,8 +534,7 @@ class alias:
 
     def forward(self: Array): ...
 
-    def grad_self(grad):
-        return grad
+    grad_self = same
 
 
 def _reversed_dims(input):

@@ -1,9 +1,8 @@
-"""The formulas of operators without a derivative.
+"""Formulas that many operators share: the gradient itself, zero, and the formulas of operators without a derivative.
 
-Such operators are recorded, and raise an error in backward and in forward mode.
-
-The messages are PyTorch's. PyTorch has one message for operators that are not in its table of derivatives, and another
-for derivatives that the table lists as not implemented.
+Operators without a derivative are recorded, and raise an error in backward and in forward mode. The messages are
+PyTorch's, which has one for operators that are not in its table of derivatives, and another for derivatives that the
+table lists as not implemented.
 """
 
 from __future__ import annotations
@@ -12,6 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 from ...dispatch.declaration import Operator
+
+
+def same(grad: Any) -> Any:
+    """Return the gradient of an input that is added unchanged."""
+    return grad
+
+
+def zero(grad: Any, xp: Any) -> Any:
+    """Return the gradient of an input that is overwritten, or on which the result depends in steps."""
+    return xp.zeros_like(grad)
 
 
 def underived(name: str) -> Callable[[Any], Any]:
