@@ -10,10 +10,7 @@ from ...tape import modes
 
 
 def under_vmap(draw_batch: Any) -> Any:
-    """Decorate a function that draws random numbers for a new tensor, so that it follows the rules of `vmap`.
-
-    `draw_batch(level, function, args, keywords)` draws for a whole batch, with the batch dimension in front.
-    """
+    """Decorate a function that makes a random tensor: within `vmap`, `draw_batch(level, function, args, keywords)` draws."""
 
     def decorate(create: Any) -> Any:
         @functools.wraps(create)

@@ -35,11 +35,7 @@ from ..memory.conversion import allocator, checked_dtype, is_meta, on_meta
 def leaf(
     array: Any, requires_grad: bool | None = False, device: Any = None, pin_memory: bool = False, layout: Any = None
 ) -> Tensor:
-    """A new leaf with the memory of `array`.
-
-    Raises:
-        RuntimeError: if the tensor cannot require grad, or cannot be on the requested device.
-    """
+    """Return a new leaf with the memory of `array`. Raise an error if it cannot require grad, or be on the device."""
     if on_meta(device):
         array = in_place_of(array)
     if pin_memory:
@@ -120,10 +116,7 @@ def shape_of(sizes: Any, size: Any, function: str) -> tuple[int, ...]:
 def checked_shape(
     size: Any, function: str, *, where: str = " (position 1)", one_by_one: bool = False
 ) -> tuple[int, ...]:
-    """Return a sequence of sizes as a tuple of ints.
-
-    Errors name the position of the argument, `where`, unless the sizes are separate arguments (`one_by_one`).
-    """
+    """Return sizes as a tuple of ints. Errors name the position `where`, unless sizes are given `one_by_one`."""
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     for position, length in enumerate(size):

@@ -39,11 +39,7 @@ from .like import empty_array_like, sparse_like
 
 
 def stream_of(generator: Any) -> kernels.Stream:
-    """Return the stream of `generator`, or the default stream.
-
-    Raises:
-        TypeError: if `generator` is neither a generator nor None.
-    """
+    """Return the stream of `generator`, or the default stream. Raise TypeError if it is neither a generator nor None."""
     if modes.FLAGS.special:
         check_levels()
     if generator is None:
@@ -342,10 +338,7 @@ def _normal_of_numbers(*options, size):
 
 
 def _normal_into(out, mean, std, generator):
-    """Draw in the memory order of `out`, which gets the shape of mean and std.
-
-    If std is a number, `out` may be larger than mean.
-    """
+    """Draw in the memory order of `out`, which gets the shape of mean and std. It may be larger if std is a number."""
     parameters = [value for value in (mean, std) if isinstance(value, Tensor)]
     refuse_gradient("normal", [*parameters, out])
     if not (out.dtype.is_floating_point or out.dtype.is_complex):

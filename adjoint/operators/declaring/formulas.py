@@ -24,10 +24,7 @@ def zero(grad: Any, xp: Any) -> Any:
 
 
 def underived(name: str) -> Callable[[Any], Any]:
-    """Return the formula of an operator without any derivative, which PyTorch calls `name`.
-
-    The formula raises an error in backward.
-    """
+    """Return the formula, which raises, of an operator without any derivative that PyTorch calls `name`."""
 
     def formula(grad: Any) -> Any:
         raise RuntimeError(f"derivative for aten::{name} is not implemented")

@@ -174,10 +174,7 @@ def identify(function: Any, name: str, doc: str | None, module: str, parameter: 
 
 
 def _choice(name: str, by_tensor: Any, by_number: Any, of_number: Any) -> Callable[[Any, Any], Any]:
-    """Return the function that chooses the operator for two operands.
-
-    The returned function raises an error for operands that the function `name` rejects.
-    """
+    """Return the function that chooses the operator for two operands, and raises the error of function `name` for others."""
 
     def choose(input: Any, other: Any) -> Any:
         if isinstance(input, Tensor):

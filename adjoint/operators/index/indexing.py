@@ -128,11 +128,7 @@ def version_of(tensor: Tensor) -> int | None:
 
 
 def unchanged(indices: Any) -> Any:
-    """Return the indices that a node has saved.
-
-    Raises:
-        RuntimeError: if a tensor of indices has been changed in place since it was used.
-    """
+    """Return the indices that a node has saved. Raise an error if one has been changed in place since it was used."""
     for tensor, version in getattr(indices, "tensors", ()):
         if tensor._counter is not None and int(tensor._counter[0]) != int(version):
             raise stale_error(None, tensor._array, tensor._counter, version, None, None)
@@ -311,10 +307,7 @@ def getitem(input, key):
 
 
 def whole_indices(key: tuple[Any, ...]) -> list[Tensor | None] | None:
-    """Return the index tensors of a key, with None for each full slice.
-
-    Return None for keys with other parts.
-    """
+    """Return the index tensors of a key, with None for each full slice, or None for keys with other parts."""
     indices: list[Tensor | None] = []
     for part in key:
         if type(part) is Tensor:
@@ -396,10 +389,7 @@ def part_to_change(input: Tensor, key: Any) -> Tensor | None:
 
 
 def assign(input: Tensor, key: Any, value: Any) -> bool:
-    """Write directly into the array if NumPy's result equals PyTorch's and no history exists.
-
-    Return False if the general code is needed.
-    """
+    """Write directly into the array, and return True, if NumPy's result equals PyTorch's and no history exists."""
     array = input._array
     kind = type(value)
     if kind is float or kind is int:

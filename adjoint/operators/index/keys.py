@@ -126,10 +126,7 @@ def apply_basic(input: Tensor, items: tuple[Any, ...], whole: bool = True) -> tu
 
 
 def sliced(input: Tensor, dim: int, part: Any, whole: bool) -> Tensor:
-    """Return the view that the Python slice `part` selects in dimension `dim`.
-
-    If the slice covers the whole dimension and `whole` is true, return the tensor itself.
-    """
+    """Return the view of the Python slice `part` in dimension `dim`, or with `whole` the tensor itself for a full slice."""
     try:
         start, stop, step = (None if v is None else v.__index__() for v in (part.start, part.stop, part.step))
     except AttributeError:

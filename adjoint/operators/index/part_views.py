@@ -70,12 +70,7 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
 
 
 def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
-    """Return the view of a key of integers, slices, None and `...`.
-
-    Return None if the general code is needed.
-
-    Each part has a separate node, except full slices.
-    """
+    """Return the view of a key of integers, slices, None and `...`, with one node per part, or None for other keys."""
     edge = _recorded_edge(input)
     if edge is not None:
         if edge is LEAF:

@@ -28,10 +28,7 @@ def conjugate_transpose(matrix):
 
 
 def factors_shown(transposed):
-    """Return an attribute for nodes, which shows the factors of Gaussian elimination as in PyTorch.
-
-    The factors are computed on access.
-    """
+    """Return attributes for nodes that show the factors of Gaussian elimination, computed on access."""
 
     def shown(position, node):
         matrix = unpack(node, "A")._array  # type: ignore[union-attr]
@@ -178,10 +175,7 @@ class linalg_svd:
 
 
 def _svd_gradient(grads, U, S, Vh, xp):
-    """Return the gradient (Wan & Zhang, 2019, "Automatic differentiation for complex valued SVD").
-
-    Only the leading singular vectors have derivatives.
-    """
+    """Return the gradient (Wan & Zhang, 2019, "Automatic differentiation for complex valued SVD") of leading vectors."""
     to_u, to_s, to_vh = grads
     k = S.shape[-1]
     u, vh = U[..., :, :k], Vh[..., :k, :]

@@ -53,10 +53,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8, **names):
 
 
 def _unit(x, dim, eps):
-    """Divide `x` by its norm, or by `eps` if `eps` is larger.
-
-    If the call is recorded, the steps run one by one, as in PyTorch's graph.
-    """
+    """Divide `x` by its norm, or by `eps` if it is larger. A recorded call has the steps of PyTorch's graph."""
     if not x.requires_grad and not FLAGS.special and type(x._array) is ndarray:
         found = moments.unit(x._array, dim, eps)
         if found is not None:

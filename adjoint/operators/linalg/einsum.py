@@ -291,10 +291,7 @@ def _from_sublists(args):
 
 @functools.lru_cache(256)
 def _parse(equation, ndims):
-    """Return the labels of each operand and of the output.
-
-    A dimension of an ellipsis is labelled by its distance from the end.
-    """
+    """Return the labels of each operand and of the output. The dimensions of an ellipsis are counted from the end."""
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) < len(ndims):
@@ -376,10 +373,7 @@ def _labels(inputs):
 
 
 def _align(index, tensor, labels, order):
-    """Return `tensor` with one dimension per label of `order`, of size 1 if it lacks the label.
-
-    Repeated labels become diagonals.
-    """
+    """Return `tensor` with one dimension per label of `order`, of size 1 if missing. Repeated labels become diagonals."""
     for label in [label for label in dict.fromkeys(labels) if labels.count(label) > 1]:
         while labels.count(label) > 1:
             tensor = _diagonal(index, tensor, labels, label)
@@ -402,10 +396,7 @@ def _aligned(tensor, alignment):
 
 
 def _diagonal(index, tensor, labels, label):
-    """Return the diagonal of the first two dimensions with one label, in the place of the first dimension.
-
-    The second dimension is removed from `labels`.
-    """
+    """Return the diagonal of the first two dimensions with one label, in place of the first. `labels` loses the second."""
     first = labels.index(label)
     second = labels.index(label, first + 1)
     sizes = tensor._array.shape[first], tensor._array.shape[second]
@@ -438,10 +429,7 @@ def _check_sizes(aligned, order):
 
 
 def _sum_of_products(a, b, sums):
-    """Return the product of two aligned tensors, summed over `sums`. The summed dimensions remain with size 1.
-
-    The function uses `bmm` if possible.
-    """
+    """Return the product of two aligned tensors, summed over `sums`, which remain with size 1, by `bmm` if possible."""
     shape_a, shape_b = a._array.shape, b._array.shape
     only_a = tuple(d for d in sums if shape_b[d] == 1 and shape_a[d] != 1)
     only_b = tuple(d for d in sums if shape_a[d] == 1 and shape_b[d] != 1)

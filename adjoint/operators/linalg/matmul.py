@@ -377,10 +377,7 @@ def check_tensors(function, **arguments):
 
 
 def _batched(input, other, left, right):
-    """Return a product in which at least one factor is a stack of matrices.
-
-    If the other factor is a single matrix or vector, the stack may be multiplied as one tall matrix.
-    """
+    """Return a product with a stack of matrices. One matrix or vector may multiply the stack as one tall matrix."""
     a, b = input._array.shape, other._array.shape
     if left == right == 3 and a[0] == b[0] and input.layout is not strided:
         return bmm(input, other)

@@ -64,10 +64,7 @@ class fft_c2r_backward:
 
 
 def _scale(norm, forward):
-    """Convert the option `norm` for the operators.
-
-    The option selects the direction whose result is divided by the number of elements.
-    """
+    """Convert the option `norm`, which selects the direction whose result is divided by the number of elements."""
     if norm not in (None, "backward", "ortho", "forward"):
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
     if norm == "ortho":
@@ -182,10 +179,7 @@ def _onesided(name, input, dim, sizes, norm, forward):
 
 
 def _real(name, input, dim, sizes, norm, forward, last):
-    """Return the real numbers with the onesided transform `input`.
-
-    If `forward` is true, `input` is their inverse transform instead. `last` is the size of the last dimension.
-    """
+    """Return the real numbers with the onesided transform (if `forward`, the inverse) `input`. `last` is the last size."""
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
     size = 2 * (sizes[-1] - 1) if last is None else last

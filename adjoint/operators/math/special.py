@@ -295,10 +295,7 @@ class i1e:
 
 
 def _i1_quotient(self, result, xp, scaled):
-    """`i1(self) / self` or, if `scaled`, `i1e(self) / self`.
-
-    Near 0 the function uses a series, because the derivative of the quotient would lose digits by cancellation.
-    """
+    """`i1(self) / self` (if `scaled`, of `i1e`), near 0 by a series, so that the derivative loses no digits."""
     if self.dtype.itemsize == 2:
         raise refuse(f"i1{'e' if scaled else ''}_backward", self.dtype)
     near = abs(self) < 0.01

@@ -150,10 +150,7 @@ class CopySlices(Node):
 
 
 def _inner(function: Node, edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the edges of the operation.
-
-    These are the edges of `CopySlices`, but the first edge is the edge of the changed argument, if any.
-    """
+    """Return the edges of the operation: those of `CopySlices`, with the edge of the changed argument first, if any."""
     return (edges[0] and function._edges[0], *edges[1:])
 
 

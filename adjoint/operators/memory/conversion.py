@@ -57,10 +57,7 @@ def check_device(place: Any) -> None:
 
 
 def is_meta(place: Any) -> bool:
-    """Return whether `place` is `meta`.
-
-    Raise an error unless the device is `meta` or the CPU.
-    """
+    """Return whether `place` is `meta`. Raise an error unless it is `meta` or the CPU."""
     kind = place.type if type(place) is device else place if place == "cpu" else device(place).type
     if kind == "meta":
         return True
@@ -104,10 +101,7 @@ class to_dtype:
 
 
 def _is_laid_out(input: Tensor, memory_format: Any) -> bool:
-    """Return whether a change to `memory_format` leaves `input` unchanged.
-
-    Every tensor that is not channels-last counts as contiguous.
-    """
+    """Return whether `memory_format` leaves `input` unchanged. Tensors that are not channels-last count as contiguous."""
     if memory_format is preserve_format:
         return True
     array = input._array

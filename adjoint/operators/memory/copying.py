@@ -375,10 +375,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
 
 
 def _window(source, *place):
-    """Return the arguments of `set_` that give offset, size and strides. A contiguous tensor needs no strides.
-
-    Return None if none of these arguments is given.
-    """
+    """Return the offset, size and strides (none if contiguous) given to `set_`, or None if none of them is given."""
     storage_offset, size, stride = place
     if source is MISSING or isinstance(source, (Tensor, storages.UntypedStorage)):
         if all(value is MISSING for value in place):

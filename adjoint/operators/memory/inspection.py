@@ -38,10 +38,7 @@ def is_storage(obj, /):
 
 
 def _function_of(name, on_arrays=None):
-    """Return a function that calls the method `name` of a tensor without arguments.
-
-    `on_arrays` is the form of the function for formulas on arrays.
-    """
+    """Return a function that calls the method `name` of a tensor. `on_arrays` is its form for formulas on arrays."""
     method = getattr(Tensor, name)
 
     def function(input=None, *, x=None):

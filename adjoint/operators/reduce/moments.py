@@ -25,10 +25,7 @@ def _variance_gradient(grad, self, dim, correction, keepdim, xp):
 
 
 def _divided_by_twice(grad, deviation, xp):
-    """Return `grad / (2 * deviation)`, the derivative of the square root times `grad`.
-
-    Where `deviation` is 0, the result and its derivatives are 0.
-    """
+    """Return `grad / (2 * deviation)`, the derivative of the square root times `grad`, or 0 where `deviation` is 0."""
     zero = deviation == 0
     return xp.where(zero, grad * 0, grad / (2 * xp.where(zero, deviation * 0 + 1, deviation)))
 

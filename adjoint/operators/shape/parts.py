@@ -307,10 +307,7 @@ def tensor_split(input=None, indices_or_sections=None, /, dim=0, **names):
 
 
 def _split_by_names(names, input, where, dim):
-    """Return the arguments of `tensor_split` if some are given by PyTorch's or NumPy's names.
-
-    Raise an error for other names.
-    """
+    """Return the arguments of `tensor_split` if some are given by name. Raise an error for other names."""
     rest = dict(names)
     found = [value for value in (input, where) if value is not None]
     if input is None:

@@ -27,11 +27,7 @@ from ..declaring.formulas import same
 
 
 def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name: str = "size") -> tuple[int, ...]:
-    """Return the sizes that were given separately, as one sequence, or by a keyword in `names`.
-
-    Raises:
-        TypeError: if the sizes are not integers, are missing, or come with other keywords.
-    """
+    """Return sizes given separately, as one sequence, or by a keyword in `names`. Raise TypeError for anything else."""
     if names and (sizes or len(names) > 1 or name not in names):
         raise _unexpected(sizes, names, function, name)
     if names:
@@ -57,10 +53,7 @@ def _unexpected(sizes: tuple[Any, ...], names: dict[str, Any], function: str, na
 def checked_sizes(
     sizes: Any, function: str, name: str, position: int | None, *, one_by_one: bool = False
 ) -> tuple[int, ...]:
-    """Return a sequence of sizes as a tuple of integers.
-
-    Errors name the position of the argument, which is None for a keyword argument.
-    """
+    """Return sizes as a tuple of integers. Errors name the position of the argument (None for a keyword argument)."""
     if not isinstance(sizes, (tuple, list)):
         raise _no_sizes(sizes, function, name, position)
     for index, size in enumerate(sizes):
@@ -158,10 +151,7 @@ def view(input, /, *size, dtype=None, **names):
 
 @sequential_fallback
 def view_dtype(input, dtype):
-    """The bytes of `input` read as elements of another dtype.
-
-    PyTorch neither treats the result as a view nor records it.
-    """
+    """The bytes of `input` read as another dtype. As in PyTorch, the result is no view and not recorded."""
     if input.is_conj() or input.is_neg():
         what = "conjugate view tensors" if input.is_conj() else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {what} when converting to a different dtype.")

@@ -333,10 +333,7 @@ def to_dense(input, dtype: Dtype = None, *, masked_grad: bool | None = None):
     node="ToSparseBackward0",
 )
 class to_sparse_dims:
-    """The tensor with `sparse_dim` sparse dimensions.
-
-    `source` is the current layout.
-    """
+    """The tensor with `sparse_dim` sparse dimensions. `source` is the current layout."""
 
     real_derivative = "_to_sparse"
 
