@@ -123,12 +123,6 @@ def _stored(name, result, out):
     return stored(f"fft_{name}", result, out, FOUND if is_conjugate else None, underived=is_conjugate)
 
 
-def _one(input, dim, n):
-    """Return the dimension of a one-dimensional transform, and its number of elements."""
-    dim = _dimension(input, dim)
-    return dim, input._array.shape[dim] if n is None else n
-
-
 def _several(input, dim, s):
     """Return the dimensions of a transform over several dimensions, and the number of elements that it uses in each dimension."""
     shape = input._array.shape
@@ -153,17 +147,17 @@ def _several(input, dim, s):
 # --- transforms over dimensions, of any kind --------------------------------------------------------------------
 
 
-def _complex(input, dim, sizes, norm, forward, real=False):
-    """Return the transform over `dim`, or its inverse. `real` uses the transform for real numbers."""
+def _complex(name, input, dim, sizes, norm, last, forward):
+    """Return the transform over `dim`, or its inverse. Over one dimension, real numbers have a transform of their own."""
     _check_sizes(sizes)
     scale = _scale(norm, forward)
-    if real and not input.is_complex():
+    if not name.endswith("n") and not input.is_complex():
         result = tensors.fft_r2c(_resized(_numbers(input, False), dim, sizes), dim, scale, False)
         return result if forward else result.conj()
     return tensors.fft_c2c(_resized(_numbers(input, True), dim, sizes), dim, scale, forward)
 
 
-def _onesided(name, input, dim, sizes, norm, forward):
+def _onesided(name, input, dim, sizes, norm, last, forward):
     """Return half of the transform of real numbers, or of their inverse transform."""
     if input.is_complex():
         kind = "real-valued" if name.endswith(("n", "2")) else "real"
@@ -178,7 +172,7 @@ def _onesided(name, input, dim, sizes, norm, forward):
     return tensors.fft_c2c(result.conj_physical(), dim[:-1], scale, False) if dim[:-1] else result.conj()
 
 
-def _real(name, input, dim, sizes, norm, forward, last):
+def _real(name, input, dim, sizes, norm, last, forward):
     """Return the real numbers with the onesided transform (if `forward`, the inverse) `input`. `last` is the last size."""
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -204,8 +198,34 @@ def _last(s):
 # --- the functions ----------------------------------------------------------------------------------------------
 
 
-@public(namespace="fft", numpy_names=True)
-def fft(input, n=None, dim=-1, norm=None, *, out=None):
+def _transforms(name, doc, transform, forward):
+    """Declare the functions that compute a transform over one dimension, over several, and over two."""
+    over_several_name = "fftn" if name == "ifft" else f"{name}n"  # as in PyTorch's errors
+
+    def over_one(input, n=None, dim=-1, norm=None, *, out=None):
+        axis = _dimension(input, dim)
+        sizes = (input._array.shape[axis] if n is None else n,)
+        return _stored(name, transform(name, input, (axis,), sizes, norm, n, forward), out)
+
+    def over_several(input, s=None, dim=None, norm=None, *, out=None):
+        dim, sizes = _several(input, dim, s)
+        return _stored(over_several_name, transform(f"{name}n", input, dim, sizes, norm, _last(s), forward), out)
+
+    def over_two(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+        return over_several(input, s, dim, norm, out=out)
+
+    over_one.__doc__ = doc
+    over_several.__doc__ = (
+        f"`{name}` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."
+    )
+    over_two.__doc__ = f"`{name}` over two dimensions."
+    for function, suffix in ((over_one, ""), (over_several, "n"), (over_two, "2")):
+        public(namespace="fft", name=f"{name}{suffix}", numpy_names=True)(function)
+    return over_one
+
+
+fft = _transforms(
+    "fft",
     """The discrete Fourier transform along `dim`. The input is cut or zero-padded to `n` elements.
 
     The result is always complex.
@@ -216,144 +236,76 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
     >>> import adjoint as torch
     >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
-    """
-    axis, size = _one(input, dim, n)
-    return _stored("fft", _complex(input, (axis,), (size,), norm, True, real=True), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def fftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`fft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
-    dim, sizes = _several(input, dim, s)
-    return _stored("fftn", _complex(input, dim, sizes, norm, True), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def ifft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The inverse of `fft`."""
-    axis, size = _one(input, dim, n)
-    return _stored("ifft", _complex(input, (axis,), (size,), norm, False, real=True), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def ifftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`ifft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
-    dim, sizes = _several(input, dim, s)
-    return _stored("fftn", _complex(input, dim, sizes, norm, False), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def rfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """,
+    _complex,
+    forward=True,
+)
+ifft = _transforms("ifft", "The inverse of `fft`.", _complex, forward=False)
+rfft = _transforms(
+    "rfft",
     """The first half of the transform of real numbers along `dim`. The second half would be the mirrored conjugate.
 
     >>> import adjoint as torch
     >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j])
-    """
-    axis, size = _one(input, dim, n)
-    return _stored("rfft", _onesided("rfft", input, (axis,), (size,), norm, True), out)
+    """,
+    _onesided,
+    forward=True,
+)
+irfft = _transforms(
+    "irfft",
+    "The inverse of `rfft`. The result has `n` real numbers, by default `2 * (m - 1)` for `m` elements.",
+    _real,
+    forward=False,
+)
+_transforms(
+    "hfft",
+    "The real transform of a signal with Hermitian symmetry. The input is the first half of the signal.",
+    _real,
+    forward=True,
+)
+_transforms(
+    "ihfft",
+    "The inverse of `hfft`: the first half of the inverse transform of real numbers.",
+    _onesided,
+    forward=False,
+)
 
 
-@public(namespace="fft", numpy_names=True)
-def rfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`rfft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
-    dim, sizes = _several(input, dim, s)
-    return _stored("rfftn", _onesided("rfftn", input, dim, sizes, norm, True), out)
+def _frequencies(name, doc, onesided):
+    """Declare a function that returns the frequencies of the elements of a transform."""
+
+    def frequencies(
+        n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+    ):  # fmt: skip
+        require("Int", n, f"fft_{name}", "n", 1)
+        kind = result_dtype(f"fft_{name}", dtype, out) or dtypes.get_default_dtype()
+        if not (kind.is_floating_point or kind.is_complex):
+            raise RuntimeError(f"{name} requires a floating point or complex dtype")
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+
+        def compute(shape, dtype):
+            return kernels.frequencies(n, d, dtype, onesided)
+
+        shape = (n // 2 + 1 if onesided else n,)
+        return made(f"fft_{name}", shape, kind, compute, out, requires_grad, device, pin_memory, layout)
+
+    frequencies.__doc__ = doc
+    public(namespace="fft", name=name, numpy_names=True)(frequencies)
 
 
-@public(namespace="fft", numpy_names=True)
-def irfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The inverse of `rfft`. The result has `n` real numbers, by default `2 * (m - 1)` for `m` elements."""
-    axis, size = _one(input, dim, n)
-    return _stored("irfft", _real("irfft", input, (axis,), (size,), norm, False, n), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def irfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`irfft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
-    dim, sizes = _several(input, dim, s)
-    return _stored("irfftn", _real("irfftn", input, dim, sizes, norm, False, _last(s)), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def hfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The real transform of a signal with Hermitian symmetry. The input is the first half of the signal."""
-    axis, size = _one(input, dim, n)
-    return _stored("hfft", _real("hfft", input, (axis,), (size,), norm, True, n), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def hfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`hfft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
-    dim, sizes = _several(input, dim, s)
-    return _stored("hfftn", _real("hfftn", input, dim, sizes, norm, True, _last(s)), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The inverse of `hfft`: the first half of the inverse transform of real numbers."""
-    axis, size = _one(input, dim, n)
-    return _stored("ihfft", _onesided("ihfft", input, (axis,), (size,), norm, False), out)
-
-
-@public(namespace="fft", numpy_names=True)
-def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`ihfft` over the dimensions `dim`. The default is all dimensions, or the last `len(s)` dimensions."""
-    dim, sizes = _several(input, dim, s)
-    return _stored("ihfftn", _onesided("ihfftn", input, dim, sizes, norm, False), out)
-
-
-def _two_dimensional(name, over_several):
-    """Return the two-dimensional form of a transform over several dimensions."""
-
-    def transform(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-        return over_several(input, s, dim, norm, out=out)
-
-    transform.__name__ = transform.__qualname__ = f"{name}2"
-    transform.__doc__ = f"`{name}` over two dimensions."
-    return public(namespace="fft", numpy_names=True)(transform)
-
-
-fft2, ifft2 = _two_dimensional("fft", fftn), _two_dimensional("ifft", ifftn)
-rfft2, irfft2 = _two_dimensional("rfft", rfftn), _two_dimensional("irfft", irfftn)
-hfft2, ihfft2 = _two_dimensional("hfft", hfftn), _two_dimensional("ihfft", ihfftn)
-
-
-def _frequencies(name, n, d, onesided, dtype, out, **options):
-    require("Int", n, name, "n", 1)
-    kind = result_dtype(name, dtype, out) or dtypes.get_default_dtype()
-    if not (kind.is_floating_point or kind.is_complex):
-        raise RuntimeError(f"{name[4:]} requires a floating point or complex dtype")
-    if n < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-
-    def compute(shape, dtype):
-        return kernels.frequencies(n, d, dtype, onesided)
-
-    return made(name, (n // 2 + 1 if onesided else n,), kind, compute, out, **options)
-
-
-@public(namespace="fft", numpy_names=True)
-def fftfreq(
-    n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
-):  # fmt: skip
+_frequencies(
+    "fftfreq",
     """The frequencies of the elements of `fft` for `n` samples with spacing `d`.
 
     >>> import adjoint as torch
     >>> torch.fft.fftfreq(5)
     tensor([ 0.0000,  0.2000,  0.4000, -0.4000, -0.2000])
-    """
-    options = {"requires_grad": requires_grad, "device": device, "pin_memory": pin_memory, "layout": layout}
-    return _frequencies("fft_fftfreq", n, d, False, dtype, out, **options)
-
-
-@public(namespace="fft", numpy_names=True)
-def rfftfreq(
-    n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
-):  # fmt: skip
-    """The frequencies of the elements of `rfft` for `n` samples with spacing `d`."""
-    options = {"requires_grad": requires_grad, "device": device, "pin_memory": pin_memory, "layout": layout}
-    return _frequencies("fft_rfftfreq", n, d, True, dtype, out, **options)
+    """,
+    onesided=False,
+)
+_frequencies("rfftfreq", "The frequencies of the elements of `rfft` for `n` samples with spacing `d`.", onesided=True)
 
 
 def _shift(input, dim, sign):
