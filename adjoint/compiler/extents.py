@@ -255,12 +255,12 @@ class General:
             steps, expected = [*strides], getattr(torch, form.dtype).itemsize
             for dim in range(len(dims) - 1, -1, -1):
                 source = f"memory[{number}][0][{dim}]"
-                if not form.contiguous and self.steps[number][dim]:
-                    steps[dim] = table.dim(source, strides[dim])
-                elif not form.contiguous:
-                    table.require(f"{source} == {strides[dim]}")
-                elif dims[dim] != 1:
+                if form.contiguous and dims[dim] != 1:
                     steps[dim] = expected
+                elif self.steps[number][dim]:
+                    steps[dim] = table.dim(source, strides[dim])
+                else:
+                    table.require(f"{source} == {strides[dim]}")
                 expected = expected * dims[dim]
             elements = expected + elements
             shapes[number], memory[number] = (dims, form.dtype), (tuple(steps), place)

@@ -182,29 +182,50 @@ WORTHWHILE = 1 << 24
 class Lives:
     """The times at which buffers are in use.
 
-    `uses` maps a buffer to the positions of its instructions. `gaps` lists the times at which a buffer is not stored.
+    `uses` maps a buffer to the positions of its instructions. `gaps` lists the times at which a buffer is not stored. `held`: the
+    buffers that are also used outside. `kept`: the buffers that stay in use after their last instruction.
     """
 
-    def __init__(self, buffers: Buffers, instructions: list[Instruction]) -> None:
-        self.buffers, self.count = buffers, len(instructions)
+    def __init__(self, program: Program, instructions: list[Instruction], lasting: set[int]) -> None:
+        buffers = self.buffers = Buffers(program)
+        self.count = len(instructions)
         self.uses: dict[int, list[int]] = {}
         self.gaps: dict[int, tuple[int, int]] = {}
+        dropped: dict[int, int] = {}
+        self.held = {buffers.of.get(number) for number in (*lasting, *program.inputs)}
+        stored = [number for each in instructions if each.name == "set_grad" for number in each.reads()]
+        self.kept = self.held | {buffers.of.get(number) for number in stored}
         for position, each in enumerate(instructions):
             for buffer in dict.fromkeys(buffers.of.get(number) for number in (*each.reads(), *each.results)):  # type: ignore[arg-type]
-                if buffer is not None:
-                    self.uses.setdefault(buffer, []).append(position)
+                if buffer is None:
+                    continue
+                if buffer in dropped:
+                    self.gaps[buffer] = dropped.pop(buffer), position
+                if each.name == "drop":
+                    dropped[buffer] = position
+                self.uses.setdefault(buffer, []).append(position)
+
+    def spans(self, buffer: int) -> list[tuple[int, int]]:
+        """Return the first and last positions at which a buffer is stored, twice if it is computed again."""
+        first, *_, last = [self.uses[buffer][0], *self.uses[buffer]]
+        last = self.count - 1 if buffer in self.kept else last
+        if buffer not in self.gaps:
+            return [(first, last)]
+        begin, end = self.gaps[buffer]
+        return [(first, begin), (end, last)]
+
+    def memory(self) -> Any:
+        """Return the memory in use at each position."""
+        changes = numpy.zeros(self.count + 1, numpy.int64)
+        for buffer in self.uses:
+            for begin, end in self.spans(buffer):
+                changes[begin] += self.buffers.sizes[buffer]
+                changes[end + 1] -= self.buffers.sizes[buffer]
+        return changes.cumsum()
 
     def peak(self) -> tuple[int, int]:
         """Return the highest memory use, and its position."""
-        changes = numpy.zeros(self.count + 1, numpy.int64)
-        for buffer, positions in self.uses.items():
-            size, (begin, end) = self.buffers.sizes[buffer], self.gaps.get(buffer, (0, 0))
-            changes[positions[0]] += size
-            changes[positions[-1] + 1] -= size
-            if end:
-                changes[begin + 1] -= size
-                changes[end] += size
-        sizes = changes.cumsum()
+        sizes = self.memory()
         return int(sizes.max()), int(sizes.argmax())
 
     def is_stored(self, buffer: int, position: int) -> bool:
@@ -220,15 +241,48 @@ class Lives:
         return (positions[at - 1], positions[at]) if idle else None
 
 
+class Held:
+    """The memory in use during runs. A run holds arrays from outside until its end, and allocates its results at its beginning.
+
+    `most`: the memory that a run may use: little more than its instructions one by one.
+    """
+
+    def __init__(self, program: Program, instructions: list[Instruction], lasting: set[int]) -> None:
+        lives = Lives(program, instructions, lasting)
+        self.sizes = lives.memory()
+        self.most = self.sizes.max(initial=0) * 1.02
+        self.made: dict[int, list[int]] = {}
+        self.freed: dict[int, list[tuple[int, int]]] = {}
+        for buffer in lives.uses if self.most > WORTHWHILE else ():
+            for begin, end in lives.spans(buffer):
+                self.made.setdefault(begin, []).append(lives.buffers.sizes[buffer])
+                self.freed.setdefault(end, []).append((begin, lives.buffers.sizes[buffer]))
+
+    def begin(self, position: int) -> None:
+        """Begin a run."""
+        self.start, self.during, self.late = position, self.sizes[position:].copy(), 0
+
+    def takes(self, position: int) -> bool:
+        """Return whether the run may contain the next instruction, too."""
+        at = position - self.start
+        self.during[at] += self.late
+        self.during[:at] += sum(self.made.get(position, ()))
+        for begin, size in self.freed.get(position, ()):
+            if begin < self.start:
+                self.late += size
+            else:
+                self.during[: begin - self.start] -= size
+        return not self.made or not at or self.during[: at + 1].max() <= self.most
+
+
 def recomputed(program: Program, instructions: list[Instruction], lasting: set[int]) -> list[Instruction]:
     """Return instructions that compute large values twice if this lowers the peak of memory.
 
     Such a value is computed element by element, or row by row, from values that stay in memory until its next use, such
     as the inputs of activations and normalizations.
     """
-    buffers = Buffers(program)
-    lives = Lives(buffers, instructions)
-    held = {buffers.of.get(number) for number in (*lasting, *program.inputs)}
+    lives = Lives(program, instructions, lasting)
+    buffers, held = lives.buffers, lives.held
     changed: dict[int | None, list[int]] = {}
     makers: dict[int, tuple[int, list[int]]] = {}
     hosts: list[int] = []
@@ -240,7 +294,7 @@ def recomputed(program: Program, instructions: list[Instruction], lasting: set[i
             hosts += [position] if each.keeps and not known else []
             continue
         kernel, buffer = each.kernel.kernel, buffers.of.get(each.results[0] if each.results else None)  # type: ignore[arg-type]
-        if each.keeps or buffer is None or buffer in held or (kernel.expression is None and kernel.rows is None):
+        if each.keeps or buffer is None or buffer in lives.kept or (kernel.expression is None and kernel.rows is None):
             continue
         if buffers.sizes[buffer] > SMALL * numpy.float32().itemsize:
             makers[buffer] = position, [buffers.of[number] for number in each.reads() if number in buffers.of]

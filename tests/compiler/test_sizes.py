@@ -346,3 +346,11 @@ def test_expanded_gradients_of_results_have_the_size_of_the_call():
         found = [torch.autograd.grad(each(x).mean(), [*layer.parameters()]) for each in (compiled, layer)]
         for one, other in zip(*found, strict=True):
             torch.testing.assert_close(one, other)
+
+
+def test_strides_of_dimensions_of_size_one():
+    """The stride of a dimension of size 1 is that of the call, too, although no element depends on it."""
+    compiled = torch.compile(lambda x: (x * 2 + 1).unsqueeze(0))
+    for size in [3, 5, 7, 7, 9, 9, 11, 11]:
+        assert compiled(torch.ones(size, 4)).stride() == (4 * size, 4, 1)
+    assert any(each.sized for each in compiled.compiled.variants)
