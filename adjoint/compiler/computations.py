@@ -96,12 +96,6 @@ def expression_of(instruction: Instruction, values: list[Any]) -> Computation:
     """Return the computation of a pointwise operator with these operands."""
     op = instruction.kernel
     kernel = op.kernel
-    if (
-        instruction.changes
-        and kernel.inplace is not None
-        and not (isinstance(kernel.inplace, numpy.ufunc) or kernel.expression)
-    ):
-        raise Foreign
     if kernel.expression is not None:
         return variant_of(kernel.expression, values)
     simple = simple_form(op, values)

@@ -318,6 +318,21 @@ def test_native_runs_end_after_long_work():
     assert (len(runs) > 1) is LOOPS.enabled
 
 
+def test_a_step_that_accumulates_gradients_is_one_native_run():
+    layer, x = torch.nn.Linear(4, 3), torch.randn(4, 5, 4)
+
+    def step(given):
+        layer.zero_grad()
+        for part in given:
+            layer(part).square().mean().backward()
+        return [each.grad.clone() for each in layer.parameters()]
+
+    compiled = torch.compile(step)
+    for _ in range(3):
+        assert_alike(compiled(x), step(x), strides=False)
+    assert len(compiled.compiled.variants[0].program.natives) == 1
+
+
 def test_values_share_the_memory_of_the_arena():
     compiled = torch.compile(chain)
     for _ in range(2):
