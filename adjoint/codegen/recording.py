@@ -292,7 +292,8 @@ class Recorder:
             item and number not in call.sums and self.empty(item) for number, item in enumerate(call.results)
         ]
         written = [total[0] if number in call.sums else item for number, item in enumerate(results) if item is not None]
-        places = [self.place(each) for each in (*arrays, *written, *total)]
+        flag = [self.new_flag()] if call.flagged else []
+        places = [self.place(each) for each in call.in_order(arrays, written, *total, *flag)]
         self.add(call.in_run(given), places)
         for order, number in enumerate(call.sums):
             results[number] = added(total[0], order)

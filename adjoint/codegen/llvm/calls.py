@@ -22,9 +22,9 @@ from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, place_of_words, words_of
 from ...kernels.runtime.layout import row_major_copy
 from ..observed_kernels import KERNELS
-from ..plans import Launch, Memory, Plan, empty
+from ..plans import Launch, Memory, Plan, empty, new_flag
 from .atomics import call_address
-from .compilation import CompiledFunction, character
+from .compilation import CompiledFunction, character, in_numbers, takes_table
 from .external import NONE, apart, built_in, error_raised, float_of, function_of_python, new_float, new_reference
 from .language import *
 from .launch import PARALLEL_BYTES, WHOLE_BYTES, launch
@@ -114,11 +114,14 @@ def _built_in(name: str, kinds: Sequence[int], **call: int) -> Any:
     return built_in(name, run_table.compiled().code.address, told)
 
 
-def of_arguments(function: CompiledFunction) -> Any:
-    """Return a built-in function that calls a kernel with its arguments, which may be arrays in place of addresses."""
+def of_arguments(function: CompiledFunction, rows: int = -1) -> Any:
+    """Return a built-in function that calls a kernel with its arguments, which may be arrays in place of addresses.
+
+    With `rows`, it takes no range, and runs this many rows.
+    """
     kinds = [ord(character(each)) for each in function.parameters[:-2]]
     result = OBJECT if function.result is None else ord(character(function.result))
-    return _built_in(function.code.name, kinds, address=function.of_table, layout=0, begin=0, rows=-1, result=result)
+    return _built_in(function.code.name, kinds, address=function.of_table, layout=0, begin=0, rows=rows, result=result)
 
 
 class CallTables:
@@ -235,12 +238,16 @@ class NativeCall:
     `results`: the arrays to allocate and return. An entry is None if the result is not requested. `sums`: the results that are
     sums over rows. Their initial values are 0, in one array with `blocks` parts. The table contains the address of this array for
     each sum, and again after the results.
+
+    A `function` without a table takes the results, then the arrays, and then the numbers and constant arrays in `layout`.
+
+    `flagged`: whether a `new_flag` follows the arrays. If the loops write 1 to it, the plan returns NotImplemented.
     """
 
     function: Any
     rows: int
     row_bytes: int
-    layout: Sequence[int]
+    layout: Sequence[Any]
     arrays: Sequence[str]
     results: Sequence[Memory | None]
     scalars: Sequence[str] = ()
@@ -249,24 +256,51 @@ class NativeCall:
     copied: Sequence[str] = ()
     sums: Sequence[int] = ()
     blocks: int = 1
+    flagged: bool = False
 
     def plan(self, parameters: Sequence[str]) -> Plan:
         """Return the plan of a kernel with these parameters, which refuses scalars that are not numbers."""
         memory = {f"r{n}": item for n, item in enumerate(self.results) if item is not None and n not in self.sums}
         if self.sums:
             memory["total"] = self.total
-        written = len(self.results) - self.results.count(None) + bool(self.sums)
-        tables = CallTables(self.layout, len(self.arrays) + written, len(self.scalars), self.character)
-        alone = tables.built_in(self.function, self.rows, self.row_bytes)
+        tables: Any = self
+        constants, scalars = self.constants, self.scalars
+        if self.takes_table:
+            tables = CallTables(self.layout, self._places, len(scalars), self.character)
+            alone = tables.built_in(self.function, self.rows, self.row_bytes)
+        else:
+            numbers = in_numbers(tuple(self.layout))
+            constants = {f"c{k}": number for k, number in enumerate(numbers)}
+            scalars = tuple(constants)
+            alone = of_arguments(self.function, self.rows) if self._is_small else None
         source = _call_source(
-            tuple(parameters), tuple(self.arrays), tuple(self.scalars), tuple(self.copied),
+            tuple(parameters), tuple(self.arrays), tuple(scalars), tuple(self.copied),
             tuple([item is not None for item in self.results]), tuple(self.sums), self.blocks > 1,
-            alone is not None, tuple(self.constants),
+            alone is not None, tuple(constants), self.flagged, self.takes_table,
         )  # fmt: skip
         made = [item.allocator(numpy.zeros if name == "total" else numpy.empty) for name, item in memory.items()]
-        known = (self.function, self.rows, self.row_bytes, tables, alone, *self.constants.values(), *made)
+        known = (self.function, self.rows, self.row_bytes, tables, alone, *constants.values(), *made)
         run, into = _maker(source)(*known)
         return Plan(self.results, run=run, into=into, call=self, names=parameters)
+
+    @property
+    def takes_table(self) -> bool:
+        """Whether the function takes a table."""
+        return takes_table(self.function.parameters)
+
+    @property
+    def _is_small(self) -> bool:
+        return IN_OBJECTS and self.rows * self.row_bytes < PARALLEL_BYTES
+
+    def in_order(self, arrays: Sequence[Any], written: Sequence[Any], *more: Any) -> list[Any]:
+        """Return what belongs to the arrays, to the results, and to the other memory, in the order of the arguments."""
+        return [*arrays, *written, *more] if self.takes_table else [*written, *arrays, *more]
+
+    @property
+    def _places(self) -> int:
+        """The number of arrays in the table."""
+        written = len(self.results) - self.results.count(None)
+        return len(self.arrays) + written + bool(self.sums) + self.flagged
 
     @property
     def total(self) -> Memory:
@@ -276,9 +310,18 @@ class NativeCall:
 
     def in_run(self, given: dict[str, Any]) -> Any:
         """Return the launch of the call in a native run, with arrays for results, or NotImplemented."""
+        if not self.takes_table:
+            n, code = self._places, self.function.code
+            types = map(character, self.function.parameters[n:-2])
+            words = [
+                struct.unpack("q", struct.pack(*each))[0]
+                for each in zip(types, in_numbers(tuple(self.layout)), strict=True)
+            ]
+            return launch_in_run(
+                code.name, self.function.of_table, self.rows, self.row_bytes, [0] * n + words, range(n), self.layout
+            )
         numbers = [eval(each, self.constants, given) for each in self.scalars]
-        written = len(self.results) - self.results.count(None) + bool(self.sums)
-        tables = CallTables(self.layout, len(self.arrays) + written, len(numbers), self.character, self.constants)
+        tables = CallTables(self.layout, self._places, len(numbers), self.character, self.constants)
         return tables.in_run(self.function, self.rows, self.row_bytes, numbers)
 
 
@@ -293,11 +336,14 @@ def _call_source(
     in_blocks: bool,
     alone: bool,
     constants: tuple[str, ...],
+    flagged: bool,
+    in_table: bool,
 ) -> str:
     """Return the source of a function that creates the functions of a plan with this structure."""
     results = [f"r{number}" for number in range(len(asked))]
     written = ["total" if number in sums else results[number] for number, wanted in enumerate(asked) if wanted]
-    named = [*arrays, *written, *["total"] * bool(sums)]
+    named = [*arrays, *written] if in_table else [*written, *arrays]
+    named += ["total"] * bool(sums) + ["flag"] * flagged
     places = [f"id({name})" if IN_OBJECTS else f"address({name})" for name in named]
     table = f"words_of(pack({', '.join(['layout', *places, *scalars])}))"
     added = "added(total, {})" if in_blocks else "total[0, {}].copy()"
@@ -311,6 +357,8 @@ def _call_source(
         "    return NotImplemented",
         "launch(function, rows, row_bytes, place_of_words(table))",
     ]
+    if not in_table:
+        launched = [f"launch(function, rows, row_bytes, {', '.join([*named, *scalars])})"]
     if alone:
         launched = [
             "if KERNELS.observers:",
@@ -318,6 +366,8 @@ def _call_source(
             f"elif alone({', '.join([*named, *scalars])}) is NotImplemented:",
             "    return NotImplemented",
         ]
+    if flagged:
+        launched = ["flag = new_flag()", *launched, "if flag[0]:", "    return NotImplemented"]
     run = [
         *copies,
         *total,
@@ -337,7 +387,7 @@ def _call_source(
     given = ", ".join(parameters)
     return "\n".join([
         f"def make({', '.join(['function', 'rows', 'row_bytes', 'tables', 'alone', *known])}):",
-        "    pack, layout = tables.pack, tables.layout",
+        *["    pack, layout = tables.pack, tables.layout"] * in_table,
         f"    def run({given}):",
         *[f"        {line}" for line in run],
         f"    def into(out, {given}):",
@@ -356,6 +406,7 @@ def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[...,
     namespace: dict[str, Any] = {
         "struct_error": struct.error, "launch": launch, "address": address,
         "row_major": row_major_copy, "added": added, "KERNELS": KERNELS, "words_of": words_of, "place_of_words": place_of_words,
+        "new_flag": new_flag,
     }  # fmt: skip
     exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
     return namespace["make"]

@@ -237,7 +237,7 @@ def unusual_values(op: Operator) -> list[str]:
 def unusual_inputs(op: Operator) -> list[str]:
     """Return the other conditions on the tensors."""
     unusual = [
-        f"({name} is not None and ({name}._edge is not None or {name}._base is not None))"
+        f"({name} is not None and ({name}._edge if {name}._base is None else current_edge({name})) is not None)"
         for name in map(public_name, op.constants)
     ]
     if op.view and op.tensors[0] == "self":

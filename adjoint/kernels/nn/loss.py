@@ -168,7 +168,7 @@ def binary_cross_entropy_with_logits(
 
 
 @recordable
-@compiled("nn.negative_log_likelihood.reduced_loss")
+@compiled("nn.negative_log_likelihood.loss")
 def nll_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Plan:
     """Return the loss alone; see `nll_loss_forward`."""
 

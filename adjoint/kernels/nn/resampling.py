@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 
-from ...codegen.costs import PIECEWISE
-from ...codegen.plans import compiled
+from ...codegen.plans import Memory, Plan, compiled
+from ...codegen.recording import recordable
 from ..index.scatter import take_rows
 from ..runtime.floating import Array, is_floating, refuse
 
@@ -17,25 +17,6 @@ Sizes = tuple[int, ...]
 Scales = tuple[float | None, ...]
 
 NEAREST = ("nearest", "nearest-exact")
-
-
-def resample(self: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales) -> Array:
-    """Return `(N, C, *)` with its last dimensions resized. `scales` are the requested factors, if any."""
-    _check(self, size, mode)
-    if antialias and self.dtype not in (numpy.float32, numpy.float64, numpy.uint8):
-        raise refuse("compute_index_ranges_weights", self)
-    if self.dtype == numpy.uint8 and mode not in NEAREST and len(size) == 2:
-        return _resampled_bytes(self, size, mode, align_corners, antialias, scales)
-    result = self
-    for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
-        if length == self.shape[axis] and _keeps(len(size), mode, antialias):
-            continue
-        if mode in NEAREST:
-            result = take_rows(result, _nearest(self.shape[axis], length, mode, scale), axis)
-        else:
-            weights = _weights(self.shape[axis], length, mode, align_corners, antialias, scale)
-            result = _along(result, axis, weights)
-    return self.copy() if result is self else _rounded(result, self.dtype)
 
 
 def _keeps(dims: int, mode: str, antialias: bool) -> bool:
@@ -58,25 +39,60 @@ def _resampled_bytes(
 
 
 def resampling(mode: str, antialias: bool) -> Callable[..., Array]:
-    """Return the kernel of the operator that resamples in this mode."""
+    """Return the kernel that resizes the last dimensions of `(N, C, *)` in this mode. `scales` are the requested factors."""
 
-    def kernel(self: Array, size: Sizes, align_corners: bool, scales: Scales) -> Array:
-        return resample(self, size, mode, align_corners, antialias, scales)
+    @recordable
+    @compiled("nn.resampling.passes")
+    def resample(self: Array, size: Sizes, align_corners: bool, scales: Scales) -> Plan:
+        _check(self, size, mode)
+        if antialias and self.dtype not in (numpy.float32, numpy.float64, numpy.uint8):
+            raise refuse("compute_index_ranges_weights", self)
+        if self.dtype == numpy.uint8 and mode not in NEAREST and len(size) == 2:
+            return Plan(
+                [Memory((*self.shape[:2], *size), self.dtype)],
+                run=lambda self, *_: _resampled_bytes(self, size, mode, align_corners, antialias, scales),
+                compiled=NotImplemented,
+            )
+        passes: list[tuple[int, Any]] = []
+        for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
+            if length == self.shape[axis] and _keeps(len(size), mode, antialias):
+                continue
+            if mode in NEAREST:
+                passes.append((axis, _nearest(self.shape[axis], length, mode, scale)))
+            else:
+                passes.append((axis, _weights(self.shape[axis], length, mode, align_corners, antialias, scale)))
+        return _in_passes(self, size, passes)
 
-    return kernel
+    return resample
 
 
+@recordable
+@compiled("nn.resampling.passes")
 def resample_backward(
     grad: Array, size: Sizes, mode: str, align_corners: bool, antialias: bool, scales: Scales
-) -> Array:
+) -> Plan:
     """Return the transpose of `resample`: the gradients of the `size` old elements from the gradients of the new elements."""
-    result = grad
-    for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2):
-        if length == grad.shape[axis] and _keeps(len(size), mode, antialias):
-            continue
-        weights = _weights(length, grad.shape[axis], mode, align_corners, antialias, scale, transposed=True)
-        result = _along(result, axis, weights)
-    return grad.copy() if result is grad else _rounded(result, grad.dtype)
+    return _in_passes(grad, size, [
+        (axis, _weights(length, grad.shape[axis], mode, align_corners, antialias, scale, transposed=True))
+        for axis, (length, scale) in enumerate(zip(size, scales, strict=True), start=2)
+        if length != grad.shape[axis] or not _keeps(len(size), mode, antialias)
+    ])  # fmt: skip
+
+
+def _in_passes(array: Array, size: Sizes, passes: Sequence[tuple[int, Any]]) -> Plan:
+    """Return the plan that resizes one dimension after another, by weights or by the indices of the elements to be taken."""
+
+    def run(array: Array, *_: Any) -> Array:
+        result = array
+        for axis, way in passes:
+            result = take_rows(result, way, axis) if isinstance(way, numpy.ndarray) else _along(result, axis, way)
+        return _rounded(result, array.dtype) if passes else array.copy()
+
+    weighted = array.size and passes and isinstance(passes[0][1], Weights)
+    return Plan(
+        [Memory((*array.shape[:2], *size), array.dtype)], run=run,
+        compiled=(array, passes, _along) if weighted else NotImplemented,
+    )  # fmt: skip
 
 
 def _check(self: Array, size: Sizes, mode: str) -> None:
@@ -167,18 +183,12 @@ class Weights:
         return self._n_old > 16 * self.shares.shape[1]
 
 
-_LOOPS = compiled("nn.resampling.sums", least=PIECEWISE)
-
-
 def _along(array: Array, axis: int, weights: Weights) -> Array:
     """Return the weighted sums along one dimension, computed at least in float32."""
     kind = array.dtype
     if kind.char not in "fd":
         kind = numpy.result_type(kind, numpy.float32) if kind.kind != "V" else numpy.dtype(numpy.float32)
         array = array.astype(kind)
-    found = _LOOPS.run(array.size, array, axis, *weights.by_tap(kind))
-    if found is not NotImplemented:
-        return numpy.asarray(found)
     if not weights.sparse:
         product = array.swapaxes(axis, -1) @ weights.matrix(kind).T
         if numpy.isfinite(product).all():  # an infinity times a weight of 0 would make all sums NaN

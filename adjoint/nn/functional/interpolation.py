@@ -103,7 +103,8 @@ def _sizes(
 
 
 def _each(value: Any, dims: int) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (tuple, list, Sequence)) else (value,) * dims
+    single = type(value) in (int, float) or not isinstance(value, Sequence)
+    return (value,) * dims if single else tuple(value)
 
 
 def _check_count(name: str, form: str, input: Tensor, given: tuple[Any, ...]) -> None:

@@ -7,7 +7,7 @@ import adjoint as torch
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.kernels.linalg.decompositions import solve_triangular
 from adjoint.kernels.math.fourier import fft_c2c
-from adjoint.kernels.nn.resampling import resample, resample_backward
+from adjoint.kernels.nn.resampling import resample_backward, resampling
 from adjoint.kernels.reduce.counting import searchsorted
 from adjoint.kernels.reduce.scan import cummax, cummin, cumsum, logcumsumexp
 
@@ -127,11 +127,11 @@ def test_a_triangle_with_a_zero_on_its_diagonal_has_infinite_solutions():
 def test_resampling(mode, antialias, old, new, inner):
     x = numpy.random.default_rng(0).standard_normal((2, 3, old, *inner))
     size, scales = (new, *inner), (None,) * (1 + len(inner))
-    arguments = (mode, False, antialias, scales)
-    found = resample(x, size, *arguments)
-    numpy.testing.assert_allclose(found, _interpreted(resample, x, size, *arguments), atol=1e-12)
+    resample = resampling(mode, antialias)
+    found = resample(x, size, False, scales)
+    numpy.testing.assert_allclose(found, _interpreted(resample, x, size, False, scales), atol=1e-12)
     grad = numpy.random.default_rng(1).standard_normal(found.shape)
-    back = resample_backward(grad, (old, *inner), *arguments)
+    back = resample_backward(grad, (old, *inner), mode, False, antialias, scales)
     numpy.testing.assert_allclose((grad * found).sum(), (back * x).sum())
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 
+from ....codegen.llvm.calls import not_row_major
 from ....codegen.llvm.kernels import *
-from ....codegen.plans import Memory, Plan
+from ....codegen.plans import Memory
 from ...nn.grid_sampling import BICUBIC, NEAREST, POLYNOMIALS, REFLECTION, ZEROS, Sampling, differentiated
 
 Array = numpy.ndarray[Any, Any]
@@ -240,7 +241,7 @@ def _pieces(images: tuple[int, ...], grid: tuple[int, ...], sampling: Sampling, 
     """Return the number of pieces of `step` positions, or of pieces of planes, their cost, and the parameters of the loops."""
     (count, channels), sizes, places = images[:2], images[2:], math.prod(grid[1:-1])
     static = {"DIMS": len(sizes), "MODE": sampling.mode, "PADDING": sampling.padding, "ALIGN": sampling.align_corners}
-    numbers = numpy.array(sizes, numpy.int64), math.prod(sizes), channels, places
+    numbers = unchanged(numpy.array(sizes, numpy.int64)), math.prod(sizes), channels, places
     place_bytes = channels * len(POLYNOMIALS[sampling.mode]) ** len(sizes) * 16
     if step is not None:
         return count * -(-places // step), step * place_bytes, numbers, static
@@ -248,11 +249,9 @@ def _pieces(images: tuple[int, ...], grid: tuple[int, ...], sampling: Sampling, 
     return count * -(-channels // planes), planes * places * place_bytes // channels, (*numbers, planes), static
 
 
-def _call(kernel: Any, images: Array, grid: Array, sampling: Sampling, by_planes: bool) -> Any:
-    """Return the function that runs a kernel on arrays."""
-    step = None if by_planes else _VECTORS * (HOST.vector_bytes // images.itemsize)
-    pieces, piece_bytes, numbers, static = _pieces(images.shape, grid.shape, sampling, step)
-    return lambda *arrays: kernel.run(pieces, piece_bytes, *arrays, *numbers, **static)
+def _step(images: Array) -> int:
+    """Return the number of positions in a piece of work."""
+    return _VECTORS * (HOST.vector_bytes // images.itemsize)
 
 
 def _fits(*arrays: Array) -> bool:
@@ -265,12 +264,12 @@ def sampled(images: Array, grid: Array, sampling: Sampling) -> Any:
     """Plan `kernels.nn.grid_sampling.grid_sampler`."""
     if not _fits(images, grid):
         return NotImplemented
-    run = _call(sample, images, grid, sampling, False)
-
-    def into(out: Any, images: Array, grid: Array, *_: Any) -> None:
-        run(*out, images, grid)
-
-    return Plan((Memory((*images.shape[:2], *grid.shape[1:-1]), images.dtype),), into=into)
+    pieces, piece_bytes, numbers, static = _pieces(images.shape, grid.shape, sampling, _step(images))
+    return NativeCall(
+        sample.compiled(T=type_of(images.dtype), W=HOST.vector_bytes // images.itemsize, **static), pieces, piece_bytes,
+        numbers, ["input", "grid"], [Memory((*images.shape[:2], *grid.shape[1:-1]), images.dtype)],
+        copied=not_row_major(input=images, grid=grid),
+    )  # fmt: skip
 
 
 def gradients(grad: Array, input: Array, grid: Array, sampling: Sampling, needs: Any) -> Any:
@@ -280,7 +279,9 @@ def gradients(grad: Array, input: Array, grid: Array, sampling: Sampling, needs:
     to_input = numpy.zeros(input.shape, input.dtype) if needs[0] else None
     to_grid = numpy.zeros(grid.shape, grid.dtype) if needs[1] else None
     if to_input is not None:
-        to_input = _call(spread, input, grid, sampling, True)(to_input, grad, grid)
+        pieces, piece_bytes, numbers, static = _pieces(input.shape, grid.shape, sampling, None)
+        to_input = spread.run(pieces, piece_bytes, to_input, grad, grid, *numbers, **static)
     if to_grid is not None and sampling.mode != NEAREST:
-        to_grid = _call(steer, input, grid, sampling, False)(to_grid, grad, input, grid)
+        pieces, piece_bytes, numbers, static = _pieces(input.shape, grid.shape, sampling, _step(input))
+        to_grid = steer.run(pieces, piece_bytes, to_grid, grad, input, grid, *numbers, **static)
     return to_input, to_grid

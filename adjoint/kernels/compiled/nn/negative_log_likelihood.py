@@ -59,27 +59,65 @@ def spread(
 
 
 @loops(noalias=False, explicit=True, plain=True)
-def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static) -> None:
-    """Compute the sums of the losses and of the weights of the classes for blocks of positions, and count the invalid targets."""
+def block_sums(table: Pointer[i64], block: Int, T: Static, WEIGHTED: Static) -> tuple[f64, f64, f64]:
+    """Return the sums of the losses and of the weights for a block of positions, and the number of invalid targets."""
     layout = fields(table[0], CLASSES)
     positions, classes, inner, ignored = layout.positions, layout.classes, layout.inner, layout.ignored
-    x, target = array_at(table, 0, T), array_at(table, 1, i64)
-    weight, out = array_at(table, 2, T), array_at(table, 3, f64)
+    x, target, weight = array_at(table, 0, T), array_at(table, 1, i64), array_at(table, 2, T)
+    loss, total, wrong = f64(0), f64(0), f64(0)
+    for i in range(block * _BLOCK, minimum((block + 1) * _BLOCK, positions)):
+        chosen = target[i]
+        if chosen != ignored:
+            if chosen < 0 or chosen >= classes:
+                wrong += f64(1)
+            else:
+                factor = f64(weight[chosen]) if WEIGHTED else f64(1)
+                outer = i // inner
+                loss -= f64(x[(outer * classes + chosen) * inner + (i - outer * inner)]) * factor
+                total += factor
+    return loss, total, wrong
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def sums(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static) -> None:
+    """Write the sums for blocks of positions."""
+    out = array_at(table, 3, f64)
     for block in range(start, stop):
-        loss, total, wrong = f64(0), f64(0), f64(0)
-        for i in range(block * _BLOCK, minimum((block + 1) * _BLOCK, positions)):
-            chosen = target[i]
-            if chosen != ignored:
-                if chosen < 0 or chosen >= classes:
-                    wrong += f64(1)
-                else:
-                    factor = f64(weight[chosen]) if WEIGHTED else f64(1)
-                    outer = i // inner
-                    loss -= f64(x[(outer * classes + chosen) * inner + (i - outer * inner)]) * factor
-                    total += factor
-        out[3 * block] = loss
-        out[3 * block + 1] = total
-        out[3 * block + 2] = wrong
+        out[3 * block], out[3 * block + 1], out[3 * block + 2] = block_sums(table, block, T, WEIGHTED)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def of_one_block(table: Pointer[i64], start: Int, stop: Int, T: Static, WEIGHTED: Static, MEAN: Static) -> None:
+    """Write the sum of the losses of a block, or their mean. Write 1 to the flag if there are invalid targets."""
+    out, flag = array_at(table, 3, T), array_at(table, 4, i64)
+    for block in range(start, stop):
+        loss, total, wrong = block_sums(table, block, T, WEIGHTED)
+        if wrong != f64(0):
+            flag[0] = 1
+        if MEAN:
+            loss = loss / total if total != f64(0) else total / total
+        out[0] = T(loss)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def separate(table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, WEIGHTED: Static) -> None:
+    """Write the loss of each position. Write 1 to the flag if there are invalid targets."""
+    layout = fields(table[0], CLASSES)
+    classes, inner, ignored = layout.classes, layout.inner, layout.ignored
+    x, target, weight = array_at(table, 0, T), array_at(table, 1, i64), array_at(table, 2, T)
+    out, flag = array_at(table, 3, T), array_at(table, 4, i64)
+    for i in range(start, stop):
+        chosen = target[i]
+        loss = S(0)
+        if chosen != ignored:
+            if chosen < 0 or chosen >= classes:
+                flag[0] = 1
+            else:
+                outer = i // inner
+                loss = -S(x[(outer * classes + chosen) * inner + (i - outer * inner)])
+                if WEIGHTED:
+                    loss = loss * S(weight[chosen])
+        out[i] = T(loss)
 
 
 @loops
@@ -120,18 +158,27 @@ def finish(
         out[0] = T(loss)
 
 
-def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
-    """Return the plan that sums losses and weights and counts invalid targets, or None if there is no loop."""
-    dtype, positions = log_probs.dtype, target.size
-    if type_of(dtype) is None or not positions or target.dtype != numpy.int64:
-        return None
-    blocks = -(-positions // _BLOCK)
+def _call(
+    function: Any, log_probs: ndarray, target: ndarray, weight: ndarray | None, ignored: int, rows: int, **more: Any
+) -> Plan:
+    """Return the plan of a call for log-probabilities, targets and weights."""
     return NativeCall(
-        sums.compiled(T=type_of(dtype), WEIGHTED=weight is not None), blocks, _BLOCK * _FAR,
-        _layout(log_probs, target, ignore_index),
-        ["log_probs", "target", "target" if weight is None else "weight"], [Memory((blocks, 3), numpy.dtype(float))],
-        copied=not_row_major(log_probs=log_probs, target=target, weight=weight),
+        function, rows, _FAR * max(1, target.size // rows), _layout(log_probs, target, ignored),
+        ["log_probs", "target", "target" if weight is None else "weight"],
+        copied=not_row_major(log_probs=log_probs, target=target, weight=weight), **more,
     ).plan(["log_probs", "target", "weight", "ignore_index", "reduction"])  # fmt: skip
+
+
+def _supports(log_probs: ndarray, target: ndarray) -> bool:
+    return type_of(log_probs.dtype) is not None and target.size > 0 and target.dtype == numpy.int64
+
+
+def _summing(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int) -> Any:
+    """Return the plan that sums losses and weights and counts invalid targets."""
+    function = sums.compiled(T=type_of(log_probs.dtype), WEIGHTED=weight is not None)
+    blocks = -(-target.size // _BLOCK)
+    results = [Memory((blocks, 3), numpy.dtype(float))]
+    return _call(function, log_probs, target, weight, ignore_index, blocks, results=results)
 
 
 def _layout(log_probs: ndarray, target: ndarray, ignore_index: int) -> list[int]:
@@ -140,13 +187,21 @@ def _layout(log_probs: ndarray, target: ndarray, ignore_index: int) -> list[int]
     return CLASSES.pack(positions=target.size, classes=classes, inner=math.prod(below), ignored=ignore_index)
 
 
-def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Any:
-    """Return the plan of `nll_loss` for sums and means."""
-    summing = None if reduction == "none" else _summing(log_probs, target, weight, ignore_index)
-    if summing is None:
+def loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str) -> Any:
+    """Return the plan of `nll_loss`."""
+    if not _supports(log_probs, target):
         return NotImplemented
-    dtype = log_probs.dtype
-    function = finish.compiled(T=type_of(dtype), MEAN=reduction == "mean")
+    dtype, arguments = log_probs.dtype, (log_probs, target, weight, ignore_index)
+    types: dict[str, Any] = {"T": type_of(dtype), "WEIGHTED": weight is not None}
+    if reduction == "none":
+        results = [Memory(log_probs.shape[:1] + log_probs.shape[2:] if log_probs.ndim > 1 else (), dtype)]
+        function = separate.compiled(S=type_of(compute_dtype(dtype)), **types)
+        return _call(function, *arguments, target.size, results=results, flagged=True)
+    results = [Memory((), dtype)]
+    if target.size <= _BLOCK:
+        function = of_one_block.compiled(MEAN=reduction == "mean", **types)
+        return _call(function, *arguments, 1, results=results, flagged=True)
+    summing, function = _summing(*arguments), finish.compiled(T=type_of(dtype), MEAN=reduction == "mean")
 
     @recordable
     def run(*arguments: Any) -> Any:
@@ -154,16 +209,16 @@ def reduced_loss(log_probs: ndarray, target: ndarray, weight: ndarray | None, ig
         launch(function, 1, 0, total, flag, sums, len(sums))
         return NotImplemented if is_set(flag) else total  # NumPy's form raises the error
 
-    return Plan([Memory((), dtype)], run=run)
+    return Plan(results, run=run)
 
 
 def loss_gradient(
     grad: ndarray, log_probs: ndarray, target: ndarray, weight: ndarray | None, ignore_index: int, reduction: str
 ) -> Any:
     """Return the plan of `nll_loss_backward`."""
-    summing = _summing(log_probs, target, weight, ignore_index)
-    if summing is None or grad.shape != (target.shape if reduction == "none" else ()):
+    if not _supports(log_probs, target) or grad.shape != (target.shape if reduction == "none" else ()):
         return NotImplemented
+    summing = _summing(log_probs, target, weight, ignore_index)
     dtype, compute, shape = log_probs.dtype, compute_dtype(log_probs.dtype), log_probs.shape
     dim = min(log_probs.ndim - 1, 1)
     inner = math.prod(shape[dim + 1 :])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from ....codegen.acceleration import LOOPS
+from ....codegen.costs import PIECEWISE
+from ....codegen.llvm.calls import not_row_major
 from ....codegen.llvm.kernels import *
+from ...runtime.floating import compute_dtype
 
 
 @loops(explicit=True, plain=True, T=FLOATS, copied="x")
@@ -57,15 +61,52 @@ def sum_columns(
             j += 1
 
 
-def sums(x: ndarray, axis: int, places: ndarray, shares: ndarray) -> Any:
-    """Compute new element `i` along `axis` as the sum over `k` of `shares[k, i]` times element `places[k, i]`."""
+def _along(x: ndarray, axis: int, places: ndarray, shares: ndarray, copied: Sequence[str]) -> Plan:
+    """Return the plan that sums neighbours along one dimension.
+
+    New element `i` along `axis` is the sum over `k` of `shares[k, i]` times element `places[k, i]`.
+    """
     taps, new = shares.shape
-    if taps > 16 or not x.size:  # the weights are unrolled
-        return NotImplemented
-    old = x.shape[axis]
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    out = numpy.empty((*x.shape[:axis], new, *x.shape[axis + 1 :]), x.dtype)
-    arrays = out, x, places, shares
+    old, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    outer = math.prod(x.shape[:axis])
+    result = Memory((*x.shape[:axis], new, *x.shape[axis + 1 :]), x.dtype)
+    static = {"T": type_of(x.dtype), "K": taps, "W": HOST.vector_bytes // x.itemsize}
     if inner == 1:
-        return sum_rows.run(outer, (old + (taps + 1) * new) * x.itemsize, *arrays, old, new, K=taps)
-    return sum_columns.run(outer * new, (taps + 1) * inner * x.itemsize, *arrays, old, new, inner, K=taps)
+        rows, row_bytes, numbers = outer, (old + (taps + 1) * new) * x.itemsize, [old, new]
+    else:
+        rows, row_bytes, numbers = outer * new, (taps + 1) * inner * x.itemsize, [old, new, inner]
+    function = (sum_rows if inner == 1 else sum_columns).compiled(**static)
+    call = NativeCall(function, rows, row_bytes, [places, shares, *numbers], ["x"], [result], copied=copied)
+    return call.plan(["x"])
+
+
+def passes(array: ndarray, passes: Sequence[tuple[int, Any]], otherwise: Callable[..., ndarray]) -> Any:
+    """Return the plan of weighted sums along one dimension after another. `otherwise` computes what loops do not compute."""
+    dtype, kind = array.dtype, compute_dtype(array.dtype)
+    if kind.char not in "fd" or not dtype.isnative:
+        return NotImplemented
+    array = array if dtype == kind else array.astype(kind)
+    plans: list[Plan] = []
+    copied = not_row_major(x=array)
+    for axis, weights in passes:
+        shape = (*array.shape[:axis], len(weights.shares), *array.shape[axis + 1 :])
+        if weights.shares.shape[1] > 16 or not LOOPS.takes(array.size, PIECEWISE):  # the weights are unrolled
+            plans.append(Plan((), run=functools.partial(otherwise, axis=axis, weights=weights)))
+            copied = ["x"]
+        else:
+            places, shares = weights.by_tap(kind)
+            plans.append(_along(array, axis, places, shares, copied))
+            copied = []
+        array = numpy.empty(shape, kind)
+    if not any(plan.call for plan in plans):
+        return NotImplemented
+
+    @recordable
+    def run(array: Any, *_: Any) -> Any:
+        result = array if dtype is kind else array.astype(kind)
+        for plan in plans:
+            result = plan.compute(result)
+        result = result if dtype is kind else result.astype(dtype)
+        return numpy.ascontiguousarray(result) if copied else result
+
+    return Plan([Memory(array.shape, dtype)], run=run)
