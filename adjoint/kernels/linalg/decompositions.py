@@ -506,7 +506,7 @@ def _of_full_rank(a: Array, b: Array, tolerance: float) -> Array | None:
         a, b = (numpy.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (a, b))
     triangle = of_stack(lambda part: factor_orthogonal(part, "r"), numpy.concatenate([a, b], -1))[..., :columns, :]
     factor = triangle[..., :columns]
-    inverse = substituted(factor, numpy.eye(columns, dtype=a.dtype), True, False)
+    inverse = substituted(factor, numpy.broadcast_to(numpy.eye(columns, dtype=a.dtype), factor.shape), True, False)
     with unwarned():
         squares = [numpy.square(numpy.abs(each)).sum((-2, -1)) for each in (factor, inverse)]
     # The product of the norms is an upper bound of the condition number.

@@ -130,7 +130,9 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
     shape = (*batch, x1.shape[-2], x2.shape[-2])
     if 0 in shape or not x1.shape[-1]:
         return numpy.zeros(shape, x1.dtype)
-    left, right = (numpy.broadcast_to(item, (*batch, *item.shape[-2:])) for item in (x1, x2))
+    left, right = x1, x2
+    if batch:
+        left, right = (numpy.broadcast_to(item, (*batch, *item.shape[-2:])) for item in (x1, x2))
     found = _DISTANCES.run(math.prod(shape) * x1.shape[-1], left, right, p, False)
     if found is not NotImplemented:
         return numpy.asarray(found)

@@ -51,8 +51,16 @@ def lu_factor(self: Array) -> tuple[Array, Array]:
             return work.reshape(*self.shape[:-2], columns, rows).mT, pivots.astype(numpy.int32).reshape(
                 *self.shape[:-2], -1
             )
+    elif (result := _small_factors(self)) is not NotImplemented:
+        return result
     work, pivots = eliminated(self)
     return column_major(work.reshape(self.shape)), (pivots + 1).reshape(*self.shape[:-2], pivots.shape[1])
+
+
+@compiled("linalg.elimination.lu_factor", least=_PANEL, cost=20)
+def _small_factors(a: Array) -> Plan:
+    """Return the results of `lu_factor` for small matrices by compiled loops."""
+    return NUMPY
 
 
 def eliminated(self: Array) -> tuple[Array, Array]:
@@ -121,9 +129,9 @@ def row_order(pivots: Array, rows: int, backwards: bool = False) -> Array:
 
 def first_zero(diagonal: Array) -> Array:
     """Return, for each matrix, the position of the first zero on the diagonal, counted from 1, or 0 if there is none."""
+    if numpy.count_nonzero(diagonal) == diagonal.size:
+        return numpy.zeros(diagonal.shape[:-1], numpy.int32)
     zeros = diagonal == 0
-    if not numpy.count_nonzero(zeros):
-        return numpy.zeros(zeros.shape[:-1], numpy.int32)
     return numpy.where(zeros.any(-1), zeros.argmax(-1) + 1, 0).astype(numpy.int32)
 
 

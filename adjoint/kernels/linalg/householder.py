@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
 from numpy.linalg import _umath_linalg
 
 from ..runtime.floating import Array, is_inexact, refuse, type_name
-from ..shape.joining import tril, triu
+from ..shape.joining import tril, tril_, triu
 from .elimination import column_major, substituted
 from .stacks import by_lapack, of_stack
 
@@ -20,19 +21,28 @@ def orthogonal(self: Array, mode: str) -> Any:
 
 
 def factor_orthogonal(a: Array, mode: str) -> Any:
-    """Compute `numpy.linalg.qr` without its slow triangles. It computes in double precision, too."""
+    """Compute `numpy.linalg.qr` by its loops, in double precision, too. The columns of both factors are contiguous."""
     rows, columns = a.shape[-2:]
     kind = "D" if a.dtype.kind == "c" else "d"
-    reflections, scales = numpy.linalg.qr(a.astype(kind), "raw")
+    packed = numpy.array(a, kind)  # the loop replaces it by R and the reflections
+    scales = _loop(rows <= columns)(packed, signature=f"{kind}->{kind}")
     if mode == "raw":
-        return reflections.astype(a.dtype, copy=False), scales.astype(a.dtype, copy=False)
-    packed = reflections.mT
+        return packed.mT.astype(a.dtype, copy=False), scales.astype(a.dtype, copy=False)
     whole = mode == "complete" and rows > columns
-    r = triu(packed if whole else packed[..., : min(rows, columns), :], 0).astype(a.dtype, copy=False)
+    r = numpy.array((packed if whole else packed[..., : min(rows, columns), :]).mT, a.dtype, order="C")
+    tril_(r, 0)
     if mode == "r":
-        return r
+        return r.mT
     product = _umath_linalg.qr_complete if whole else _umath_linalg.qr_reduced
-    return product(packed, scales, signature=f"{kind}{kind}->{kind}").astype(a.dtype, copy=False), r
+    q = product(packed, scales, signature=f"{kind}{kind}->{kind}")
+    return numpy.ascontiguousarray(q.mT, a.dtype).mT, r.mT
+
+
+@functools.cache
+def _loop(wide: bool) -> Any:
+    """Return NumPy's loop for QR factorizations. Before NumPy 2.3, matrices with more rows than columns had their own."""
+    found = getattr(_umath_linalg, "qr_r_raw", None)
+    return found or getattr(_umath_linalg, "qr_r_raw_m" if wide else "qr_r_raw_n")
 
 
 def geqrf(self: Array) -> tuple[Array, Array]:

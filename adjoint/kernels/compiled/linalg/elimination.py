@@ -114,6 +114,27 @@ def factor_stack(
 
 
 @loops(noalias=False, plain=True)
+def lu_stack(
+    out: Pointer[T], pivots: Pointer[i32], work: Pointer[T], a: Pointer[T], a_row: Int, a_column: Int, matrix_stride: Int,
+    rows: Int, columns: Int, W: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Store the factors of matrices in column-major order, and their pivots counted from 1. `work` is scratch memory."""
+    count = minimum(rows, columns)
+    for number in range(start, stop):
+        matrix, own = a + number * matrix_stride, work + number * rows * columns
+        target, chosen = out + number * rows * columns, pivots + number * count
+        for i in range(rows):
+            for j in range(columns):
+                own[i * columns + j] = matrix[i * a_row + j * a_column]
+        factor(own, chosen, rows, count, columns, columns, W)
+        for j in range(columns):
+            for i in range(rows):
+                target[j * rows + i] = own[i * columns + j]
+        for k in range(count):
+            chosen[k] = chosen[k] + 1
+
+
+@loops(noalias=False, plain=True)
 def solve_stack(
     work: Pointer[T], pivots: Pointer[i32], regular: Pointer[i32], size: Int, columns: Int, W: Static,
     start: Int, stop: Int,
@@ -129,14 +150,26 @@ def solve_stack(
 @loops(noalias=False, plain=True)
 def substitute_stack(
     x: Pointer[T], columns: Int, a: Pointer[T], a_row: Int, a_column: Int, matrix_stride: Int, size: Int, way: Int,
-    divided: Int, W: Static, start: Int, stop: Int,
+    divided: Int, irregular: Pointer[i64], W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Solve triangular systems in place, from the first row to the last, or in reverse order if `way` is -1."""
+    """Solve triangular systems in place, from the first row to the last, or in reverse order if `way` is -1.
+
+    If the rows are `divided` by a diagonal with zeros or with numbers that are not finite, only set `irregular` to 1.
+    """
     for number in range(start, stop):
         first = 0 if way > 0 else size - 1
         target = x + (number * size + first) * columns
         matrix = a + (number * matrix_stride + first * (a_row + a_column))
-        substitute(target, way * columns, columns, matrix, way * a_row, way * a_column, size, divided != 0, W)
+        usable = i64(1)
+        if divided != 0:
+            for i in range(size):
+                pivot = matrix[way * i * (a_row + a_column)]
+                if (pivot == 0) | (pivot - pivot != 0):
+                    usable = i64(0)
+        if usable == 0:
+            irregular[0] = 1
+        else:
+            substitute(target, way * columns, columns, matrix, way * a_row, way * a_column, size, divided != 0, W)
 
 
 @loops(noalias=False, plain=True, T=FLOATS)
@@ -188,6 +221,29 @@ def factor_panel(work: Array, pivots: Array) -> Any:
     return None
 
 
+def lu_factor(a: Array) -> Any:
+    """Plan the factors of matrices in column-major order, and their pivots counted from 1."""
+    kind, (rows, columns), batch = FLOATS(a.dtype), a.shape[-2:], a.shape[:-2]
+    if kind is None or not a.size:
+        return NotImplemented
+    (outer, *inner), viewed = _strides_in_stack(a)
+    function, count, work = lu_stack.compiled(T=kind, W=_width(a)), math.prod(batch), _work(rows, columns)
+    order = (*range(len(batch)), a.ndim - 1, a.ndim - 2)
+
+    def into(out: Any, a: Array) -> None:
+        scratch = numpy.empty(a.size, a.dtype)
+        launch(function, count, work, *out, scratch, a if viewed else a.copy(), *inner, outer, rows, columns)
+
+    results = Memory(a.shape, a.dtype, order), Memory((*batch, min(rows, columns)), numpy.dtype(numpy.int32))
+    return Plan(results, into=into)
+
+
+def _strides_in_stack(a: Array) -> tuple[list[int], bool]:
+    """Return the strides of matrices in a stack in elements, and whether the stack is a view of `a` and not a copy."""
+    stack = a.reshape(-1, *a.shape[-2:])
+    return [stride // a.itemsize for stride in stack.strides], numpy.may_share_memory(stack, a)
+
+
 def unpack(work: Array, pivots: Array) -> Any:
     """Compute `factored.lu_unpack` for contiguous stacks, with pivots numbered from 0."""
     batch, rows, columns = work.shape
@@ -230,7 +286,7 @@ def solve(a: Array, b: Array | None) -> Any:
     work[..., size : size + wide] = numpy.eye(size) if b is None else b
     count = math.prod(batch)
     pivots, regular = numpy.empty((count, size), numpy.int32), numpy.empty(count, numpy.int32)
-    solve_stack.run(count, _work(size, 2 * columns), work, pivots, regular, size, columns)
+    solve_stack.run(count, _work(size, 2 * columns), work, pivots, regular, size, columns, W=width)
     return work[..., size : size + wide].astype(a.dtype) if regular.all() else NotImplemented
 
 
@@ -240,25 +296,25 @@ def solve_triangular(a: Array, b: Array, upper: bool, unitriangular: bool) -> An
     if kind is None or a.dtype is not b.dtype or not b.size:
         return NotImplemented
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    wide, width, spread = b.shape[-1], _width(a), a.shape[:-2] != batch
+    wide, width = b.shape[-1], _width(a)
     columns = -(-wide // width) * width
     function = substitute_stack.compiled(T=kind, W=width)
-    work, step = _work(size, columns), -1 if upper else 1
+    work, step, count = _work(size, columns), -1 if upper else 1, math.prod(batch)
+
+    def spread(a: Array) -> Array:
+        return numpy.broadcast_to(a, (*batch, size, size))
+
+    (outer, *inner), viewed = _strides_in_stack(spread(a))
 
     def run(a: Array, b: Array, *_: Any) -> Any:
-        if not unitriangular:
-            magnitudes = numpy.abs(a.diagonal(0, -2, -1))
-            if not magnitudes.item(magnitudes.argmin()) > 0 or not magnitudes.item(magnitudes.argmax()) < math.inf:
-                return NotImplemented
-        result = numpy.empty((*batch, size, columns), b.dtype)
+        result, irregular = numpy.empty((*batch, size, columns), b.dtype), numpy.zeros(1, numpy.int64)
         if columns > wide:
             result[..., wide:] = 0
         result[..., :wide] = b
-        matrices = (numpy.broadcast_to(a, (*batch, size, size)) if spread else a).reshape(-1, size, size)
-        outer, *inner = [stride // a.itemsize for stride in matrices.strides]
         launch(
-            function, len(matrices), work, result, columns, matrices, *inner, outer, size, step, int(not unitriangular)
-        )
-        return result[..., :wide]
+            function, count, work, result, columns, a if viewed else spread(a).copy(), *inner, outer, size, step,
+            int(not unitriangular), irregular,
+        )  # fmt: skip
+        return NotImplemented if irregular[0] else result if columns == wide else result[..., :wide]
 
     return Plan((Memory((*batch, size, wide), b.dtype),), run=run)
