@@ -101,6 +101,11 @@ def _to_dtype(values: Values) -> Named:
     return "_to_copy", given
 
 
+def _index_backward(values: Values) -> Named:
+    given = {"self": values["self"].new_zeros(values["shape"]), "indices": values["indices"]}
+    return "index_put", {**given, "values": values["self"], "accumulate": True}
+
+
 def _where(values: Values) -> Named:
     for name, other in (("self", "other"), ("other", "self")):
         if isinstance(values[other], Tensor) and not isinstance(values[name], Tensor):
@@ -132,6 +137,8 @@ FORMS: dict[str, Callable[[Values], Named]] = {
     "nll_loss2d_backward": _nll_backward("nll_loss2d_backward"),
     "logsigmoid_backward": _log_sigmoid_backward,
     "native_group_norm": _group_norm,
+    "index_backward": _index_backward,
+    "linalg_eigh": _named("linalg_eigh", "compute_v"),
     "linalg_lstsq": _named("linalg_lstsq", "vector"),
     **{
         f"upsample_{kind}": _upsampled(f"upsample_{kind}")
@@ -308,18 +315,11 @@ def _indexed(self: Tensor, indices: Any) -> Tensor:
 
 
 def _index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    return _index_put_(self.clone(), indices, values, accumulate)
+    return tensors.put_at(self.clone(), indices, values, accumulate)
 
 
 def _index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    whole: list[Any] = [slice(None) if each is None else each for each in indices]
-    if any(isinstance(each, slice) for each in whole):
-        if accumulate:
-            self[tuple(whole)] += values
-        else:
-            self[tuple(whole)] = values
-        return self
-    return self.index_put_(tuple(whole), values, accumulate)
+    return tensors.put_at(self, indices, values, accumulate)
 
 
 def _loss(name: str) -> Callable[..., Any]:

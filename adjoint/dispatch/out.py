@@ -54,6 +54,7 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
     )
     wording: Any = FOUND if op.same_out is True else op.same_out
     arrays = [tensor._array for tensor in inputs]
+    apart = 0 if op.out_no_overlap else 1 if op.no_overlap else len(arrays)  # the operands from here on share no memory
     names = op.outputs or ("result",) * len(results)
     for result, target, name in zip(results, targets, names, strict=True):
         if callable(wording):
@@ -66,7 +67,8 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
                 f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
         check_overlap(target)
-        check_partial_overlap(target._array, arrays, op.out_no_overlap)
+        check_partial_overlap(target._array, arrays[:apart], disjoint=False)
+        check_partial_overlap(target._array, arrays[apart:], disjoint=True)
         if target._extra is not None:
             views.check_inference(target)
     for result, target in zip(results, targets, strict=True):

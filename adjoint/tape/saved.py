@@ -84,7 +84,7 @@ def unpack_list(node: Node, item: str) -> Any:
     saved = getattr(node, f"saved_{item}")
     if saved is RELEASED:
         raise released(node)
-    return saved if saved.packed is None else saved.unpacked()
+    return saved if type(saved) is tuple or saved.packed is None else saved.unpacked()
 
 
 def unpack_array(node: Node, item: str, saved: Any) -> Any:

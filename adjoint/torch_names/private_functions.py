@@ -13,6 +13,7 @@ import adjoint as torch
 from adjoint._runtime.tracebacks import end_at_caller
 from adjoint.dtypes import C_NAMES
 from adjoint.kernels.sparse import layouts as kernels
+from adjoint.operators.index.indexing import put_at
 
 Tensor = torch.Tensor
 _conj, _conj_physical, _stack, _segment_reduce = torch.conj, torch.conj_physical, torch.stack, torch.segment_reduce
@@ -245,15 +246,17 @@ def _unsafe_index(input: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 
 def _index_put_impl_(
-    input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False, unsafe: bool = False
+    input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Tensor:
     """Write values at the indices in place, as `torch.index_put_` does."""
-    return input.index_put_(tuple(indices), values, accumulate)
+    return put_at(input, indices, values, accumulate)
 
 
-def _unsafe_index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+def _unsafe_index_put(
+    input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
     """Return a copy with values at the indices, as `torch.index_put` does."""
-    return input.index_put(tuple(indices), values, accumulate)
+    return put_at(input.clone(), indices, values, accumulate)
 
 
 def _dim_arange(like: Tensor, dim: int) -> Tensor:

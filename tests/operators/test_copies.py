@@ -118,3 +118,28 @@ def test_out_may_be_an_operand_but_not_a_part_of_one():
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
         torch.exp(torch.ones(2, requires_grad=True), out=torch.zeros(2))
     assert x.tolist() == [0, 1, 4, 9, 16, 25]
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("scatter", ()),
+        ("scatter_add", ()),
+        ("scatter_reduce", ("sum",)),
+        ("index_add", ()),
+        ("index_copy", ()),
+        ("index_reduce", ("prod",)),
+    ],
+)
+def test_elements_are_written_over_the_input_but_not_over_the_indices_or_the_source(name, more):
+    def call(which):
+        operands = [torch.tensor([1, 2]), torch.tensor([1, 0]), torch.tensor([5, 6])]
+        into, index, source = operands
+        return getattr(torch, name)(into, 0, index, source, *more, out=operands[which])
+
+    assert torch.equal(
+        call(0), getattr(torch, name)(torch.tensor([1, 2]), 0, torch.tensor([1, 0]), torch.tensor([5, 6]), *more)
+    )
+    for which in (1, 2):
+        with pytest.raises(RuntimeError, match="refer to a single memory location"):
+            call(which)

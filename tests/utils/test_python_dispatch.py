@@ -537,3 +537,35 @@ def test_changed_arguments_replace_only_the_results_that_are_those_arguments():
     assert found[1] is given["indices"]
     (slopes,) = functional.rrelu(Wrapper(x), training=True).elem[:1].tolist()
     assert -1 / 3 <= slopes <= -1 / 8
+
+
+@pytest.mark.parametrize("wrapped", [(0,), (1,), (0, 1)])
+def test_indices_may_be_the_only_wrappers_of_a_call(wrapped):
+    places = [torch.tensor([0, 2]), torch.tensor([1, 3])]
+    keys = tuple(Container(each) if position in wrapped else each for position, each in enumerate(places))
+    plain, given = (torch.arange(12.0).reshape(3, 4).requires_grad_() for _ in range(2))
+    for tensor, key in ((plain, tuple(places)), (given, keys)):
+        (tensor[key] * torch.tensor([2.0, 3.0])).sum().backward()
+    assert torch.equal(getattr(given.grad, "elem", given.grad), plain.grad)
+    expected = plain.detach().index_put(tuple(places), torch.tensor(7.0))
+    assert torch.equal(given.detach().index_put(keys, torch.tensor(7.0)).elem, expected)
+    assert torch.equal(given.detach()[keys].elem, plain.detach()[tuple(places)])
+
+
+def test_eigenvalues_of_a_wrapper():
+    matrix = torch.tensor([[2.0, 1.0], [1.0, 2.0]])
+    assert torch.allclose(torch.linalg.eigvalsh(Container(matrix)).elem, torch.tensor([1.0, 3.0]))
+
+
+def test_the_gradient_of_an_index_reaches_modes_as_tensors():
+    x, key = torch.zeros(3, 4, requires_grad=True), torch.tensor([0, 1, 1])
+    with Log() as log:
+        x[:, key].sum().backward()
+    assert "aten.index_put.default" in log.names
+
+
+@pytest.mark.parametrize("name", ["index_put", "index_put_", "_unsafe_index_put"])
+def test_repeated_indices_beside_a_whole_dimension_accumulate(name):
+    put = getattr(torch.ops.aten, name)
+    found = put(torch.zeros(2, 3), [None, torch.tensor([0, 0, 2])], torch.ones(2, 3), True)
+    assert found.tolist() == [[2, 0, 1], [2, 0, 1]]

@@ -219,6 +219,9 @@ def unusual_types(op: Operator) -> list[str]:
         public = public_name(name)
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         unusual.append(f"({given}type({public}) is not Tensor and type({public}) not in PLAIN)")
+    unusual += [
+        f"type({public_name(name)}) is tuple" for name in op.lists
+    ]  # its tensors may have a class that overrides
     return unusual
 
 

@@ -186,7 +186,8 @@ def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
         given = f"{public} is not None and " if op.kinds[name] == OPTIONAL_ARRAY else ""
         unusual.append(f"({given}({in_history(public)}))")
         for target in targets:
-            same = f"{public} is {target} or" if op.out_no_overlap else f"{public} is not {target} and"
+            apart = op.out_no_overlap or (op.no_overlap and name != op.tensors[0])
+            same = f"{public} is {target} or" if apart else f"{public} is not {target} and"
             # Arrays that own their memory share none.
             partial = f"({name}_array.base is not None or {target}_array.base is not None)"
             shared.append(f"({given}({same} {partial} and may_share_memory({name}_array, {target}_array)))")

@@ -163,7 +163,6 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
     kernel=Kernel(scatter_kernels.scatter_add, inplace=scatter_kernels.scatter_add_),
     inplace="disjoint",
     same_out=STRICT,
-    out="disjoint",
     tangent="linear",
     batch="expanded",
     vmap_name="scatter_add_",

@@ -29,6 +29,7 @@ from ...tape import modes
 from ...tape.packing import Packed, pack, shown
 from ...tape.saved import unpack_list
 from ...tape.stale_error import stale_error
+from ...tape.torch_dispatch import DISPATCHING
 from ...tape.versions import bump
 from ...tensor import PLAIN_TYPES, Tensor, ndarray, wrap
 from ..shape.view import alias, unsqueeze
@@ -51,8 +52,10 @@ class Indices(tuple[Any, ...]):  # noqa: SLOT001  (a tuple can have no slots of 
     tensors: tuple[tuple[Tensor, int | None], ...]
 
     @classmethod
-    def of(cls, parts: Any) -> Indices:
-        """Return the arrays of tensors, with None for None."""
+    def of(cls, parts: Any) -> Any:
+        """Return the arrays of tensors, with None for None. A tuple of tensors is returned if a class overrides operators."""
+        if DISPATCHING and any(type(part) in DISPATCHING for part in parts):
+            return tuple(parts)
         arrays: list[Any] = []
         tensors: list[Any] = []
         for part in parts:
@@ -212,26 +215,32 @@ def zero_of(grad):
     return grad.new_zeros(())
 
 
-def _index_tensors(indices: Any, function: str) -> Indices:
-    """Return arrays of indices as tensors."""
+def _index_tensors(indices: Any, function: str) -> Any:
+    """Return the indices, or raise an error if one of them is not a tensor."""
     require("Sequence", indices, function, "indices", 1)
     for position, item in enumerate(indices):
         if not isinstance(item, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(item).__name__}")
-    return Indices.of(indices)
+    return indices
 
 
 @public(method=True, numpy_names=True)
 def index_put(input, indices, values, accumulate=False):
     """A copy with `values` at the positions that the tensors `indices` select together."""
-    return index_put_arrays(input, _index_tensors(indices, "index_put"), values, accumulate)
+    return index_put_arrays(input, Indices.of(_index_tensors(indices, "index_put")), values, accumulate)
 
 
 @public(method=True)
 def index_put_(input, indices, values, accumulate=False):
     """`index_put`, in place."""
-    indices = _index_tensors(indices, "index_put_")
-    for each, _ in indices.tensors:
+    return put_at(input, _index_tensors(indices, "index_put_"), values, accumulate)
+
+
+@public(namespace=None)
+def put_at(input, indices, values, accumulate):
+    """`index_put_` with None for the indices of a whole dimension."""
+    indices = Indices.of(indices)
+    for each, _ in getattr(indices, "tensors", ()):
         if each is input or each._counter is input._counter is not None:
             check_partial_overlap(input._array, list(indices), disjoint=True)
     if shares_elements(input):
@@ -247,7 +256,7 @@ def index_put_(input, indices, values, accumulate=False):
 @public()
 def _unsafe_masked_index(input, mask, indices, fill):
     """`input[indices]` where `mask` is true, and `fill` elsewhere. Indices out of bounds are clamped."""
-    found = tensors.index(input, _index_tensors(_within(input, indices), "_unsafe_masked_index"))
+    found = index(input, Indices.of(_index_tensors(_within(input, indices), "_unsafe_masked_index")))
     return tensors.where(mask, found, fill) if found._array.size else found
 
 
