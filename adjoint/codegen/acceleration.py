@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 
 from .._runtime.first_use import computed_once, import_late
-from .._runtime.platform import ctypes
+from ..kernels.runtime.addresses import IN_OBJECTS
 from ..kernels.runtime.freed_memory import keep_freed_memory
 from ..kernels.runtime.layout import row_major
 
@@ -54,8 +54,8 @@ class CompiledLoops:
 
     @computed_once
     def available(self) -> bool:
-        """Return whether llvmlite is installed and its machine code can be called."""
-        return bool(ctypes) and find_spec("llvmlite") is not None
+        """Return whether llvmlite is installed and its machine code can read Python's objects."""
+        return IN_OBJECTS and find_spec("llvmlite") is not None
 
     @property
     def enabled(self) -> bool:

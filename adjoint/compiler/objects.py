@@ -34,7 +34,7 @@ from ..codegen.llvm.external import (
 from ..codegen.llvm.host import HOST
 from ..codegen.llvm.language import Int, Pointer, Static, as_pointer, f32, f64, i32, i64, loops, unrolled
 from ..codegen.llvm.values import CompilationError
-from ..kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, address
+from ..kernels.runtime.addresses import AFTER_HEAD, address
 from ..tensor import Tensor, new_tensor, wrap
 
 CLASS = AFTER_HEAD // 8 - 1
@@ -253,7 +253,7 @@ ATTRIBUTES = ("_array", "_base", "_counter", "_edge", "_extra", "_grad")
 @functools.cache
 def words() -> dict[str, int]:
     """Return the positions of attributes in tensor objects, in words, or nothing if machine code cannot read objects."""
-    if not (LOOPS.available and IN_OBJECTS) or LOOPS.has_given_up(PROGRAMS):
+    if not LOOPS.available or LOOPS.has_given_up(PROGRAMS):
         return {}
     tensor, marks = new_tensor(), {name: object() for name in ATTRIBUTES}
     for name, mark in marks.items():

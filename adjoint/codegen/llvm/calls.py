@@ -19,7 +19,7 @@ import numpy
 from numpy import ndarray
 
 from ..._runtime.forks import code_of
-from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS, place_of_words, words_of
+from ...kernels.runtime.addresses import AFTER_HEAD, BEFORE_BYTES
 from ...kernels.runtime.layout import row_major_copy
 from ..observed_kernels import KERNELS
 from ..plans import Launch, Memory, Plan, empty, new_flag
@@ -34,17 +34,11 @@ from .workers import run_rows
 ARRAYS_AT = 1
 """The position of the arrays in the table, after the address of the layout."""
 
-place_of = id if IN_OBJECTS else address
-"""Return the table entry of an array: the object, in which loops find the address, or the address itself."""
-
 
 @loops(noalias=False)
 def elements_at(table: Pointer[i64], number: Int) -> Int:
-    """Return the address of the elements of an array in the table."""
-    place = table[ARRAYS_AT + number]
-    if IN_OBJECTS:
-        return as_pointer(place + AFTER_HEAD, i64)[0]
-    return place
+    """Return the address of the elements of an array object in the table."""
+    return as_pointer(table[ARRAYS_AT + number] + AFTER_HEAD, i64)[0]
 
 
 @loops(explicit=True, plain=True)
@@ -124,50 +118,6 @@ def of_arguments(function: CompiledFunction, rows: int = -1) -> Any:
     return _built_in(function.code.name, kinds, address=function.of_table, layout=0, begin=0, rows=rows, result=result)
 
 
-class CallTables:
-    """The tables of all calls with one layout. `arrays` and `scalars` are numbers, and `character` ("d" or "q") is a type.
-
-    `kept`: the owner of memory to which the layout points.
-    """
-
-    def __init__(self, layout: Sequence[int], arrays: int, scalars: int, character: str, kept: Any = None) -> None:
-        self._layout = array("q", layout)
-        self.layout: int = self._layout.buffer_info()[0]
-        self.pack = struct.Struct(f"{ARRAYS_AT + arrays}q{scalars}{character}").pack
-        self._kind, self.kept = (arrays, scalars, character), kept
-
-    def built_in(self, function: Any, rows: int, row_bytes: int) -> Any:
-        """Return a built-in function that runs all rows, or None for much work. The function holds the interpreter lock."""
-        arrays, scalars, character = self._kind
-        if not IN_OBJECTS or rows * row_bytes >= PARALLEL_BYTES or ARRAYS_AT + arrays + scalars > LONGEST:
-            return None
-        kinds = [OBJECT] * arrays + [ord(character)] * scalars
-        return _built_in(
-            function.code.name,
-            kinds,
-            address=function.code.address,
-            layout=self.layout,
-            begin=1,
-            rows=rows,
-            result=OBJECT,
-        )
-
-    def make(self, arrays: Sequence[ndarray], scalars: Sequence[Any]) -> Any:
-        """Return a table, which must stay alive while it is used. Raise an error if a scalar does not fit."""
-        return words_of(self.pack(self.layout, *map(place_of, arrays), *scalars))
-
-    def in_run(self, function: Any, rows: int, row_bytes: int, numbers: Sequence[Any] = ()) -> Any:
-        """Return the launch of a function for all rows in a native run, with these scalars, or NotImplemented."""
-        arrays, count, character = self._kind
-        if not IN_OBJECTS:
-            return NotImplemented
-        scalars = struct.unpack(f"{count}q", struct.pack(f"{count}{character}", *numbers))
-        words, positions = [self.layout, *[0] * arrays, *scalars], range(ARRAYS_AT, ARRAYS_AT + arrays)
-        return launch_in_run(function.code.name, function.code.address, rows, row_bytes, words, positions, self)
-
-    address = staticmethod(place_of_words)
-
-
 MOST_ARRAYS = 12
 """The maximum number of arrays of a call in a native run."""
 
@@ -206,7 +156,7 @@ def launch_in_run(
 ) -> Any:
     """Return the launch of the machine code `code`, which takes a table and a range of rows, in a native run.
 
-    `positions`: the positions of arrays in the table. `kept`: a `CallTables` if the table contains array objects, or the arrays
+    `positions`: the positions of arrays in the table. `kept`: a `NativeCall` if the table contains array objects, or the arrays
     to which other words point. Return NotImplemented if there is too much work for a native run.
     """
     if len(positions) > MOST_ARRAYS or len(table) > LONGEST or rows * row_bytes > WHOLE_BYTES:
@@ -215,7 +165,7 @@ def launch_in_run(
     def words(threads: int, shared: int) -> list[int]:
         told = _IN_RUNS.pack(
             address=code, rows=rows, row_bytes=row_bytes, words=len(table), arrays=len(positions),
-            of_objects=isinstance(kept, CallTables), threads=threads, shared=shared,
+            of_objects=isinstance(kept, NativeCall), threads=threads, shared=shared,
         )  # fmt: skip
         return [*told, *table, *positions]
 
@@ -247,7 +197,7 @@ class NativeCall:
     function: Any
     rows: int
     row_bytes: int
-    layout: Sequence[Any]
+    layout: Any
     arrays: Sequence[str]
     results: Sequence[Memory | None]
     scalars: Sequence[str] = ()
@@ -258,28 +208,40 @@ class NativeCall:
     blocks: int = 1
     flagged: bool = False
 
+    def __post_init__(self) -> None:
+        if self.takes_table:
+            self.layout = array("q", self.layout)
+
+    def _alone(self) -> Any:
+        """Return a built-in function that runs all rows, or None for much work. The function holds the interpreter lock."""
+        kinds = [OBJECT] * self._places + [ord(self.character)] * len(self.scalars)
+        if self.rows * self.row_bytes >= PARALLEL_BYTES or ARRAYS_AT + len(kinds) > LONGEST:
+            return None
+        if not self.takes_table:
+            return of_arguments(self.function, self.rows)
+        layout, _ = self.layout.buffer_info()
+        name, code = self.function.code.name, self.function.code.address
+        return _built_in(name, kinds, address=code, layout=layout, begin=1, rows=self.rows, result=OBJECT)
+
     def plan(self, parameters: Sequence[str]) -> Plan:
         """Return the plan of a kernel with these parameters, which refuses scalars that are not numbers."""
         memory = {f"r{n}": item for n, item in enumerate(self.results) if item is not None and n not in self.sums}
         if self.sums:
             memory["total"] = self.total
-        tables: Any = self
-        constants, scalars = self.constants, self.scalars
+        constants, scalars, pack = self.constants, self.scalars, None
         if self.takes_table:
-            tables = CallTables(self.layout, self._places, len(scalars), self.character)
-            alone = tables.built_in(self.function, self.rows, self.row_bytes)
+            pack = struct.Struct(f"{ARRAYS_AT + self._places}q{len(scalars)}{self.character}").pack
         else:
-            numbers = in_numbers(tuple(self.layout))
-            constants = {f"c{k}": number for k, number in enumerate(numbers)}
+            constants = {f"c{k}": number for k, number in enumerate(in_numbers(tuple(self.layout)))}
             scalars = tuple(constants)
-            alone = of_arguments(self.function, self.rows) if self._is_small else None
+        alone = self._alone()
         source = _call_source(
             tuple(parameters), tuple(self.arrays), tuple(scalars), tuple(self.copied),
             tuple([item is not None for item in self.results]), tuple(self.sums), self.blocks > 1,
             alone is not None, tuple(constants), self.flagged, self.takes_table,
         )  # fmt: skip
         made = [item.allocator(numpy.zeros if name == "total" else numpy.empty) for name, item in memory.items()]
-        known = (self.function, self.rows, self.row_bytes, tables, alone, *constants.values(), *made)
+        known = (self.function, self.rows, self.row_bytes, pack, self.layout, alone, *constants.values(), *made)
         run, into = _maker(source)(*known)
         return Plan(self.results, run=run, into=into, call=self, names=parameters)
 
@@ -287,10 +249,6 @@ class NativeCall:
     def takes_table(self) -> bool:
         """Whether the function takes a table."""
         return takes_table(self.function.parameters)
-
-    @property
-    def _is_small(self) -> bool:
-        return IN_OBJECTS and self.rows * self.row_bytes < PARALLEL_BYTES
 
     def in_order(self, arrays: Sequence[Any], written: Sequence[Any], *more: Any) -> list[Any]:
         """Return what belongs to the arrays, to the results, and to the other memory, in the order of the arguments."""
@@ -321,8 +279,10 @@ class NativeCall:
                 code.name, self.function.of_table, self.rows, self.row_bytes, [0] * n + words, range(n), self.layout
             )
         numbers = [eval(each, self.constants, given) for each in self.scalars]
-        tables = CallTables(self.layout, self._places, len(numbers), self.character, self.constants)
-        return tables.in_run(self.function, self.rows, self.row_bytes, numbers)
+        scalars = struct.unpack(f"{len(numbers)}q", struct.pack(f"{len(numbers)}{self.character}", *numbers))
+        words = [self.layout.buffer_info()[0], *[0] * self._places, *scalars]
+        positions, code = range(ARRAYS_AT, ARRAYS_AT + self._places), self.function.code
+        return launch_in_run(code.name, code.address, self.rows, self.row_bytes, words, positions, self)
 
 
 @functools.cache
@@ -344,8 +304,7 @@ def _call_source(
     written = ["total" if number in sums else results[number] for number, wanted in enumerate(asked) if wanted]
     named = [*arrays, *written] if in_table else [*written, *arrays]
     named += ["total"] * bool(sums) + ["flag"] * flagged
-    places = [f"id({name})" if IN_OBJECTS else f"address({name})" for name in named]
-    table = f"words_of(pack({', '.join(['layout', *places, *scalars])}))"
+    table = f"pack({', '.join(['layout', *[f'id({name})' for name in named], *scalars])})"
     added = "added(total, {})" if in_blocks else "total[0, {}].copy()"
     copies = [f"{name} = row_major({name})" for name in copied]
     total = ["total = new_total()"] * bool(sums)
@@ -355,7 +314,7 @@ def _call_source(
         f"    table = {table}",
         "except (OverflowError, struct_error):",
         "    return NotImplemented",
-        "launch(function, rows, row_bytes, place_of_words(table))",
+        "launch(function, rows, row_bytes, id(table) + BEFORE_BYTES)",
     ]
     if not in_table:
         launched = [f"launch(function, rows, row_bytes, {', '.join([*named, *scalars])})"]
@@ -386,13 +345,13 @@ def _call_source(
     known = [*constants, *[f"new_{name}" for name in [*allocated, *["total"] * bool(sums)]]]
     given = ", ".join(parameters)
     return "\n".join([
-        f"def make({', '.join(['function', 'rows', 'row_bytes', 'tables', 'alone', *known])}):",
-        *["    pack, layout = tables.pack, tables.layout"] * in_table,
+        f"def make({', '.join(['function', 'rows', 'row_bytes', 'pack', 'table', 'alone', *known])}):",
+        *["    layout, _ = table.buffer_info()"] * in_table,
         f"    def run({given}):",
         *[f"        {line}" for line in run],
         f"    def into(out, {given}):",
         *[f"        {line}" for line in into],
-        "    run.tables = into.tables = tables",
+        "    run.layout = into.layout = table",
         "    return run, into",
         "",
     ])  # fmt: skip
@@ -404,9 +363,8 @@ _numbers = itertools.count()
 @functools.cache
 def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[..., Any]]]:
     namespace: dict[str, Any] = {
-        "struct_error": struct.error, "launch": launch, "address": address,
-        "row_major": row_major_copy, "added": added, "KERNELS": KERNELS, "words_of": words_of, "place_of_words": place_of_words,
-        "new_flag": new_flag,
+        "struct_error": struct.error, "launch": launch, "row_major": row_major_copy, "added": added, "KERNELS": KERNELS,
+        "BEFORE_BYTES": BEFORE_BYTES, "new_flag": new_flag,
     }  # fmt: skip
     exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
     return namespace["make"]
@@ -444,8 +402,6 @@ def read_data(objects: Pointer[Pointer[i64]], out: Pointer[i64], n: Int, words: 
 
 def addresses(arrays: Sequence[ndarray]) -> ndarray:
     """Return the `address` of each array, as an array of int64. The arrays must stay alive while the addresses are used."""
-    if not IN_OBJECTS:
-        return numpy.array(list(map(address, arrays)), numpy.int64)
     objects = numpy.fromiter(map(id, arrays), numpy.int64, len(arrays))
     found = numpy.empty_like(objects)
     read_data.compiled()(address(objects), address(found), len(arrays), AFTER_HEAD // 8)

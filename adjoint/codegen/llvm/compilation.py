@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from ..._runtime.first_use import import_late, unwatched
 from ..._runtime.platform import ctypes
-from ...kernels.runtime.addresses import IN_OBJECTS, address
+from ...kernels.runtime.addresses import address
 from ..costs import CALLS
 from ..observed_kernels import KERNELS
 from .element_types import NumberType, PointerType, Static, VectorType, i64
@@ -49,7 +49,7 @@ class CompiledFunction:
     def _quick(self, *arguments: Any) -> Any:
         """Run the machine code. After many calls, create a built-in function for the next calls."""
         self._calls += 1
-        if self._calls > CALLS and IN_OBJECTS and self.code.also and not KERNELS.observers:
+        if self._calls > CALLS and self.code.also and not KERNELS.observers:
             self.quick = import_late("adjoint.codegen.llvm.calls").of_arguments(self)
         return self.call(*in_numbers(arguments))
 

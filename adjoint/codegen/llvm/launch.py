@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._runtime.forks import code_of
 from ...kernels.runtime import parallel
-from ...kernels.runtime.addresses import place_of_words, words_of
+from ...kernels.runtime.addresses import BEFORE_BYTES
 from ...kernels.runtime.layout import row_major_copy
 from ..acceleration import SHAPES
 from ..observed_kernels import KERNELS
@@ -55,8 +55,8 @@ def launch(function: Any, n: int, row_bytes: int, *arguments: Any) -> None:
         function.call(*given, 0, n)
         return
     split = function.split or _split(function)
-    words = words_of(function.pack(*given)) if function.pack else None
-    place = given[0] if words is None else place_of_words(words)
+    words = function.pack(*given) if function.pack else None
+    place = given[0] if words is None else id(words) + BEFORE_BYTES
     if work > WHOLE_BYTES:
         _launch_in_parts(split, n, row_bytes, place)
         return

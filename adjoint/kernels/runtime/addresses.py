@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from array import array
 from typing import Any
 
 import numpy
@@ -43,18 +42,8 @@ if IN_OBJECTS:
     address = _address_in_object
 
 
-def words_of(packed: bytes) -> Any:
-    """Return packed words of 64 bits in memory whose address `place_of_words` returns."""
-    return packed if IN_OBJECTS else array("q", packed)
-
-
 BEFORE_BYTES = bytes.__basicsize__ - 1
 """The offset of the elements in a bytes object on Python versions that have this object layout (`IN_OBJECTS`)."""
-
-
-def place_of_words(words: Any) -> int:
-    """Return the address of the result of `words_of`, which must stay alive while the address is used."""
-    return id(words) + BEFORE_BYTES if IN_OBJECTS else words.buffer_info()[0]
 
 
 def overlap(first: Any, second: Any) -> bool:
