@@ -15,9 +15,6 @@ _SIZES = Struct("rows length inner")
 _INT64 = numpy.dtype(numpy.int64)
 
 
-# --- sums, products, and sums of exponentials ---
-
-
 @loops
 def plus(a: T, b: T) -> T:
     """Return the sum."""
@@ -28,6 +25,44 @@ def plus(a: T, b: T) -> T:
 def times(a: T, b: T) -> T:
     """Return the product."""
     return a * b
+
+
+@loops
+def takes_over(best: T, x: T, MAXIMUM: Static) -> boolean:
+    """Return whether an element replaces the running extremum, because it is at least as good or is NaN."""
+    if x.type.kind == "f":
+        return (not (x < best) if MAXIMUM else not (x > best)) & ((best == best) | (x != x))
+    return x >= best if MAXIMUM else x <= best
+
+
+@loops
+def above(best: T, x: T) -> boolean:
+    """Return whether an element is the new maximum."""
+    return takes_over(best, x, True)
+
+
+@loops
+def below(best: T, x: T) -> boolean:
+    """Return whether an element is the new minimum."""
+    return takes_over(best, x, False)
+
+
+@loops
+def advance(
+    out: Pointer[S], indices: Pointer[i64], x: Pointer[T], totals: Pointer[I], places: Pointer[i64], i: Int, there: Any,
+    NUMBER: Static, COMBINE: Static, PLACED: Static, W: Static,
+) -> Any:  # fmt: skip
+    """Write the next `W` running results, and return them. Extrema are `PLACED`: `COMBINE` tells which elements replace them."""
+    element = vector(I, W)(vector(NUMBER, W)(load(x, W, there)))
+    total, place = load(totals, W, there), load(places, W, there)
+    if PLACED:
+        taken = COMBINE(total, element)
+        total, place = where(taken, element, total), where(taken, broadcast(i, W), place)
+        store(indices, place, there)
+    else:
+        total = COMBINE(total, element)
+    store(out, vector(S, W)(vector(NUMBER, W)(total)), there)
+    return total, place
 
 
 @loops
@@ -87,62 +122,71 @@ def scan_along(
 @loops(noalias=False, explicit=True, plain=True)
 def scan_rows(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, NUMBER: Static, CARRIED: Static, COMBINE: Static,
-    FIRST: Static, REVERSED: Static, LINES: Static,
+    FIRST: Static, REVERSED: Static, PLACED: Static, LINES: Static,
 ) -> None:  # fmt: skip
     """Compute the same results for `LINES` rows at once, element by element. The last rows may be computed twice."""
     sizes = fields(table[0], _SIZES)
     n = sizes.length
-    x, out = array_at(table, 0, T), array_at(table, 1, S)
-    part, found = local(T, LINES), local(S, LINES)
+    x, out, indices = array_at(table, 0, T), array_at(table, 1, S), array_at(table, 2 if PLACED else 1, i64)
+    totals, places = local(CARRIED, LINES), local(i64, LINES)
+    part, found, at_places = local(T, LINES), local(S, LINES), local(i64, LINES)
     for group in range(start, stop):
         first = minimum(group * LINES, sizes.rows - LINES) * n
-        total = vector(CARRIED, LINES)(FIRST)
+        store(totals, vector(CARRIED, LINES)(FIRST))
+        store(places, vector(i64, LINES)(0))
         for i in range(n):
             at = first + (n - 1 - i if REVERSED else i)
             for LINE in unrolled(LINES):
                 part[LINE] = x[at + LINE * n]
-            total = COMBINE(total, vector(CARRIED, LINES)(vector(NUMBER, LINES)(load(part, LINES))))
-            store(found, vector(S, LINES)(vector(NUMBER, LINES)(total)))
+            total, place = advance(found, at_places, part, totals, places, i, None, NUMBER, COMBINE, PLACED, LINES)
+            store(totals, total)
+            store(places, place)
             for LINE in unrolled(LINES):
                 out[at + LINE * n] = found[LINE]
-
-
-@loops
-def column_tile(piece: Int, inner: Int) -> tuple[Int, Int, Int]:
-    """Return the matrix that contains a tile of columns, the first column of the tile, and its number of columns."""
-    tiles = (inner + _TILE - 1) // _TILE
-    outer = piece // tiles
-    first = (piece - outer * tiles) * _TILE
-    return outer, first, minimum(inner - first, _TILE)
+                if PLACED:
+                    indices[at + LINE * n] = at_places[LINE]
 
 
 @loops(noalias=False, explicit=True, plain=True)
 def scan_columns(
     table: Pointer[i64], start: Int, stop: Int, T: Static, S: Static, NUMBER: Static, CARRIED: Static, COMBINE: Static,
-    FIRST: Static, REVERSED: Static, W: Static,
+    FIRST: Static, REVERSED: Static, PLACED: Static, W: Static,
 ) -> None:  # fmt: skip
     """Compute the same results for columns of an array (outer, n, inner), with `_TILE` columns side by side."""
     sizes = fields(table[0], _SIZES)
     n, inner = sizes.length, sizes.inner
-    x, out = array_at(table, 0, T), array_at(table, 1, S)
-    totals = local(CARRIED, _TILE)
+    x, out, indices = array_at(table, 0, T), array_at(table, 1, S), array_at(table, 2 if PLACED else 1, i64)
+    totals, places = local(CARRIED, _TILE), local(i64, _TILE)
+    tiles = (inner + _TILE - 1) // _TILE
     for piece in range(start, stop):
-        outer, first, width = column_tile(piece, inner)
-        for j in range(0, width - W + 1, W):
-            store(totals + j, vector(CARRIED, W)(FIRST))
-        last = vector(CARRIED, W)(FIRST)
+        outer = piece // tiles
+        begin = (piece - outer * tiles) * _TILE
+        width = minimum(inner - begin, _TILE)
         rest = width % W
-        inside = first_lanes(rest, W)
+        for j in range(0, width, W):
+            store(totals + j, vector(CARRIED, W)(FIRST))
+            store(places + j, vector(i64, W)(0))
         for i in range(n):
-            here = (outer * n + (n - 1 - i if REVERSED else i)) * inner + first
-            for j in range(0, width - W + 1, W):
-                total = COMBINE(load(totals + j, W), vector(CARRIED, W)(vector(NUMBER, W)(load(x + (here + j), W))))
-                store(totals + j, total)
-                store(out + (here + j), vector(S, W)(vector(NUMBER, W)(total)))
+            here = (outer * n + (n - 1 - i if REVERSED else i)) * inner + begin
+            before, at_before = totals, places
+            if PLACED:  # the previous row contains the results
+                before = where(i > 0, out + (here - inner), totals)
+                at_before = where(i > 0, indices + (here - inner), places)
+            for j in range(0, width - rest, W):
+                at = here + j
+                total, _place = advance(
+                    out + at, indices + at, x + at, before + j, at_before + j, i, None, NUMBER, COMBINE, PLACED, W
+                )
+                if not PLACED:
+                    store(totals + j, total)
             if rest > 0:
-                j = width - rest
-                last = COMBINE(last, vector(CARRIED, W)(vector(NUMBER, W)(load(x + (here + j), W, inside))))
-                store(out + (here + j), vector(S, W)(vector(NUMBER, W)(last)), inside)
+                j, there = width - rest, first_lanes(rest, W)
+                at = here + j
+                total, _place = advance(
+                    out + at, indices + at, x + at, before + j, at_before + j, i, there, NUMBER, COMBINE, PLACED, W
+                )
+                if not PLACED:
+                    store(totals + j, total)
 
 
 @loops(noalias=False, explicit=True, plain=True)
@@ -172,79 +216,9 @@ def scan_pairs(
                 store(out + here, vector(T, 2)(totals[LINE]))
 
 
-# --- extrema ---
-
-
-@loops
-def takes_over(x: T, best: T, MAXIMUM: Static) -> boolean:
-    """Return whether an element replaces the running extremum, because it is at least as good or is NaN."""
-    if x.type.kind == "f":
-        return (not (x < best) if MAXIMUM else not (x > best)) & ((best == best) | (x != x))
-    return x >= best if MAXIMUM else x <= best
-
-
-@loops(noalias=False, explicit=True, plain=True)
-def extremum_rows(table: Pointer[i64], start: Int, stop: Int, T: Static, MAXIMUM: Static, LINES: Static) -> None:
-    """Compute the running extrema in rows. Groups of rows are as in `scan_rows`."""
-    sizes = fields(table[0], _SIZES)
-    n = sizes.length
-    x, values, places = array_at(table, 0, T), array_at(table, 1, T), array_at(table, 2, i64)
-    best = local(T, LINES)
-    place = local(i64, LINES)
-    for group in range(start, stop):
-        first = minimum(group * LINES, sizes.rows - LINES) * n
-        for LINE in unrolled(LINES):
-            best[LINE] = x[first + LINE * n]
-            place[LINE] = 0
-        for i in range(n):
-            for LINE in unrolled(LINES):
-                here = first + (LINE * n + i)
-                element = x[here]
-                taken = takes_over(element, best[LINE], MAXIMUM)
-                best[LINE] = element if taken else best[LINE]
-                place[LINE] = i if taken else place[LINE]
-                values[here] = best[LINE]
-                places[here] = place[LINE]
-
-
-@loops
-def extremum_vector(
-    values: Pointer[T], places: Pointer[i64], x: Pointer[T], i: Int, back: Int, there: Any, MAXIMUM: Static, W: Static
-) -> None:
-    """Compute the running extrema of `W` columns in row `i`. The previous row is `back` elements away."""
-    element = load(x, W, there)
-    if i > 0:
-        best = load(values - back, W, there)
-        taken = takes_over(element, best, MAXIMUM)
-        store(values, where(taken, element, best), there)
-        store(places, where(taken, broadcast(i, W), load(places - back, W, there)), there)
-    else:
-        store(values, element, there)
-        store(places, vector(i64, W)(0), there)
-
-
-@loops(noalias=False, explicit=True, plain=True)
-def extremum_columns(table: Pointer[i64], start: Int, stop: Int, T: Static, MAXIMUM: Static, W: Static) -> None:
-    """Compute the running extrema of columns of an array (outer, n, inner), with `_TILE` columns side by side."""
-    sizes = fields(table[0], _SIZES)
-    n, inner = sizes.length, sizes.inner
-    x, values, places = array_at(table, 0, T), array_at(table, 1, T), array_at(table, 2, i64)
-    for piece in range(start, stop):
-        outer, first, width = column_tile(piece, inner)
-        rest = width % W
-        for i in range(n):
-            here = (outer * n + i) * inner + first
-            for at in range(here, here + (width - rest), W):
-                extremum_vector(values + at, places + at, x + at, i, inner, None, MAXIMUM, W)
-            if rest > 0:
-                at = here + (width - rest)
-                extremum_vector(values + at, places + at, x + at, i, inner, first_lanes(rest, W), MAXIMUM, W)
-
-
-# --- calls ---
-
 _COMBINATIONS: dict[str, tuple[Loops, float]] = {
-    "sum": (plus, 0), "prod": (times, 1), "logsumexp": (logaddexp, -math.inf),
+    "sum": (plus, 0), "prod": (times, 1), "logsumexp": (logaddexp, -math.inf), "max": (above, -math.inf),
+    "min": (below, math.inf),
 }  # fmt: skip
 """The combination of two results, and the result of no elements."""
 
@@ -261,34 +235,36 @@ def scan(x: ndarray, dim: int, name: str, reverse: bool) -> Any:
     width = HOST.vector_bytes // 8
     lines, work = min(outer, 4), n * 2 * (x.itemsize + 8)  # each element waits for the one before it
     results = [Memory(x.shape, dtype)]
-    types: dict[str, Any] = {"T": kind}
-    if name in ("max", "min"):
-        if kind.storage_only or dtype.kind == "c":
-            return NotImplemented
-        results.append(Memory(x.shape, _INT64))
-        types["MAXIMUM"] = name == "max"
-        along, across = extremum_rows, extremum_columns
-    elif dtype.kind == "c" and inner == 1:
-        types |= {"PRODUCT": name == "prod", "REVERSED": reverse}
-        along = across = scan_pairs
+    types: dict[str, Any] = {"T": kind, "REVERSED": reverse}
+    along, across, placed = scan_rows, scan_columns, name in ("max", "min")
+    if dtype.kind == "c" and inner == 1 and not placed:
+        types["PRODUCT"] = name == "prod"
+        along = scan_pairs
     else:
         inner *= 1 + (dtype.kind == "c")  # the parts of sums are independent
-        if dtype.kind == "c" and name != "sum":
+        if (dtype.kind == "c" and name != "sum") or (placed and kind.storage_only):
             return NotImplemented
-        if kind.kind != "f":
-            results = [Memory(x.shape, _INT64)]
-        number, carried = (type_of(compute_dtype(x.real.dtype)), f64) if kind.kind == "f" else (i64, i64)
         combine, first = _COMBINATIONS[name]
-        types |= {"S": kind if kind.kind == "f" else i64, "NUMBER": number, "CARRIED": carried, "COMBINE": combine,
-                  "FIRST": first, "REVERSED": reverse}  # fmt: skip
-        along, across = scan_rows, scan_columns
-        lines = 2 * width if outer >= 2 * width else 1  # each element waits for the one before
-        if inner == 1 and n > 16 and name != "logsumexp":  # shorter rows are computed side by side
-            along, lines = scan_along, 1
-            types["W"] = HOST.vector_bytes * 8 // number.bits
+        number, carried = (type_of(compute_dtype(x.real.dtype)), f64) if kind.kind == "f" else (i64, i64)
+        if placed:
+            results.append(Memory(x.shape, _INT64))
+            number = carried = kind
+            lines = 4 if outer >= 4 else 1
+            if kind.kind != "f":
+                limits = numpy.iinfo(f"{kind.kind}{kind.bits // 8}")
+                first = int(limits.min if name == "max" else limits.max)
+        else:
+            if kind.kind != "f":
+                results = [Memory(x.shape, _INT64)]
+            lines = 2 * width if outer >= 2 * width else 1  # each element waits for the one before
+            if inner == 1 and n > 16 and name != "logsumexp":  # shorter rows are computed side by side
+                along, lines = scan_along, 1
+        types |= {"S": kind if placed or kind.kind == "f" else i64, "NUMBER": number, "CARRIED": carried, "COMBINE": combine,
+                  "FIRST": first}  # fmt: skip
+    if inner > 1 or along is scan_rows:
+        types["PLACED"] = placed
     if inner == 1:
-        if along is not scan_along:
-            types["LINES"] = lines
+        types |= {"W": HOST.vector_bytes * 8 // number.bits} if along is scan_along else {"LINES": lines}
         function, pieces, work = along.compiled(**types), -(-outer // lines), work * lines
     else:
         function, pieces = across.compiled(W=width, **types), outer * -(-inner // _TILE)
