@@ -146,10 +146,7 @@ LN2_WHOLE = math.log(2)
 @loops(flags="contract")
 def expm1(x: T) -> T:
     """Return `e` to the power `x`, minus 1, accurate near 0, and at half its size until the end."""
-    y = clamped(x, _EXPM1_LIMITS[T.element])
-    shifted = y * _LOG2_E + ROUNDER[T.element]
-    k = shifted - ROUNDER[T.element]
-    r = y - k * LN2[T.element][0] - k * LN2[T.element][1]
+    r, shifted = reduced(clamped(x, _EXPM1_LIMITS[T.element]))
     p = r + r * r * polynomial(r, _EXPM132 if T.element is f32 else _EXPM164)
     n = bits(shifted) - (ROUNDER_BITS[T.element] + 1)
     half_power = from_bits((n + EXPONENT_BIAS[T.element]) << MANTISSA_BITS[T.element], T)

@@ -168,22 +168,20 @@ def _parts(x: T) -> tuple[T, T, T]:
 @loops
 def sin(x: T) -> T:
     """The sine."""
-    quarters, sine, cosine = _parts(x)
-    value = where((quarters & 1) == 0, sine, cosine)
-    return where(x == 0, x, where((quarters & 2) == 0, value, -value))
+    sine, _cosine = sine_and_cosine(x)
+    return where(x == 0, x, sine)
 
 
 @loops
 def cos(x: T) -> T:
     """The cosine."""
-    quarters, sine, cosine = _parts(x)
-    value = where((quarters & 1) == 0, cosine, sine)
-    return where(((quarters + 1) & 2) == 0, value, -value)
+    _sine, cosine = sine_and_cosine(x)
+    return cosine
 
 
 @loops
 def sine_and_cosine(x: T) -> tuple[T, T]:
-    """Return the sine and the cosine of float64 numbers."""
+    """Return the sine and the cosine."""
     quarters, sine, cosine = _parts(x)
     even = (quarters & 1) == 0
     first, second = where(even, sine, cosine), where(even, cosine, sine)
@@ -193,19 +191,11 @@ def sine_and_cosine(x: T) -> tuple[T, T]:
 @loops
 def tan(x: T) -> T:
     """Return the tangent. float32 is computed in float64."""
-    if T.element is f32:
-        quarters, high, low = _reduced(f64(x), False)
-        sine, cosine = _sine_and_cosine(high, low, _SIN32, _COS32)
-        return where(x == 0, x, T(_quotient(quarters, sine, cosine)))
-    quarters, high, low = _reduced(x, True)
-    sine, cosine = _sine_and_cosine(high, low, _SIN64, _COS64)
-    return where(x == 0, x, _quotient(quarters, sine, cosine))
-
-
-@loops
-def _quotient(quarters: I, sine: T, cosine: T) -> T:
+    SINGLE = T.element is f32
+    quarters, high, low = _reduced(f64(x), not SINGLE)
+    sine, cosine = _sine_and_cosine(high, low, _SIN32 if SINGLE else _SIN64, _COS32 if SINGLE else _COS64)
     even = (quarters & 1) == 0
-    return where(even, sine, -cosine) / where(even, cosine, sine)
+    return where(x == 0, x, T(where(even, sine, -cosine) / where(even, cosine, sine)))
 
 
 @loops

@@ -39,7 +39,7 @@ PARALLEL_BYTES = 1 << 20
 
 _here = threading.local()
 _lock = threading.Lock()
-_jobs: SimpleQueue[tuple[contextvars.Context, _Job]] = SimpleQueue()
+_jobs: SimpleQueue[tuple[contextvars.Context, _Job, Any]] = SimpleQueue()
 _workers: list[threading.Thread] = []
 
 
@@ -78,61 +78,37 @@ def set_num_threads(n: int) -> None:
 
 
 class _Job:
-    """One call of `parallel_rows`: the remaining tiles, the number of workers, and the first error of a worker."""
+    """One call of `parallel_rows`: the remaining tiles, and the first error of a worker."""
 
     def __init__(self, function: Callable[[int, int], object], n_rows: int, tile_rows: int) -> None:
         self.function = function
         self.n_rows = n_rows
         self.tile_rows = tile_rows
         self.take = itertools.count(0, tile_rows).__next__  # atomic
-        self.lock = threading.Lock()
-        self.inside = 0
-        self.closed = False
-        self.left = threading.Lock()  # released by the last worker to leave a closed job
-        self.left.acquire()
         self.error: BaseException | None = None
+        self.closed = False
 
     def work(self) -> None:
         """Process tiles until none is left, the job is closed, or a worker has failed."""
         while not self.closed and self.error is None and (start := self.take()) < self.n_rows:
             self.function(start, min(start + self.tile_rows, self.n_rows))
 
-    def enter(self) -> bool:
-        """Admit a worker, unless the job is closed."""
-        with self.lock:
-            self.inside += not self.closed
-            return not self.closed
-
-    def leave(self) -> None:
-        """Record that a worker has left."""
-        with self.lock:
-            self.inside -= 1
-            if self.closed and self.inside == 0:
-                self.left.release()
-
-    def help(self) -> None:
-        """Process tiles in a worker, unless the job is closed."""
-        if self.enter():
+    def help(self, place: Any) -> None:
+        """Process tiles in a worker, which holds its place until it has finished its tile, unless the job is closed."""
+        if place.acquire(blocking=False):
             try:
                 self.work()
             except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
                 self.error = self.error or error
-            self.leave()
-
-    def close(self) -> None:
-        """Admit no further workers, and wait until the admitted workers have finished their current tiles."""
-        with self.lock:
-            self.closed = True
-        while self.inside:
-            self.left.acquire()
+            place.release()
 
 
 def _serve() -> None:
     _here.is_worker = True
     while True:
-        context, job = _jobs.get()
-        context.run(job.help)  # the caller's `numpy.errstate` applies here too
-        del context, job
+        context, job, place = _jobs.get()
+        context.run(job.help, place)  # the caller's `numpy.errstate` applies here too
+        del context, job, place
 
 
 def _start_workers(n: int) -> None:
@@ -159,12 +135,14 @@ if hasattr(os, "register_at_fork"):
 
 
 @uninterrupted
-def _close(job: _Job) -> None:
-    """Close the job. An interrupt is raised after the last worker has left, because workers write to the caller's memory."""
+def _close(job: _Job, places: list[Any]) -> None:
+    """Take all places. An interrupt is raised after the last worker has left, because workers write to the caller's memory."""
+    job.closed = True
     try:
-        job.close()
+        for place in places:
+            place.acquire()
     except BaseException:
-        _close(job)
+        _close(job, places)
         raise
     job.function = _nothing  # a worker that wakes late keeps nothing alive
 
@@ -201,13 +179,13 @@ def parallel_rows(
             function(start, min(start + tile_rows, n_rows))
         return
     _start_workers(threads - 1)
-    job = _Job(function, n_rows, tile_rows)
+    job, places = _Job(function, n_rows, tile_rows), [threading.RLock() for _ in range(threads - 1)]
     try:
-        for _ in range(threads - 1):
-            _jobs.put((contextvars.copy_context(), job))
+        for place in places:
+            _jobs.put((contextvars.copy_context(), job, place))
         job.work()
     finally:
-        _close(job)
+        _close(job, places)
     error = job.error
     if error is not None:
         try:
