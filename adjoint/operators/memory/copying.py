@@ -28,7 +28,7 @@ from ...tape.refusals import count_change
 from ...tape.versions import about_to_change, bump
 from ...tensor import LEAF, Tensor, can_require_grad, wrap
 from ..create.creation import shape_of
-from ..declaring.formulas import same, zero
+from ..declaring import formulas
 
 # --- copies ---------------------------------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ class clone:
 
     def forward(self: Array, *, memory_format=None): ...
 
-    grad_self = same
+    grad_self = formulas.same
 
 
 @public(namespace=None, method=True, on_arrays=copying.contiguous)
@@ -82,9 +82,9 @@ class copy:
 
     def forward(self: Array, other: Array, non_blocking=False): ...
 
-    grad_self = zero
+    grad_self = formulas.zero
 
-    grad_other = same
+    grad_other = formulas.same
 
     def batch(op, batch, value, source, *rest):
         return op.apply(batch.expanded(value), batch.aligned(source, value._array.ndim), *rest)
@@ -144,7 +144,7 @@ class fill:
 
     def forward(self: Array, value): ...
 
-    grad_self = zero
+    grad_self = formulas.zero
 
 
 @internal(
@@ -164,7 +164,7 @@ class fill_tensor:
 
     def forward(self: Array, value: Array): ...
 
-    grad_self = zero
+    grad_self = formulas.zero
 
     def grad_value(grad, value_shape, xp):
         return xp.sum_to_size(grad, value_shape)
@@ -206,7 +206,7 @@ class full_of_number:
 
     def forward(self: Array, value): ...
 
-    grad_self = zero
+    grad_self = formulas.zero
 
 
 @internal(
@@ -217,7 +217,7 @@ class full_of_tensor:
 
     def forward(self: Array, value: Array): ...
 
-    grad_self = zero
+    grad_self = formulas.zero
 
     def grad_value(grad, value_shape, xp):
         return xp.sum_to_size(grad, value_shape)
@@ -258,7 +258,7 @@ class zero:
 
     def forward(self: Array): ...
 
-    grad_self = zero
+    grad_self = formulas.zero
 
 
 public(method=True, name="zero_")(zero.inplace)
