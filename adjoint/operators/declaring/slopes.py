@@ -1,4 +1,4 @@
-"""Pointwise operators that are declared together with their derivative. The derivative is an operator with its own node.
+"""Operators that are declared together with their derivative, which is an operator with its own node.
 
     @with_slope(kernels.mish, refusal="mish_backward_cpu")
     class mish:
@@ -11,6 +11,13 @@
 
 `grad_self` is one expression of elements. The traced formula is the kernel of `mish_backward`, for example, and the
 node of `mish` calls that operator.
+
+    @operator(view=True, kernel=kernels.select)
+    @with_transpose(kernels.select_backward)
+    class select:
+        def forward(self: Array, dim: Int, index: Int): ...
+
+`select_backward(grad, shape, dim, index)` is the derivative of `select`, which is linear, and `select` is its derivative.
 """
 
 from __future__ import annotations
@@ -20,7 +27,7 @@ from types import FunctionType
 from typing import Any
 
 from ...codegen.pointwise import Refusing, pointwise
-from ...dispatch.declaration import ARRAY, parameters_of
+from ...dispatch.declaration import ARRAY, TENSORS, parameters_of
 from ...dispatch.decorators import internal, operator
 from ...dispatch.source import compile_source
 from .formulas import zero
@@ -66,6 +73,44 @@ def with_slope(
         internal(pointwise(refusal, kinds)(traced), **chosen)(type(name, (), derivative))
         declaration.grad_self = written["grad_self"]  # type: ignore[attr-defined]
         return operator(kernel=kernel, **options)(declaration)
+
+    return declare
+
+
+def with_transpose(kernel: Any, **options: Any) -> Callable[[type], type]:
+    """Declare the transpose of a linear operator as the operator with the suffix `_backward`.
+
+    Its arguments are the gradient, the shape of `self`, and the other positional arguments of the operator. The class may
+    define `grad_self`, if more than the shape has to be saved.
+
+    Args:
+        kernel: the kernel of the transpose.
+        options: options of the transpose (see `decorators.operator`).
+    """
+
+    def declare(declaration: Any) -> type:
+        forward, name = declaration.forward, declaration.__name__
+        more = "".join(f", {parameter}" for parameter in parameters_of(forward)[1:])
+        source = (
+            f"def forward(self, shape{more}): ...\n\n"
+            f"def to_self(grad, self_shape{more}, xp):\n    return xp.{name}_backward(grad, self_shape{more})\n\n"
+            f"def to_grad(grad{more}, xp):\n    return xp.{name}(grad{more})\n"
+        )
+        written: dict[str, Any] = {}
+        compile_source(source, f"<adjoint {name} transpose>", written)
+        tensors = {parameter: kind for parameter, kind in forward.__annotations__.items() if kind in TENSORS}
+        written["forward"].__annotations__ = tensors
+        if not hasattr(declaration, "grad_self"):
+            declaration.grad_self = written["to_self"]
+        transpose = {
+            "__doc__": f"Zeros of `shape`, with `input` added to the elements that `{name}` reads.",
+            "__module__": declaration.__module__,
+            "forward": written["forward"],
+            "grad_self": written["to_grad"],
+        }
+        declared = internal(kernel, **{"tangent": "linear", "batch": "expanded", **options})
+        declared(type(f"{name}_backward", (), transpose))
+        return declaration
 
     return declare
 

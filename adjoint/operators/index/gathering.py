@@ -21,6 +21,7 @@ from ...tape import modes
 from ...tensor import Tensor, wrap, wrap_dim
 from ..declaring.formulas import same, underived
 from ..declaring.overloads import pair
+from ..declaring.slopes import with_transpose
 from . import batched_indexing
 
 # --- one index for each element ---------------------------------------------------------------------------------
@@ -34,6 +35,7 @@ from . import batched_indexing
     batch="expanded",
     narrow="trivial",
 )
+@with_transpose(flattened_kernels.gather_backward)
 class gather:
     """The elements at `index` along `dim`. For `dim` 0: `out[i][j] = input[index[i][j]][j]`.
 
@@ -50,16 +52,6 @@ class gather:
         if sparse_grad:
             return xp.gather_sparse_backward(grad, dim, index, shape)
         return xp.gather_backward(grad, shape, dim, index)
-
-
-@internal(flattened_kernels.gather_backward, tangent="linear", batch="expanded")
-class gather_backward:
-    """Add `input` to zeros of `shape` at `index` along `dim`."""
-
-    def forward(self: Array, shape, dim, index: Array): ...
-
-    def grad_self(grad, dim, index, xp):
-        return xp.gather(grad, dim, index, sparse_grad=False)
 
 
 def _scatter(**options):
@@ -310,43 +302,19 @@ class index_reduce:
     sparse="shapes.index_select",
     narrow="moves",
 )
+@with_transpose(flattened_kernels.index_select_backward, batch=batched_indexing.at_indices, narrow="halves")
 class index_select:
     """The slices at `index` along `dim`."""
 
     def forward(self: Array, dim: Int, index: Array): ...
 
-    def grad_self(grad, self_shape, dim, index, xp):
-        return xp.index_select_backward(grad, self_shape, dim, index)
-
-
-@internal(flattened_kernels.index_select_backward, tangent="linear", batch=batched_indexing.at_indices, narrow="halves")
-class index_select_backward:
-    """Add the slices of `input` to zeros of `shape` at `index` along `dim`."""
-
-    def forward(self: Array, shape, dim, index: Array): ...
-
-    def grad_self(grad, dim, index, xp):
-        return xp.index_select(grad, dim, index)
-
 
 @internal(counting.sum_of_runs, out=False, tangent="linear")
+@with_transpose(counting.sum_of_runs_backward, out=False, batch=None)
 class sum_of_runs:
     """Sums or means of the slices `bounds[g]` to `bounds[g + 1]` of `input`, or of `input[index]`."""
 
     def forward(self: Array, bounds: Array, index: Array | None = None, mean=False): ...
-
-    def grad_self(grad, self_shape, bounds, index, mean, xp):
-        return xp.sum_of_runs_backward(grad, self_shape, bounds, index, mean)
-
-
-@internal(counting.sum_of_runs_backward, out=False, tangent="linear")
-class sum_of_runs_backward:
-    """The gradient of the input of `sum_of_runs`, which has this `shape`."""
-
-    def forward(self: Array, shape, bounds: Array, index: Array | None = None, mean=False): ...
-
-    def grad_self(grad, bounds, index, mean, xp):
-        return xp.sum_of_runs(grad, bounds, index, mean)
 
 
 @operator(
@@ -457,6 +425,7 @@ def index_fill_inplace(input, dim, index, value):
     tangent="linear",
     batch=batched_indexing.take,
 )
+@with_transpose(flattened_kernels.take_backward, batch=batched_indexing.take_backward)
 class take:
     """The elements at `index` of the flattened tensor."""
 
@@ -464,16 +433,6 @@ class take:
 
     def grad_self(grad, self, index, xp):
         return xp.take_backward(grad, tuple(self.shape), index)
-
-
-@internal(flattened_kernels.take_backward, tangent="linear", batch=batched_indexing.take_backward)
-class take_backward:
-    """Add `input` to zeros of `shape` at `index` of the flattened tensor."""
-
-    def forward(self: Array, shape, index: Array): ...
-
-    def grad_self(grad, index, xp):
-        return xp.take(grad, index)
 
 
 @operator(

@@ -19,6 +19,7 @@ from ...kernels.index import indexing as indexing_kernels
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap
 from ..declaring.overloads import pair
+from ..declaring.slopes import with_transpose
 
 
 @pair(
@@ -86,6 +87,7 @@ def masked_fill_inplace(input, mask, value):
     shape_of_elements=True,
     narrow="moves",
 )
+@with_transpose(indexing_kernels.masked_select_backward, batch=None, narrow="halves")
 class masked_select:
     """The elements where `mask` is true, in one dimension. The mask broadcasts with the tensor."""
 
@@ -103,16 +105,6 @@ class masked_select:
         shape = tensors.broadcast_shapes(value.shape, mask.shape)
         whole = batch.aligned(value, len(shape)).expand((batch.size, *shape))
         return batch.flat(whole)[:, mask.expand(shape).reshape(-1)]
-
-
-@internal(indexing_kernels.masked_select_backward, tangent="linear", narrow="halves")
-class masked_select_backward:
-    """Zeros, with the elements of `input` where `mask` is true. The shape is `shape`, broadcast with the shape of `mask`."""
-
-    def forward(self: Array, shape, mask: Array): ...
-
-    def grad_self(grad, mask, xp):
-        return xp.masked_select(grad, mask)
 
 
 @operator(kernel=indexing_kernels.masked_scatter, out=False, inplace=True)

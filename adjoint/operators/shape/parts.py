@@ -18,6 +18,7 @@ from ...kernels.create import creation
 from ...kernels.shape import joining
 from ...kernels.shape import view as kernels
 from ...tensor import Tensor, wrap_dim
+from ..declaring.slopes import with_transpose
 
 END = (1 << 63) - 1
 """The number that PyTorch shows for the end of a slice without an end."""
@@ -27,26 +28,15 @@ END = (1 << 63) - 1
 
 
 @operator(view=True, kernel=kernels.select, sparse="shapes.select")
+@with_transpose(kernels.select_backward, narrow="moves")
 class select:
     """The slice at `index` of dimension `dim`. The result lacks this dimension."""
 
     def forward(self: Array, dim: Int, index: Int): ...
 
-    def grad_self(grad, self_shape, dim, index, xp):
-        return xp.select_backward(grad, self_shape, dim, index)
-
-
-@internal(kernels.select_backward, tangent="linear", batch="expanded", narrow="moves")
-class select_backward:
-    """Zeros of `shape` with `input` at `index` of dimension `dim`."""
-
-    def forward(self: Array, shape, dim, index): ...
-
-    def grad_self(grad, dim, index, xp):
-        return xp.select(grad, dim, index)
-
 
 @internal(kernels.slice_dim, view=True)
+@with_transpose(kernels.slice_backward, narrow="moves")
 class slice:
     """Every `step`th slice of dimension `dim` from `start` up to, but excluding, `end`."""
 
@@ -56,19 +46,6 @@ class slice:
     }
 
     def forward(self: Array, dim=0, start=None, end=None, step=1): ...
-
-    def grad_self(grad, self_shape, dim, start, end, step, xp):
-        return xp.slice_backward(grad, self_shape, dim, start, end, step)
-
-
-@internal(kernels.slice_backward, tangent="linear", batch="expanded", narrow="moves")
-class slice_backward:
-    """Zeros of `shape` with `input` in the given slices of dimension `dim`."""
-
-    def forward(self: Array, shape, dim, start, end, step): ...
-
-    def grad_self(grad, dim, start, end, step, xp):
-        return xp.slice(grad, dim, start, end, step)
 
 
 @public(method=True, numpy_names=True)
@@ -100,43 +77,19 @@ def _checked_narrow(input, dim, start, length, name):
 
 
 @operator(view=True, kernel=kernels.diagonal)
+@with_transpose(kernels.diagonal_backward, narrow="moves")
 class diagonal:
     """The diagonal of dimensions `dim1` and `dim2`, as the last dimension."""
 
     def forward(self: Array, offset: Int = 0, dim1: Int = 0, dim2: Int = 1): ...
 
-    def grad_self(grad, self_shape, offset, dim1, dim2, xp):
-        return xp.diagonal_backward(grad, self_shape, offset, dim1, dim2)
-
-
-@internal(kernels.diagonal_backward, tangent="linear", batch="expanded", narrow="moves")
-class diagonal_backward:
-    """Zeros of `shape` with `input` on the diagonal of two dimensions."""
-
-    def forward(self: Array, shape, offset, dim1, dim2): ...
-
-    def grad_self(grad, offset, dim1, dim2, xp):
-        return xp.diagonal(grad, offset, dim1, dim2)
-
 
 @operator(view=True, namespace=None, kernel=kernels.unfold, method=True)
+@with_transpose(kernels.unfold_backward, narrow="halves")
 class unfold:
     """Windows of `size` elements along `dimension`, with distance `step`, as a new last dimension."""
 
     def forward(self: Array, dimension: Int, size: Int, step: Int): ...
-
-    def grad_self(grad, self_shape, dimension, size, step, xp):
-        return xp.unfold_backward(grad, self_shape, dimension, size, step)
-
-
-@internal(kernels.unfold_backward, tangent="linear", batch="expanded", narrow="halves")
-class unfold_backward:
-    """Zeros of `shape` with the windows added at their positions."""
-
-    def forward(self: Array, shape, dimension, size, step): ...
-
-    def grad_self(grad, dimension, size, step, xp):
-        return xp.unfold(grad, dimension, size, step)
 
 
 # --- several parts --------------------------------------------------------------------------------------------
