@@ -92,7 +92,12 @@ def check_sequence(op: Operator, name: str, position: int, value: Any) -> None:
     if not isinstance(value, (list, tuple)):
         function, name, where = words_for(op.function_name, name, position, [None] * position + [value])
         raise TypeError(f"{function}(): argument '{name}'{where} must be tuple of Tensors, not {type_name(value)}")
-    for index, item in enumerate(value):
+    require_tensors(value, position)
+
+
+def require_tensors(values: Sequence[Any], position: int = 0) -> None:
+    """Raise an error unless all elements of a sequence, the argument at `position`, are tensors."""
+    for index, item in enumerate(values):
         if not isinstance(item, Tensor):
             raise TypeError(f"expected Tensor as element {index} in argument {position}, but got {type(item).__name__}")
 

@@ -28,6 +28,7 @@ from ...tape.interpreters import within_batches
 from ...tape.versions import bump
 from ...tensor import LEAF, Tensor, wrap
 from ..memory.conversion import allocator, checked_dtype, is_meta, on_meta
+from ..shape.view import checked_sizes
 
 # --- what every constructor takes -----------------------------------------------------------------------------
 
@@ -101,54 +102,37 @@ def shape_of(sizes: Any, size: Any, function: str) -> tuple[int, ...]:
         else:
             return sizes
     if size is not None:
-        if not isinstance(size, (tuple, list)):
-            raise TypeError(f"{function}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
-        return checked_shape(size, function, where="")
-    elif len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
-        sizes = sizes[0]
-    elif not sizes:
+        return checked_shape(size, function, None)
+    if not sizes:
         raise TypeError(f'{function}() missing 1 required positional arguments: "size"')
-    else:
-        return checked_shape(sizes, function, one_by_one=True)
-    return checked_shape(sizes, function)
+    if isinstance(sizes[0], (tuple, list)):
+        if len(sizes) > 1:
+            raise TypeError(f"{function}() takes 1 positional argument but {len(sizes)} were given")
+        return checked_shape(sizes[0], function)
+    return checked_shape(sizes, function, one_by_one=True)
 
 
-def checked_shape(
-    size: Any, function: str, *, where: str = " (position 1)", one_by_one: bool = False
-) -> tuple[int, ...]:
-    """Return sizes as a tuple of ints. Errors name the position `where`, unless sizes are given `one_by_one`."""
-    if not isinstance(size, (tuple, list)):
-        raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
-    for position, length in enumerate(size):
-        if type(length) is not int:
-            whole = [_whole(item, position, size, function, where, one_by_one) for position, item in enumerate(size)]
-            return tuple(whole)
+def checked_shape(size: Any, function: str, position: int | None = 1, *, one_by_one: bool = False) -> tuple[int, ...]:
+    """Return sizes as a tuple of ints. Errors name the position (None for a keyword), unless sizes are given `one_by_one`."""
+    if isinstance(size, (tuple, list)):
+        for length in size:
+            if type(length) is not int or length < 0:
+                break
+        else:
+            return tuple(size)
+    shape = checked_sizes(size, function, "size", position, one_by_one=one_by_one)
+    for length in shape:
         if length < 0:
-            _refuse_negative(function, length, size)
-    return tuple(size)
+            words = f"Trying to create tensor with negative dimension {length}: {list(shape)}"
+            raise RuntimeError(_OF_NEGATIVE_SIZES.get(function, words))
+    return shape
 
 
-def _whole(item: Any, position: int, size: Any, function: str, where: str, one_by_one: bool) -> int:
-    if isinstance(item, (tuple, list)) or (isinstance(size[0], (tuple, list)) and position):
-        raise TypeError(f"{function}() takes 1 positional argument but {len(size)} were given")
-    try:
-        if isinstance(item, bool):
-            raise TypeError
-        length = int(item.__index__())
-    except (AttributeError, TypeError):
-        given = item if one_by_one and position == 0 else size
-        raise wrong_type(function, "size", where, "Ints", given, position) from None
-    if length < 0:
-        _refuse_negative(function, length, size)
-    return length
-
-
-def _refuse_negative(function: str, length: int, size: Any) -> None:
-    if function == "zeros":
-        raise RuntimeError("zeros: Dimension size must be non-negative.")
-    if function == "resize_":
-        raise RuntimeError("numel: integer multiplication overflow")
-    raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {[int(item) for item in size]}")
+_OF_NEGATIVE_SIZES = {
+    "zeros": "zeros: Dimension size must be non-negative.",
+    "resize_": "numel: integer multiplication overflow",
+}
+"""The errors for negative sizes of functions that have errors of their own."""
 
 
 def result_dtype(function: str, dtype: Any, out: Any) -> Any:

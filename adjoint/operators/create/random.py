@@ -167,14 +167,13 @@ def randint(
     tensor([4, 9, 3])
     """
     given: Sequence[Any] = arguments
-    where = ""
+    position = None
     if size is None:
         if not given or (len(given) == 1 and high is None):
             raise TypeError('randint() missing 1 required positional arguments: "size"')
         *given, size = arguments
-        where = (" (position 1)", " (position 2)", " (position 3)")[min(len(arguments), 3) - 1]
-        if not isinstance(size, (tuple, list)):
-            raise TypeError(f"randint(): argument 'size'{where} must be tuple of ints, not {type(size).__name__}")
+        position = min(len(arguments), 3)
+    shape = checked_shape(size, "randint", position)
     if len(given) == 2:
         low, high = given
     elif given:
@@ -182,7 +181,6 @@ def randint(
     if type(low) is not int or type(high) is not int:
         low, high = _whole(low, "randint", "low", 1), _whole(high, "randint", "high", max(len(given), 1))
     kind = (None if dtype is out is None else result_dtype("randint", dtype, out)) or dtypes.int64
-    shape = checked_shape(size, "randint", where=where)
     if out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special:
         return wrap(kernels.random_(stream_of(generator), numpy.empty(shape, kind.numpy), low, high))
     draw = _draw(out, kernels.random_, generator, low, high)

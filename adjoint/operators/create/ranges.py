@@ -12,7 +12,7 @@ from ... import dtypes
 from ..._runtime.tracebacks import warn
 from ...device import Size
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import invalid_arguments, is_number, is_of_type, require
+from ...dispatch.arguments import invalid_arguments, is_number, is_of_type, require, require_tensors
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.sequential import sequential_fallback
 from ...dispatch.signatures import NEW, OUT
@@ -281,8 +281,7 @@ def broadcast_shapes(*shapes):
 @public()
 def broadcast_tensors(*tensors):
     """The tensors expanded to their common shape."""
-    for position, value in enumerate(tensors):
-        _check_element(position, value)
+    require_tensors(tensors)
     shape = broadcast(*(tensor._array.shape for tensor in tensors))
     return tuple(tensor if tensor._array.shape == shape else tensor.expand(shape) for tensor in tensors)
 
@@ -290,14 +289,8 @@ def broadcast_tensors(*tensors):
 def _sequence(values):
     if len(values) == 1 and isinstance(values[0], (list, tuple)):
         values = values[0]
-    for position, value in enumerate(values):
-        _check_element(position, value)
+    require_tensors(values)
     return tuple(values)
-
-
-def _check_element(position, value):
-    if not isinstance(value, Tensor):
-        raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(value).__name__}")
 
 
 @public()

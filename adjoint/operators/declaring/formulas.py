@@ -23,6 +23,11 @@ def zero(grad: Any, xp: Any) -> Any:
     return xp.zeros_like(grad)
 
 
+def added(one: Any, other: Any) -> Any:
+    """Return the sum of two parts of a gradient, of which the first may be None."""
+    return other if one is None else one + other
+
+
 def underived(name: str) -> Callable[[Any], Any]:
     """Return the formula, which raises, of an operator without any derivative that PyTorch calls `name`."""
 

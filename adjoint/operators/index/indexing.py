@@ -15,7 +15,7 @@ import numpy
 from ..._runtime.tracebacks import shorten
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Bool
-from ...dispatch.arguments import require
+from ...dispatch.arguments import require, require_tensors
 from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.lazy_stubs import repeated
 from ...dispatch.out import check_overlap, check_partial_overlap, shares_elements, written_repeatedly
@@ -218,9 +218,7 @@ def zero_of(grad):
 def _index_tensors(indices: Any, function: str) -> Any:
     """Return the indices, or raise an error if one of them is not a tensor."""
     require("Sequence", indices, function, "indices", 1)
-    for position, item in enumerate(indices):
-        if not isinstance(item, Tensor):
-            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(item).__name__}")
+    require_tensors(indices)
     return indices
 
 

@@ -7,6 +7,7 @@ from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dispatch.return_types import return_type
 from ...kernels.linalg import determinants as kernels
+from ..declaring.formulas import added
 from ..math.pointwise import is_complex
 from .decompositions import conjugate_transpose, factors_shown, named
 
@@ -99,7 +100,7 @@ class linalg_slogdet:
         total = to_log
         if to_sign is not None and is_complex(A):
             turn = xp.imag_part(to_sign.conj() * sign) * (-1j)
-            total = turn if total is None else total + turn
+            total = added(total, turn)
         if total is None:
             return A * 0
         return total.reshape((*total.shape, 1, 1)) * conjugate_transpose(xp.linalg_inv_ex(A)[0])

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...codegen.costs import LARGE
 from ...codegen.plans import Plans
-from ...dispatch.arguments import require
+from ...dispatch.arguments import require, require_tensors
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
 from ...tape.edges import has_no_history, is_plain
@@ -196,9 +196,7 @@ def _equation_first(args):
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
             "subscripts list"
         )
-    for index, operand in enumerate(operands):
-        if not isinstance(operand, Tensor):
-            raise TypeError(f"expected Tensor as element {index} in argument 1, but got {type(operand).__name__}")
+    require_tensors(operands, 1)
     return equation, operands
 
 

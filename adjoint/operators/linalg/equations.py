@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from ..._runtime.tracebacks import warn_once
+from ...dispatch.arguments import require_tensors
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import Castable, stored
 from ...kernels.linalg import LinAlgError
 from ...kernels.runtime.floating import is_inexact
-from ...tensor import Tensor, wrap_dim
+from ...tensor import wrap_dim
 from ..reduce.moments import norm
 from .matrices import matrix_norm, multi_dot
 
@@ -111,9 +112,8 @@ def chain_matmul(*matrices, out=None):
         matrices = tuple(matrices[0])
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
-    for index, matrix in enumerate(matrices):
-        if not isinstance(matrix, Tensor):
-            raise TypeError(f"expected Tensor as element {index} in argument 0, but got {type(matrix).__name__}")
+    require_tensors(matrices)
+    for matrix in matrices:
         if matrix._array.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {matrix._array.ndim}, expected 2 instead.")
     if len(matrices) == 1:

@@ -12,7 +12,7 @@ from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...kernels.linalg import factored as kernels
 from ...tape.saved import unpack
-from ..declaring.formulas import underived
+from ..declaring.formulas import added, underived
 from .decompositions import batch_of_systems, conjugate_transpose, solution_gradients
 
 # --- general matrices -----------------------------------------------------------------------------------------
@@ -67,25 +67,21 @@ def _lu_gradient(to_lower, to_upper, P, L, U, xp):
     upper = None if to_upper is None else to_upper[..., :count]
     if columns > count and to_upper is not None:
         rest = by_lower(to_upper[..., count:])
-        lower = _sum(lower, -(rest @ conjugate_transpose(U[..., count:])))
+        lower = added(lower, -(rest @ conjugate_transpose(U[..., count:])))
     elif rows > count and to_lower is not None:
         rest = by_upper(to_lower[..., count:, :])
-        upper = _sum(upper, -(conjugate_transpose(L[..., count:, :]) @ rest))
+        upper = added(upper, -(conjugate_transpose(L[..., count:, :]) @ rest))
     inner = None
     if lower is not None:
         inner = xp.tril(conjugate_transpose(square_lower) @ lower, -1)
     if upper is not None:
-        inner = _sum(inner, xp.triu(upper @ conjugate_transpose(square_upper), 0))
+        inner = added(inner, xp.triu(upper @ conjugate_transpose(square_upper), 0))
     total = by_lower(by_upper(inner))
     if columns > count:
         total = xp.cat([total, total[..., :1] * 0 @ U[..., :1, count:] if rest is None else rest], -1)
     elif rows > count:
         total = xp.cat([total, L[..., count:, :1] @ (total[..., :1, :] * 0) if rest is None else rest], -2)
     return P @ total
-
-
-def _sum(one, other):
-    return other if one is None else one + other
 
 
 LU_FACTOR = return_type("linalg_lu_factor", "LU", "pivots")
@@ -209,7 +205,7 @@ class unpacked_factors:
             lower = xp.constant_pad_nd(xp.tril(lower, -1), (0, max(columns - rows, 0)), 0)
         if upper is not None:
             upper = xp.constant_pad_nd(xp.triu(upper, 0), (0, 0, 0, max(rows - columns, 0)), 0)
-        return upper if lower is None else _sum(upper, lower)
+        return upper if lower is None else added(upper, lower)
 
 
 @public()

@@ -12,6 +12,7 @@ from ...dispatch.out import STRICT, Castable, stored
 from ...kernels.linalg import decompositions as kernels
 from ...tape.saved import unpack
 from ...tensor import Tensor
+from ..declaring.formulas import added
 from .decompositions import cholesky_gradient, conjugate_transpose
 
 
@@ -85,7 +86,7 @@ class solve_with_triangular:
             product = _triangle(-to_self @ conjugate_transpose(solution), upper != transpose, unitriangular, xp)
             to_matrix = product.mT if transpose else product
         if needs[1] and grads[1] is not None:
-            to_matrix = grads[1] if to_matrix is None else to_matrix + grads[1]
+            to_matrix = added(to_matrix, grads[1])
         return to_self, to_matrix
 
 
@@ -182,10 +183,6 @@ def _pinv_gradient(grad, A, P):
     return total + left @ rest
 
 
-def _sum(one, other):
-    return other if one is None else one + other
-
-
 def _tolerance(function, name, value):
     """Return a tolerance in the form of the kernel's argument. A tensor has one tolerance per matrix."""
     if not isinstance(value, Tensor):
@@ -247,9 +244,9 @@ class linalg_lstsq:
             found = solution[..., None] if vector else solution
             error = (self @ found - right) * (2 * grads[1])[..., None, :]
             if needs[0]:
-                to_self = _sum(to_self, error @ conjugate_transpose(found))
+                to_self = added(to_self, error @ conjugate_transpose(found))
             if needs[1]:
-                to_b = _sum(to_b, -error)
+                to_b = added(to_b, -error)
         return to_self, to_b[..., 0] if vector and to_b is not None else to_b
 
 

@@ -8,7 +8,7 @@ from ... import dtypes
 from ..._runtime.tracebacks import shorten
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments, is_number
-from ...dispatch.decorators import binary, internal, public, tensors
+from ...dispatch.decorators import add_method, binary, internal, public, publish, tensors
 from ...dispatch.python_operators import not_known
 from ...dispatch.signatures import OUT, number_either_way, with_number
 from ...kernels.math import arithmetic as kernels
@@ -102,16 +102,11 @@ def divide_(input, other, *, rounding_mode=None):
     return div_rounded.inplace(input, other, _checked_rounding(input, other, rounding_mode))
 
 
-@public(method=("true_divide", "__div__"), numpy_names=True)
-def true_divide(input, other, *, out=None):
-    """`input / other`, elementwise. The operands are broadcast together."""
-    return div(input, other, out=out)
-
-
-@public(method=("true_divide_", "__idiv__"), namespace=None)
-def true_divide_(input, other):
-    """`true_divide` in place."""
-    return div.inplace(input, other)
+publish("torch", true_divide=div)
+for _name in ("true_divide", "__div__"):
+    add_method(_name, div)
+for _name in ("true_divide_", "__idiv__"):
+    add_method(_name, div.inplace)
 
 
 @public(method=("__rtruediv__", "__rdiv__"), namespace=None)

@@ -20,7 +20,7 @@ from ...device import (
     preserve_format,
 )  # fmt: skip
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, require
 from ...dispatch.decorators import internal, public
 from ...kernels.memory import copying
 from ...kernels.runtime.layout import has_channels_last
@@ -247,8 +247,7 @@ for _name, _kind in {
 @public(namespace=None, method=True)
 def type_as(input, other):
     """The tensor with the dtype of `other`."""
-    if not isinstance(other, Tensor):
-        raise TypeError(f"type_as(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+    require("Tensor", other, "type_as", "other", 1)
     return converted(input, other.dtype)
 
 

@@ -11,11 +11,10 @@ from ...codegen.backend import NUMPY
 from ...codegen.kernel import Kernel
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type
+from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, require
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.out import Underived
-from ...dispatch.signatures import type_name
 from ...dtypes import C_NAMES
 from ...kernels.memory import copying, storage, storages
 from ...kernels.memory.bounds import checked_bytes, whole
@@ -267,18 +266,28 @@ public(method=True, name="zero_")(zero.inplace)
 # --- by a Python function -------------------------------------------------------------------------------------
 
 
-def _without_grad(input, name):
-    if input.requires_grad:
-        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+def _mapped(function, callable, input, **others):
+    for place, (name, tensor) in enumerate(others.items(), 1):
+        require("Tensor", tensor, function, name, place)
+    for tensor in (input, *others.values()) if len(others) > 1 else (input,):
+        if tensor.requires_grad:
+            raise RuntimeError(
+                f"Can't call {function}() on Variable that requires grad. Use var.detach().{function}() instead."
+            )
+    for name, tensor in others.items():
+        if input.dtype is not tensor.dtype:
+            which = "argument " * (len(others) > 1) + f"'{name}'"
+            raise TypeError(f"{function}: expected {input.type()} for {which} (got {tensor.type()})")
+    about_to_change(input)
+    arrays = input._array, *(tensor.expand(input._array.shape)._array for tensor in others.values())
+    count_change(input, function, copying.copy_, input._array, copying.mapped(callable, *arrays))
+    return input
 
 
 @public(namespace=None, method=True)
 def apply_(input, callable):
     """Replace each element x in place by `callable(x)`. This function is slow."""
-    _without_grad(input, "apply_")
-    about_to_change(input)
-    count_change(input, "apply_", copying.copy_, input._array, copying.mapped(callable, input._array))
-    return input
+    return _mapped("apply_", callable, input)
 
 
 @public(namespace=None, method=True)
@@ -287,15 +296,7 @@ def map_(input, tensor, callable):
 
     This function is slow.
     """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"map_(): argument 'other' (position 1) must be Tensor, not {type(tensor).__name__}")
-    _without_grad(input, "map_")
-    if input.dtype is not tensor.dtype:
-        raise TypeError(f"map_: expected {input.type()} for 'other' (got {tensor.type()})")
-    other = tensor.expand(input._array.shape)._array
-    about_to_change(input)
-    count_change(input, "map_", copying.copy_, input._array, copying.mapped(callable, input._array, other))
-    return input
+    return _mapped("map_", callable, input, other=tensor)
 
 
 @public(namespace=None, method=True)
@@ -304,21 +305,7 @@ def map2_(input, x, y, callable):
 
     This function is slow.
     """
-    for place, (name, tensor) in enumerate((("x", x), ("y", y)), 1):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"map2_(): argument '{name}' (position {place}) must be Tensor, not {type(tensor).__name__}"
-            )
-    for tensor in (input, x, y):
-        _without_grad(tensor, "map2_")
-    for name, tensor in (("x", x), ("y", y)):
-        if input.dtype is not tensor.dtype:
-            raise TypeError(f"map2_: expected {input.type()} for argument '{name}' (got {tensor.type()})")
-    shape = input._array.shape
-    about_to_change(input)
-    arrays = input._array, x.expand(shape)._array, y.expand(shape)._array
-    count_change(input, "map2_", copying.copy_, input._array, copying.mapped(callable, *arrays))
-    return input
+    return _mapped("map2_", callable, input, x=x, y=y)
 
 
 # --- other memory ---------------------------------------------------------------------------------------------
@@ -463,10 +450,7 @@ def resize_as(input, tensor):
 @public(method=True)
 def resize_as_(input, the_template, memory_format=None):
     """Give the tensor the size of another tensor in place, and with `preserve_format` also its memory format. See `resize_`."""
-    if not isinstance(the_template, Tensor):
-        raise TypeError(
-            f"resize_as_(): argument 'the_template' (position 1) must be Tensor, not {type_name(the_template)}"
-        )
+    require("Tensor", the_template, "resize_as_", "the_template", 1)
     if memory_format is preserve_format:
         formats = {4: channels_last, 5: channels_last_3d}
         wanted = formats.get(the_template.dim(), contiguous_format)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ... import dtypes
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, require
 from ...dispatch.decorators import public
 from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.sequential import is_readable, read_array, sequential_fallback
@@ -107,7 +107,8 @@ def is_nonzero(input):
 @public(method=True)
 def is_same_size(input, other):
     """Whether both tensors have the same shape."""
-    return input._array.shape == _tensor("is_same_size", other)._array.shape
+    require("Tensor", other, "is_same_size", "other", 2)
+    return input._array.shape == other._array.shape
 
 
 @public(namespace=None, method=True)
@@ -135,7 +136,8 @@ def equal(input=None, other=None, **names):
     if names:
         return with_numpy_names(equal, names, input, other)
     if type(input) is not Tensor or type(other) is not Tensor:
-        input, other = _tensor("equal", input, "input", 1), _tensor("equal", other)
+        require("Tensor", input, "equal", "input", 1)
+        require("Tensor", other, "equal", "other", 2)
     first, second = input._array, other._array
     plain = type(first) is numpy.ndarray is type(second)
     if plain and first.shape == second.shape and 0 < first.size <= _FEW:
@@ -176,7 +178,8 @@ def isclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan: bool = Fa
     """
     if names:
         return with_numpy_names(isclose, names, input, other, rtol, atol, equal_nan)
-    input, other = _tensor("isclose", input, "input", 1), _tensor("isclose", other)
+    require("Tensor", input, "isclose", "input", 1)
+    require("Tensor", other, "isclose", "other", 2)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_type} did not match {other.dtype.scalar_type}")
     for place, (name, value) in enumerate((("rtol", rtol), ("atol", atol)), 3):
@@ -206,14 +209,6 @@ def allclose(input=None, other=None, rtol=1e-05, atol=1e-08, equal_nan: bool = F
         "vmap over torch.allclose isn't supported yet. The elements of the batch may differ in whether they are close: use "
         "isclose."
     )
-
-
-def _tensor(function, value, name="other", position=2):
-    if type(value) is not Tensor and not isinstance(value, Tensor):
-        raise TypeError(
-            f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(value).__name__}"
-        )
-    return value
 
 
 # --- dtypes ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ... import dtypes
+from ...dispatch.arguments import require
 from ...dispatch.decorators import public
 from ...kernels.memory import storage
 from ...kernels.memory.bounds import whole
@@ -51,8 +52,7 @@ def as_subclass(input: Tensor, cls: type[T]) -> T:
 def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
     """A leaf of type `cls` that shares memory and version counter with `data`."""
     _check(cls)
-    if not isinstance(data, Tensor):
-        raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
+    require("Tensor", data, "_make_subclass", "data", 2)
     if require_grad and not can_require_grad(data._array):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     of_inference = data._extra is not None and data._extra.inference

@@ -9,6 +9,7 @@ from ...kernels.reduce import moments
 from ...kernels.runtime.floating import refuse
 from ...kernels.runtime.shapes import names_all
 from ...tape.saved import unpack
+from ..declaring.formulas import added
 from ..declaring.reductions import reduction
 from .reduction import element_count
 
@@ -36,12 +37,14 @@ def _no_complex_moment(result, given, inputs):
         raise refuse("std_cpu", given)
 
 
-def _plus_mean(total, grad, self, dim, keepdim, xp):
-    if grad is None:
+def _with_mean(to_moment, to_mean, self, dim, correction, keepdim, xp):
+    """Return the gradient of a variance and the mean, of which one may have no gradient."""
+    total = None if to_moment is None else _variance_gradient(to_moment, self, dim, correction, keepdim, xp)
+    if to_mean is None:
         return total
     shape = tuple(self.shape)
-    of_mean = xp.spread(xp.kept(grad, shape, dim, keepdim), shape, dim, True) / element_count(shape, dim)
-    return of_mean if total is None else total + of_mean
+    of_mean = xp.spread(xp.kept(to_mean, shape, dim, keepdim), shape, dim, True) / element_count(shape, dim)
+    return added(total, of_mean)
 
 
 @reduction(moments.var, overloaded=True, same_out=_no_complex_moment, aten="correction", narrow="halves")
@@ -81,10 +84,7 @@ class var_mean:
     def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False): ...
 
     def grad_self(grads, self, dim, correction, keepdim, xp):
-        total = None
-        if grads[0] is not None:
-            total = _variance_gradient(grads[0], self, dim, correction, keepdim, xp)
-        return _plus_mean(total, grads[1], self, dim, keepdim, xp)
+        return _with_mean(grads[0], grads[1], self, dim, correction, keepdim, xp)
 
 
 @reduction(
@@ -104,11 +104,8 @@ class std_mean:
     def forward(self: Array, dim: Dims = None, *, correction: Number = None, keepdim: Bool = False): ...
 
     def grad_self(grads, self, std, dim, correction, keepdim, xp):
-        total = None
-        if grads[0] is not None:
-            scaled = _divided_by_twice(grads[0], std, xp)
-            total = _variance_gradient(scaled, self, dim, correction, keepdim, xp)
-        return _plus_mean(total, grads[1], self, dim, keepdim, xp)
+        to_variance = None if grads[0] is None else _divided_by_twice(grads[0], std, xp)
+        return _with_mean(to_variance, grads[1], self, dim, correction, keepdim, xp)
 
 
 # --- norms ----------------------------------------------------------------------------------------------------

@@ -30,8 +30,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
             [-1.,  1.]])
     """
     _check_variables("cov", input)
-    if isinstance(correction, bool) or not hasattr(correction, "__index__"):
-        raise TypeError(f"cov(): argument 'correction' must be int, not {type(correction).__name__}")
+    require("Int", correction, "cov", "correction")
     if input._array.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")
     rows = input.view((1, input._array.size)) if input._array.ndim < 2 else input
@@ -75,8 +74,7 @@ def _weights(fweights, aweights, count):
     ):
         if weights is None:
             continue
-        if not isinstance(weights, Tensor):
-            raise TypeError(f"cov(): argument '{name}' must be Tensor, not {type(weights).__name__}")
+        require("Tensor", weights, "cov", name)
         array = weights._array
         if array.ndim > 1:
             raise RuntimeError(
@@ -234,8 +232,7 @@ def gradient(input=MISSING, *, spacing=None, dim=None, edge_order=1, **names):
         return with_numpy_names(gradient, names, input, **options)
     if input is MISSING:
         raise TypeError('gradient() missing 1 required positional arguments: "input"')
-    if not isinstance(input, Tensor):
-        raise TypeError(f"gradient(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    require("Tensor", input, "gradient", "input", 1)
     if isinstance(spacing, Tensor) and spacing._array.ndim == 0:
         spacing = spacing.item()
     if not (spacing is None or isinstance(spacing, (Number, list, tuple))) or not hasattr(edge_order, "__index__"):

@@ -36,7 +36,7 @@ def sizes_of(sizes: tuple[Any, ...], names: dict[str, Any], function: str, name:
         raise _unexpected(sizes, names, function, name)
     if len(sizes) == 1 and type(sizes[0]) is not int:
         one_by_one = type(sizes[0]) not in (tuple, list) and is_of_type(sizes[0], "Int")
-        return checked_sizes(sizes if one_by_one else sizes[0], function, name, 1)
+        return checked_sizes(sizes if one_by_one else sizes[0], function, name, 1, one_by_one=one_by_one)
     return checked_sizes(sizes, function, name, 1, one_by_one=True)
 
 
@@ -56,13 +56,22 @@ def checked_sizes(
     """Return sizes as a tuple of integers. Errors name the position of the argument (None for a keyword argument)."""
     if not isinstance(sizes, (tuple, list)):
         raise _no_sizes(sizes, function, name, position)
-    for index, size in enumerate(sizes):
-        if type(size) is int:
-            continue
-        if isinstance(size, bool) or not hasattr(size, "__index__"):
-            raise _no_sizes(size if one_by_one and index == 0 else sizes, function, name, position, index)
-        return tuple(size.__index__() for size in sizes)
+    for size in sizes:
+        if type(size) is not int:
+            return tuple(
+                [_whole(size, index, sizes, function, name, position, one_by_one) for index, size in enumerate(sizes)]
+            )
     return tuple(sizes)
+
+
+def _whole(size, index, sizes, function, name, position, one_by_one):
+    try:
+        if isinstance(size, bool):
+            raise TypeError
+        return size.__index__()
+    except (AttributeError, TypeError):
+        given = size if one_by_one and index == 0 else sizes
+        raise _no_sizes(given, function, name, position, index) from None
 
 
 def _no_sizes(given: Any, function: str, name: str, position: int | None, wrong: int | None = None) -> TypeError:
