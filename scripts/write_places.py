@@ -95,7 +95,7 @@ SAME = {
     "_C._set_multithreading_enabled": "autograd.grad_mode.set_multithreading_enabled",
     "_C._set_view_replay_enabled": "autograd.grad_mode._force_original_view_tracking",
     "_C._set_warnAlways": "settings.set_warn_always",
-    "_C._swap_tensor_impl": "operators.memory.swapping.swap_tensors",
+    "_C._swap_tensor_impl": "operators.memory.subclassing.swap_tensors",
     "_C._to_dlpack": "utils.dlpack.to_dlpack",
     "_C._will_engine_execute_node": "_C._autograd.will_engine_execute_node",
     "_C.parse_schema": "aten.schemas.parse_schema",
@@ -117,7 +117,7 @@ SAME = {
     "_utils._rebuild_sparse_tensor": "serialization.tensors.rebuild_sparse",
     "sparse.check_sparse_tensor_invariants": "settings.check_sparse_tensor_invariants",
     "serialization._get_layout": "serialization.tensors.get_layout",
-    "utils.swap_tensors": "operators.memory.swapping.swap_tensors",
+    "utils.swap_tensors": "operators.memory.subclassing.swap_tensors",
     "storage._load_from_bytes": "serialization.pickled_storages.load_from_bytes",
 }
 """Names that differ in every module: the name in this package by PyTorch's name."""

@@ -34,8 +34,7 @@ from ...tape.versions import bump
 from ...tensor import PLAIN_TYPES, Tensor, ndarray, wrap
 from ..shape.view import alias, unsqueeze
 from . import batched_indexing
-from .keys import apply_basic, key_items
-from .part_views import basic_view, leading_part
+from .keys import apply_basic, basic_view, key_items, leading_part
 
 _slice = type(numpy.s_[:])
 _FLAGS = modes.FLAGS

@@ -1,18 +1,21 @@
-"""Tensors as instances of a class derived from `Tensor`."""
+"""Tensors as instances of a class derived from `Tensor`, and exchanging the contents of tensors (`swap_tensors`)."""
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, TypeVar
 
 from ... import dtypes
+from ..._runtime.tracebacks import ending_at_caller
 from ...dispatch.arguments import require
 from ...dispatch.decorators import public
 from ...kernels.memory import storage
 from ...kernels.memory.bounds import whole
 from ...tape import modes
 from ...tape.inference_tensors import share_inference
+from ...tape.node import live_accumulator
 from ...tape.torch_dispatch import disabled_torch_dispatch_impl
-from ...tape.versions import shared_counter
+from ...tape.versions import Mark, shared_counter
 from ...tensor import Tensor, can_require_grad, make_subclass, new
 from ..shape.view import alias, checked_sizes
 from .conversion import checked_dtype
@@ -116,3 +119,60 @@ def _check(cls: Any) -> None:
 
 Tensor._make_subclass = staticmethod(_make_subclass)
 Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[method-assign, assignment]
+
+
+@public(namespace=None, method=True)
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """Return the new value of this parameter or buffer when its module loads `other`.
+
+    A tensor class may define another rule.
+
+    Modules call this method while `torch.__future__.set_swap_module_params_on_conversion(True)` is active.
+
+    Returns:
+        If `assign` is true, return `other` without history. Otherwise copy `other` into this tensor without history,
+            and return this tensor.
+
+    >>> import adjoint as torch
+    >>> torch.zeros(2).module_load(torch.ones(2))
+    tensor([1., 1.])
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@ending_at_caller
+def swap_tensors(t1: Tensor, t2: Tensor) -> None:
+    """Exchange the contents of two tensors, including their classes.
+
+    Each variable then refers to the other tensor's contents.
+
+    Raises:
+        RuntimeError: if a weak reference to one of the tensors exists, or if the classes have different slots.
+
+    >>> import adjoint as torch
+    >>> a, b = torch.ones(2), torch.zeros(3)
+    >>> torch.utils.swap_tensors(a, b)
+    >>> a
+    tensor([0., 0., 0.])
+    """
+    for name, tensor in (("t1", t1), ("t2", t2)):
+        if any(reference is not _own_reference(tensor) for reference in weakref.getweakrefs(tensor)):
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    try:
+        t1.__class__, t2.__class__ = t2.__class__, t1.__class__
+    except TypeError:
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots") from None
+    for slot in ("__dict__", *SLOTS):
+        one, other = getattr(t1, slot, None), getattr(t2, slot, None)
+        setattr(t1, slot, other)
+        setattr(t2, slot, one)
+    for tensor in (t1, t2):
+        node = live_accumulator(tensor)
+        if node is not None:
+            node.variable = tensor
+
+
+def _own_reference(tensor: Tensor) -> Any:
+    """Return the weak reference to the tensor in its own version counter, or None."""
+    mark = None if tensor._counter is None else tensor._counter[0]
+    return mark.tensor if isinstance(mark, Mark) else None
