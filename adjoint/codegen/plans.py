@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy
 from numpy import ndarray
 
+from .._runtime.first_use import import_late
 from .._runtime.forks import code_of
 from ..kernels.runtime.floating import HALVES
 from ..kernels.runtime.parallel import scratch
@@ -193,10 +194,26 @@ def _of_copies(plan: Plan) -> Plan:
     )
 
 
+def replayed_later(
+    plain: Callable[..., Any], record: Callable[..., Any], put: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    """Return a function like `plain` that after `CALLS` calls passes a faster function to `put`: see `llvm.replay.replay_of`."""
+    calls = iter(range(CALLS))
+
+    def run(*arguments: Any) -> Any:
+        if SHAPES.recorder is None and next(calls, None) is None:
+            put(import_late("adjoint.codegen.llvm.replay").replay_of(plain, record, arguments))
+        return plain(*arguments)
+
+    run.recordable = True  # type: ignore[attr-defined]
+    return run
+
+
 NUMPY = Plan((), run=lambda *_: NotImplemented)
 """The plan of a kernel that lets NumPy compute arrays of a certain signature. NumPy's function itself has no plan."""
 
 _Made = TypeVar("_Made")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Plans(dict[Any, _Made]):
@@ -224,6 +241,56 @@ _SOURCE = """def {name}({passed}):
 def _plan_of({passed}):
     return _plans.get(_key := ({key})) or _make(_key, {passed})
 """
+
+
+def signature(form: Callable[..., Any], names: Sequence[str]) -> str:
+    """Return the source of the signature of a call, in which arrays count by dtypes, shapes and strides."""
+    parts = ["LOOPS._enabled", "LOOPS.every_size"]
+    for name in names:
+        kind, *others = form.__annotations__[name].split(" | ")
+        if kind in ("ndarray", "Array"):
+            found = f"{name}.dtype, {name}.shape, {name}.strides"
+            parts.append(f"({found}) if isinstance({name}, ndarray) else {name}" if others else found)
+        else:
+            parts.append(f"{name}, type({name})" if kind in ("Any", "complex", "float") else name)
+    return ", ".join(parts)
+
+
+_REPLAYED = """def {name}({passed}):
+    if SHAPES.special:
+        return _form({passed})
+    try:
+        _run = _runs.get(_key := ({key}))
+    except TypeError:  # an argument has no hash
+        return _form({passed})
+    return (_later(_key) if _run is None else _run)({passed})
+"""
+
+
+def replayed(form: _Function) -> _Function:
+    """Declare a recordable kernel (see `recording`), which replays its recording in later calls with little work."""
+    names = form.__code__.co_varnames[: form.__code__.co_argcount]
+    runs: Plans[Any] = Plans()
+
+    def later(key: Any) -> Any:
+        def record(_: Any, given: Any) -> Any:
+            return form(*given)
+
+        return runs.keep(key, replayed_later(form, record, functools.partial(runs.keep, key)))
+
+    source = _REPLAYED.format(name=form.__name__, passed=", ".join(names), key=signature(form, names))
+    namespace: dict[str, Any] = {
+        "SHAPES": SHAPES,
+        "LOOPS": LOOPS,
+        "ndarray": ndarray,
+        "_form": form,
+        "_runs": runs,
+        "_later": later,
+    }
+    exec(code_of(source, f"<adjoint replayed {form.__module__}.{form.__name__}>"), namespace)
+    kernel: Any = functools.update_wrapper(namespace[form.__name__], form)
+    kernel.__defaults__, kernel.recordable = form.__defaults__, True
+    return kernel
 
 
 class compiled:
@@ -320,6 +387,12 @@ class compiled:
                 SHAPES.recorder = recorder
             if made is not NotImplemented:
                 plan = made if isinstance(made, Plan) else made.plan(names)
+                if plan.call is None and any(getattr(each, "recordable", False) for each in (plan.into, plan.run)):
+                    plan.run = replayed_later(
+                        plan.run,
+                        lambda recorder, given: recorder.run(plan, given),
+                        functools.partial(setattr, plan, "run"),
+                    )
             elif (copies := with_copies(args)) is not None:
                 plan = _of_copies(make((key, "copies"), *copies))
             return plans.keep(key, plan)
@@ -330,26 +403,18 @@ class compiled:
             few = args[0].size < self.least and not self.cost  # the bits may differ from those of NumPy's form
             return NotImplemented if few else SHAPES.recorder.run(namespace["_plan_of"](*args), args)
 
-        parts = ["LOOPS._enabled", "LOOPS.every_size"]
-        for name in names:
-            kind = form.__annotations__[name].split(" | ")
-            signature = f"{name}.dtype, {name}.shape, {name}.strides"
-            if kind[0] not in ("ndarray", "Array"):
-                parts.append(name)
-            else:
-                parts.append(signature if len(kind) == 1 else f"None if {name} is None else ({signature})")
         small = (
             f"{names[0]}.size < {self.least} and not LOOPS.every_size{' and next(_waiting, 0)' if self.cost else ''}"
         )
         source = _SOURCE.format(
             name=form.__name__,
             passed=", ".join(names),
-            key=", ".join(parts),
+            key=signature(form, names),
             few=f"if {small}:\n        return NotImplemented\n    " if self.least else "",
         )
         namespace = {
-            "__package__": "adjoint.kernels", "LOOPS": LOOPS, "SHAPES": SHAPES, "_plans": plans, "_make": make, "_form": form,
-            "_waiting": self._waiting, "_specially": specially,
+            "__package__": "adjoint.kernels", "LOOPS": LOOPS, "SHAPES": SHAPES, "ndarray": ndarray, "_plans": plans,
+            "_make": make, "_form": form, "_waiting": self._waiting, "_specially": specially,
         }  # fmt: skip
         exec(code_of(source, f"<adjoint planned {form.__module__}.{form.__name__}>"), namespace)
         kernel: Any = functools.update_wrapper(namespace[form.__name__], form)

@@ -1,11 +1,12 @@
 """Reading and writing at positions in the flattened array, and the gradients of gathers: zeros with a gradient added."""
 
+from __future__ import annotations
+
 import numpy
 from numpy import ndarray
 
 from ..._runtime.determinism import alert_not_deterministic
-from ...codegen.plans import zeros
-from ...codegen.recording import recordable
+from ...codegen.plans import replayed, zeros
 from ..memory.copying import clone
 from ..runtime.floating import INT64, type_name
 from .places import few_places, out_of_bounds
@@ -71,13 +72,13 @@ def wrap_positions(index: ndarray, length: int) -> ndarray:
     return wrapped
 
 
-@recordable
+@replayed
 def gather_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
     """Return zeros of `shape` to which `grad` is added at `index` along `dim`."""
     return scatter_add_(zeros(shape, grad.dtype), dim, index, grad)
 
 
-@recordable
+@replayed
 def index_select_backward(grad: ndarray, shape: tuple[int, ...], dim: int, index: ndarray) -> ndarray:
     """Return zeros of `shape` to which the slices of `grad` are added at `index` along `dim`."""
     return index_add_(zeros(shape, grad.dtype), dim, index, grad)

@@ -12,7 +12,7 @@ from numpy import asarray, ndarray
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import MOVED, STEPS
-from ...codegen.plans import compiled, zeros
+from ...codegen.plans import compiled, replayed, zeros
 from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
 from ...codegen.tracing import xp
@@ -393,7 +393,7 @@ def embedding(weight: ndarray, indices: ndarray, *_: Any) -> ndarray:
     return take_rows(weight, indices)
 
 
-@recordable
+@replayed
 def embedding_dense_backward(
     grad: ndarray, indices: ndarray, num_weights: int, padding_idx: int = -1, scale_grad_by_freq: bool = False
 ) -> ndarray:

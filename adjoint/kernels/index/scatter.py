@@ -16,7 +16,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import JOINED, MOVED, SUMMED
-from ...codegen.plans import NUMPY, Plan, compiled
+from ...codegen.plans import NUMPY, Plan, compiled, replayed
 from ...codegen.recording import recordable
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_, widen, zero_
@@ -240,13 +240,13 @@ def _leading(sizes: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(map(slice, sizes))
 
 
-@recordable
+@replayed
 def scatter_add(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
     """Return a copy of `x` with `src` added at `index`. For matrices and `dim` 0, `result[index[i][j]][j] += src[i][j]`."""
     return scatter(x, dim, index, src, "add")
 
 
-@recordable
+@replayed
 def scatter_add_(x: ndarray, dim: int, index: ndarray, src: ndarray) -> ndarray:
     """Do the same as `scatter_add` in place in `x`."""
     return scatter_(x, dim, index, src, "add")
@@ -389,13 +389,13 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
     return asarray(x.take(index, dim) if found is NotImplemented else found)
 
 
-@recordable
+@replayed
 def index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
     """Return a copy of `x` with slices of `source`, times `alpha`, added to the slices along `dim` that `index` selects."""
     return index_add_(copied(x), dim, index, source, alpha)
 
 
-@recordable
+@replayed
 def index_add_(x: ndarray, dim: int, index: ndarray, source: ndarray, alpha: complex = 1) -> ndarray:
     """Do the same as `index_add` in place in `x`."""
     if numpy.may_share_memory(x, source):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.plans import Memory, Plan, compiled
+from ...codegen.plans import Memory, Plan, compiled, replayed
 from ...codegen.recording import recordable
 from ..memory.copying import rounded, widen
 from ..memory.storage import restrided
@@ -104,7 +104,7 @@ def _inside(sizes: Sizes, padding: Sizes) -> Any:
 # --- the transposes -------------------------------------------------------------------------------------------
 
 
-@recordable
+@replayed
 def conv_input_grad(
     grad: ndarray, weight: ndarray, input_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> ndarray:

@@ -16,7 +16,7 @@ from numpy import asarray, count_nonzero, ndarray
 
 from ...codegen.acceleration import SHAPES
 from ...codegen.costs import MOVED
-from ...codegen.plans import Memory, Plan, compiled
+from ...codegen.plans import Memory, Plan, compiled, replayed
 from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
 from ...codegen.rows import Refusing, row_program
@@ -106,7 +106,7 @@ def layer_norm_backward_rows(
     return to_input, to_weight, column.sum(grad) if biases else None
 
 
-@recordable
+@replayed
 def layer_norm(
     input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, bias: ndarray | None, eps: float
 ) -> Triple:
@@ -130,7 +130,7 @@ def _as_rows(x: ndarray, dims: int) -> ndarray:
     return x.reshape(*leading, math.prod(x.shape[len(leading) :]))
 
 
-@recordable
+@replayed
 def layer_norm_gradients(
     grad: ndarray, input: ndarray, normalized_shape: tuple[int, ...], weight: ndarray | None, mean: ndarray,
     rstd: ndarray, eps: float, needs: Needs,
@@ -233,7 +233,7 @@ def move(
             running[...] = momentum * towards + (1 - momentum) * running
 
 
-@recordable
+@replayed
 def batch_norm(
     input: ndarray, weight: ndarray | None, bias: ndarray | None, running_mean: ndarray | None,
     running_var: ndarray | None, training: bool, eps: float,
@@ -297,7 +297,7 @@ def _running(running_mean: ndarray | None, running_var: ndarray | None, eps: flo
     return widen(asarray(running_mean)), _inverse_deviation(widen(asarray(running_var)), eps)
 
 
-@recordable
+@replayed
 def batch_norm_gradients(
     grad: ndarray, input: ndarray, weight: ndarray | None, mean: ndarray, invstd: ndarray, running_mean: ndarray | None,
     running_var: ndarray | None, training: bool, eps: float, needs: Needs,
@@ -338,7 +338,7 @@ def _requested(to_input: ndarray | None, along: ndarray, total: ndarray, paramet
 # --- over groups of channels ----------------------------------------------------------------------------------
 
 
-@recordable
+@replayed
 def group_norm(input: ndarray, weight: ndarray | None, bias: ndarray | None, groups: int, eps: float) -> Triple:
     """Return each normalized group of channels times `weight` plus `bias`, its mean and inverse deviation, (batch, groups)."""
     results = _group_norm(input, weight, bias, groups, eps)
@@ -371,7 +371,7 @@ def _group_norm(x: ndarray, weight: ndarray | None, bias: ndarray | None, groups
     return Plan([Memory(x.shape, x.dtype), saved, saved], run=recordable(run))
 
 
-@recordable
+@replayed
 def group_norm_gradients(
     grad: ndarray, input: ndarray, weight: ndarray | None, groups: int, mean: ndarray, rstd: ndarray, eps: float,
     needs: Needs,

@@ -11,8 +11,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import THREADED
-from ...codegen.plans import empty
-from ...codegen.recording import recordable
+from ...codegen.plans import empty, replayed
 from ..index.scatter import combine, take_rows
 from ..memory.copying import copy_elements, rounded, widen
 from ..runtime.floating import Array, refuse
@@ -21,7 +20,7 @@ from ..runtime.scalar import typed
 from .windows import flat_places
 
 
-@recordable
+@replayed
 def constant_pad_nd(self: Array, pad: Sequence[int], value: Any) -> Array:
     """Return `self` with `pad` (before, after) elements of `value` around the last dimensions. Negative numbers crop."""
     if len(pad) % 2:

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from ... import dtypes
 from ...codegen.kernel import Kernel
+from ...codegen.plans import replayed
 from ...codegen.recording import recordable
 from ...codegen.rows import Refusing, RowProgram, row_program
 from ...codegen.tracing import PerRow, row, xp
@@ -94,7 +95,7 @@ def log_softmax_backward_rows(grad: Array, result: Array) -> Any:
 log_softmax_backward = _kernel(log_softmax_backward_rows)
 
 
-@recordable
+@replayed
 def logsumexp(x: ndarray, dim: Dims, keepdim: bool = False) -> ndarray:
     """Return log(sum(exp(x))) over `dim`, without overflow. Integers are converted to the default floating-point type."""
     if not is_inexact(x.dtype):
@@ -120,7 +121,7 @@ def logsumexp_rows(x: Array) -> Any:
     return xp.log(row.sum(xp.exp(x - shift))) + shift
 
 
-@recordable
+@replayed
 def logsumexp_backward(grad: ndarray, x: ndarray, result: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     """Return the gradient of logsumexp's input: grad * exp(x - result)."""
     grad, result = (reduction.kept(item, x.shape, dim, keepdim) for item in (grad, result))

@@ -14,6 +14,7 @@ import numpy
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.costs import JOINED, LARGE, MOVED, THREADED
+from ...codegen.plans import replayed
 from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
 from ...codegen.selection import choose, chosen
@@ -210,7 +211,7 @@ def repeat(self: Array, repeats: tuple[int, ...]) -> Array:
     return result
 
 
-@recordable
+@replayed
 def roll(self: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """Return the elements shifted along `dims`, or through the flattened array."""
     if not dims:
@@ -243,7 +244,7 @@ def _rolled(self: Array, shifts: list[int]) -> Array:
     return result
 
 
-@recordable
+@replayed
 def flip(self: Array, dims: tuple[int, ...]) -> Array:
     """Return a copy with the order along `dims` reversed."""
     wrapped = normalize_dims(dims, self.ndim) if dims else ()
