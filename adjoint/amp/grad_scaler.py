@@ -225,6 +225,10 @@ class GradScaler:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale)
 
+    def _get_growth_tracker(self) -> int:
+        """Return the number of steps since the scale changed, or 0 if the scaler is disabled."""
+        return self._init_growth_tracker if self._enabled else 0
+
     def is_enabled(self) -> bool:
         """Return whether the scaler is enabled."""
         return self._enabled

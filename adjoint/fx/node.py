@@ -47,14 +47,27 @@ def map_arg(a: Argument, fn: Callable[[Node], Any]) -> Argument:
     return map_aggregate(a, lambda each: fn(each) if isinstance(each, Node) else each)
 
 
+_OF_C_LIBRARY = frozenset(
+    "avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear one_hot scaled_dot_product_attention softplus "
+    "softshrink".split()
+)
+"""The functions of `torch.nn.functional` that PyTorch does not write in Python, and that `torch` does not have."""
+
+
 def qualified_name(function: Any) -> str:
-    """Return the name of a function in code, such as "torch.nn.functional.relu"."""
-    known = overrides.resolve_name(function) if isinstance(function, types.FunctionType) else None
-    if known is not None and not known.startswith("torch.Tensor."):
-        return known
+    """Return the name of a function in code, such as "torch.nn.functional.relu".
+
+    PyTorch writes operators of its C library with the module that holds them, such as "torch._C._nn.linear".
+    """
     name = getattr(function, "__name__", "")
     if getattr(torch, name, None) is function:
-        return f"torch.{name}"
+        return f"torch.functional.{name}" if name in torch.functional._NAMES and name != "istft" else f"torch.{name}"
+    known = overrides.resolve_name(function) if isinstance(function, types.FunctionType) else None
+    if known is not None and not known.startswith("torch.Tensor."):
+        module, short = known.rsplit(".", 1)
+        if name != short and name.endswith(f"_{short}"):
+            return f"{module.replace('torch.', 'torch._C._')}.{name}"
+        return f"torch._C._nn.{name}" if module == "torch.nn.functional" and name in _OF_C_LIBRARY else known
     name = getattr(function, "__name__", type(function).__name__)
     module = getattr(function, "__module__", None) or "builtins"
     return f"{module.replace('_operator', 'operator').replace('torch._ops.', 'torch.ops.')}.{name}"

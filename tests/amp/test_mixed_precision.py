@@ -123,6 +123,7 @@ def test_a_scaler_leaves_out_steps_with_infinite_gradients():
     assert (weight.item(), scaler.get_scale()) == (0.5, 4.0)
     other = torch.amp.GradScaler("cpu")
     other.load_state_dict(scaler.state_dict())
+    assert other._get_growth_tracker() == scaler.state_dict()["_growth_tracker"]
     assert other.get_scale() == 4.0
 
 

@@ -148,3 +148,18 @@ def test_errors_of_interpreters_name_the_node():
     traced = fx.symbolic_trace(lambda x: x.view(7))
     with pytest.raises(RuntimeError, match=r"(?s)invalid for input.*While executing %view"):
         fx.Interpreter(traced).run(torch.ones(2))
+
+
+def test_operators_are_written_with_the_modules_that_hold_them_in_pytorch():
+    def computed(x):
+        y = nn.functional.gelu(nn.functional.linear(x, x)) + nn.functional.conv1d(x[None], x[:, :, None])[0]
+        return torch.linalg.inv(y) + torch.fft.fft(torch.einsum("ij->ji", torch.special.erf(x))).real
+
+    traced = fx.symbolic_trace(computed)
+    for call in (
+        "torch._C._nn.gelu(", "torch._C._nn.linear(", "torch.conv1d(", "torch._C._linalg.linalg_inv(", "torch._C._fft.fft_fft(",
+        "torch.functional.einsum(", "torch._C._special.special_erf(",
+    ):  # fmt: skip
+        assert call in traced.code
+    x = torch.tensor([[2.0, 1.0], [0.5, 3.0]])
+    assert torch.equal(traced(x), computed(x))

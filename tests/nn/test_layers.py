@@ -283,3 +283,12 @@ def test_gumbel_noise_is_drawn_in_the_order_of_the_elements(hard):
         torch.manual_seed(0)
         results.append(torch.nn.functional.gumbel_softmax(given, hard=hard))
     assert torch.equal(*results)
+
+
+def test_recurrent_layers_tell_the_size_of_their_hidden_state():
+    layer = nn.LSTM(3, 4, 2, batch_first=True, proj_size=2, bidirectional=True)
+    assert layer.get_expected_hidden_size(torch.ones(5, 7, 3), None) == (4, 5, 2)
+    assert layer.get_expected_hidden_size(torch.ones(6, 3), torch.tensor([4, 2])) == (4, 4, 2)
+    layer.check_hidden_size(torch.ones(4, 5, 2), (4, 5, 2))
+    with pytest.raises(RuntimeError, match=r"Expected hidden size \(4, 5, 2\), got \[1\]"):
+        layer.check_hidden_size(torch.ones(1), (4, 5, 2))

@@ -86,3 +86,13 @@ def test_libraries_let_programs_delete_their_handle():
     library.define("twice(Tensor x) -> Tensor")
     del library.m, library
     assert not hasattr(torch.ops.handled, "twice")
+
+
+def test_operators_with_unknown_changes_take_defaults_of_tensors():
+    @torch.library.custom_op("unknown_changes::total", mutates_args="unknown")
+    def total(x: torch.Tensor, more: torch.Tensor | None = None) -> torch.Tensor:
+        return x.sum() if more is None else x.sum() + more
+
+    x = torch.ones(2)
+    assert total(x).item() == 2.0
+    assert x._version == 1

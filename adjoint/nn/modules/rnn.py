@@ -166,15 +166,26 @@ class RNNBase(Module):
 
     def _states(self, given: list[Tensor] | None, like: Tensor, batch: int) -> list[Tensor]:
         """Return the initial states, (hidden, cell) or (hidden), with the shape `(layers, batch, features)`, or zeros."""
-        layers = self.num_layers * self._directions
         widths = [self.proj_size or self.hidden_size, self.hidden_size][: 2 if self.mode == "LSTM" else 1]
+        shapes = [(self.num_layers * self._directions, batch, width) for width in widths]
         if given is None:
-            return [like.new_zeros(layers, batch, width) for width in widths]
-        for number, (state, width) in enumerate(zip(given, widths, strict=True)):
-            if tuple(state.shape) != (layers, batch, width):
-                name = f"hidden[{number}]" if self.mode == "LSTM" else "hidden"
-                raise RuntimeError(f"Expected {name} size {(layers, batch, width)}, got {list(state.shape)}")
+            return [like.new_zeros(shape) for shape in shapes]
+        for number, (state, shape) in enumerate(zip(given, shapes, strict=True)):
+            name = f"hidden[{number}]" if self.mode == "LSTM" else "hidden"
+            self.check_hidden_size(state, shape, f"Expected {name} size {{}}, got {{}}")
         return given
+
+    def check_hidden_size(
+        self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
+        """Raise RuntimeError if the state `hx` does not have this size."""
+        if tuple(hx.shape) != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """Return the size of the initial hidden state for an input, or for packed sequences with these batch sizes."""
+        batch = input.size(0 if self.batch_first else 1) if batch_sizes is None else int(batch_sizes[0])
+        return self.num_layers * self._directions, batch, self.proj_size or self.hidden_size
 
     def _unpack(self, packed: PackedSequence) -> tuple[Tensor, list[int]]:
         """Return the data of packed sequences, and the number of sequences at each step."""

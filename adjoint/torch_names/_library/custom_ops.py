@@ -356,7 +356,7 @@ class CustomOpDef:
         values = dict(zip((each.name for each in self._signature.arguments), positional, strict=False)) | keywords
         for argument in self._signature.arguments:
             if argument.alias_info is not None and argument.alias_info.is_write:
-                increment_version(_tensors(values[argument.name]))
+                increment_version(_tensors(values.get(argument.name)))
         return result
 
     def _as_function(self) -> type[Function]:
