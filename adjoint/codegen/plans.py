@@ -341,7 +341,8 @@ class compiled:
     def _direct(self, form: Callable[..., Any]) -> Any:
         @functools.wraps(form)
         def kernel(first: Any, *args: Any, **options: Any) -> Any:
-            if first.size < self.least and not (LOOPS.every_size or SHAPES.recorder):
+            small = first.size < self.least and not (LOOPS.every_size or SHAPES.recorder)
+            if small and next(self._waiting, 0):
                 return form(first, *args, **options)
             result = LOOPS.run(self.path, first, *args, **options)
             if result is NotImplemented and (copies := with_copies(args)) is not None:

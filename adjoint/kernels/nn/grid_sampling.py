@@ -7,6 +7,7 @@ pixels, and `weights` returns their weights.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -234,6 +235,7 @@ def raised(orders: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 # --- affine maps as grids -------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(16)
 def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
     """Return the coordinates, from -1 to 1, of all pixels, each followed by 1, rounded as in PyTorch.
 

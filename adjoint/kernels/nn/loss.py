@@ -380,10 +380,10 @@ def _share(grad: Array, reduction: str, batch: int) -> Array:
 # --- one class for each sample --------------------------------------------------------------------------------
 
 
-def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str) -> Array:
+@compiled("nn.negative_log_likelihood.margins")
+def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str) -> Plan:
     """Return the mean over the classes i ≠ target of `max(0, margin - self[target] + self[i]) ** p`, times `weight[target]`."""
-    rows = _rows(self)
-    batch, classes = rows.shape
+    batch, classes = _rows(self).shape
     if target.size != batch or target.ndim > 1:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
@@ -395,13 +395,22 @@ def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight:
     if weight is not None and weight.dtype != self.dtype:
         raise RuntimeError(f"expected scalar type {type_name(self.dtype)} but found {type_name(weight.dtype)}")
     _require("multi_margin_loss", self, target)
-    if out_of_bounds(target, classes) is not None:
-        raise RuntimeError("target out of range")
-    labels = target.reshape(-1)
-    loss = hinge_rows.run(_with_targets(rows, labels), 1, (margin, p)).reshape(target.shape)
+
+    def run(self: Array, target: Array, p: int, margin: float, weight: Array | None, _: str) -> Array:
+        if out_of_bounds(target, classes) is not None:
+            raise RuntimeError("target out of range")
+        loss = hinge_rows.run(_with_targets(_rows(self), target.reshape(-1)), 1, (margin, p))
+        return hinge_loss(loss, target, weight, reduction, self.dtype)
+
+    return Plan([Memory(target.shape if reduction == "none" else (), self.dtype)], run=run)
+
+
+def hinge_loss(loss: Array, target: Array, weight: Array | None, reduction: str, kind: Any) -> Array:
+    """Return the loss from the means of the hinges of rows."""
+    loss = loss.reshape(target.shape)
     if weight is not None:
-        loss *= weight[labels].reshape(target.shape)
-    return reduced(loss, reduction, self.dtype)
+        loss *= weight[target.reshape(-1)].reshape(target.shape)
+    return reduced(loss, reduction, kind)
 
 
 def _with_targets(rows: Array, labels: Array) -> tuple[Array, ...]:

@@ -222,7 +222,7 @@ def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
 
 
 @recordable
-@compiled("nn.plane_norm.move", least=MOVED)
+@compiled("nn.plane_norm.move", least=MOVED, cost=10)
 def move(
     running_mean: ndarray, running_var: ndarray, mean: ndarray, invstd: ndarray, momentum: float, eps: float, count: int
 ) -> None:

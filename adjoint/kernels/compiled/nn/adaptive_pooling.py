@@ -41,18 +41,17 @@ def largest(
             store(indices + (p * count + k), chosen, inside)
 
 
-def _largest_plan(
-    results: Sequence[Memory], planes: int, size: int, corner_step: int, elements: int, alike: bool
-) -> Plan:
-    """Return the plan of `largest` for an array, corners and steps."""
+def _largest_call(
+    results: Sequence[Memory], arrays: Sequence[str], constants: Sequence[ndarray], size: int, corner_step: int,
+    elements: int, alike: bool,
+) -> NativeCall:  # fmt: skip
+    """Return the call of `largest` for an array, corners and steps, which are `arrays` or `constants`."""
     shape, dtype, _ = results[0]
+    planes = shape[0] if alike else math.prod(shape) // constants[0].size
     count = math.prod(shape) // planes
     function = largest.compiled(T=type_of(dtype), W=HOST.vector_bytes // 8, ALIKE=alike)
-
-    def into(out: Sequence[ndarray], x: ndarray, corners: ndarray, steps: ndarray) -> None:
-        launch(function, planes, 8 * elements * count, *out, x, corners, steps, size, count, elements, corner_step)
-
-    return Plan(results, into=into)
+    layout = [*constants, size, count, elements, corner_step]
+    return NativeCall(function, planes, 8 * elements * count, layout, arrays, results)
 
 
 @loops(explicit=True, plain=True)
@@ -100,9 +99,8 @@ def adaptive_max_pool(input: ndarray, elements: ndarray, results: Sequence[Memor
     if not fits(input):
         return NotImplemented
     planes = math.prod(results[0].shape) // elements.shape[1]
-    corners, steps = unchanged(elements[0].copy()), unchanged(elements - elements[0])
-    plan = _largest_plan(results, planes, input.size // planes, 0, len(steps), False)
-    return Plan(results, into=recordable(lambda out, x, _: plan.into(out, x, corners, steps)))
+    corners, steps = elements[0].copy(), elements - elements[0]
+    return _largest_call(results, ["input"], [corners, steps], input.size // planes, 0, len(steps), False)
 
 
 def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
@@ -110,7 +108,7 @@ def largest_at(values: ndarray, corners: ndarray, offsets: ndarray) -> Any:
     if values.dtype.char not in "fd" or not corners.size:
         return NotImplemented
     results = Memory(corners.shape, values.dtype), Memory(corners.shape, numpy.dtype(numpy.int64))
-    return _largest_plan(results, len(corners), 0, corners[0].size, len(offsets), True)
+    return _largest_call(results, ["values", "corners", "offsets"], [], 0, corners[0].size, len(offsets), True)
 
 
 def means(x: ndarray, bounds: Sequence[Bounds], divisors: ndarray, result: Memory, spread: bool = False) -> Any:
@@ -123,16 +121,11 @@ def means(x: ndarray, bounds: Sequence[Bounds], divisors: ndarray, result: Memor
     sizes = SIZES.pack(length=[1] * missing + list(lengths), count=[1] * missing + list(counts))
     pairs = [numpy.stack(along, 1).reshape(-1) for along in bounds]
     tables = (
-        unchanged(numpy.array(sizes, numpy.int64)),
-        unchanged(numpy.concatenate([numpy.array([0, 1] * missing, numpy.int64), *pairs])),
-        unchanged(numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C")),
+        numpy.array(sizes, numpy.int64),
+        numpy.concatenate([numpy.array([0, 1] * missing, numpy.int64), *pairs]),
+        numpy.broadcast_to(divisors, counts).astype(x.dtype, order="C"),
     )
     function = averages.compiled(T=type_of(x.dtype), SPREAD=spread)
     touched = math.prod([int((stops - starts).sum()) for starts, stops in bounds])
     planes, plane_bytes = math.prod(whole[:-dims]), (math.prod(lengths) + 4 * touched) * x.itemsize
-
-    @recordable
-    def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
-        launch(function, planes, plane_bytes, *out, x, *tables)
-
-    return Plan([result], into=into)
+    return NativeCall(function, planes, plane_bytes, tables, ["grad" if spread else "input"], [result])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ....codegen.llvm.calls import not_row_major
 from ....codegen.llvm.kernels import *
+from ...nn.loss import hinge_loss, hinge_rows
 from ...runtime.floating import compute_dtype
 
 _TILE = 512
@@ -243,3 +244,42 @@ def loss_gradient(
         return NotImplemented if is_set(flag) else spreading.compute(grad if each else value, *arguments[1:3])
 
     return Plan(spreading.results, run=run)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def find_own(
+    own: Pointer[T], labels: Pointer[T], x: Pointer[T], target: Pointer[i64], flag: Pointer[i64], classes: Int, start: Int,
+    stop: Int,
+) -> None:  # fmt: skip
+    """Write the score of each target, and the target as a number. Write 1 to the flag if there are invalid targets."""
+    for i in range(start, stop):
+        chosen = target[i]
+        if chosen < 0 or chosen >= classes:
+            flag[0] = 1
+        else:
+            own[i] = x[i * classes + chosen]
+            labels[i] = T(chosen)
+
+
+def margins(self: ndarray, target: ndarray, p: int, margin: float, weight: ndarray | None, reduction: str) -> Any:
+    """Return the plan of `multi_margin_loss`."""
+    dtype, batch, classes = self.dtype, target.size, self.shape[-1]
+    if FLOATS(dtype) is None or not batch or classes >= 1 << 24 or not self.flags.c_contiguous:
+        return NotImplemented
+    found = [Memory((batch,), dtype)] * 2
+    call = NativeCall(
+        find_own.compiled(T=type_of(dtype)), batch, _FAR, [classes], ["x", "target"], found, flagged=True,
+        copied=not_row_major(target=target),
+    )  # fmt: skip
+    find, places = call.plan(["x", "target"]), numpy.arange(classes, dtype=dtype)
+    made = [item.empty() for item in found]
+    hinges = hinge_rows.plan((self.reshape(batch, classes), *made, places), 1, (margin, p))
+
+    def run(x: ndarray, target: ndarray, p: int, margin: float, weight: ndarray | None, _: str) -> Any:
+        found = find.run(x, target)
+        if found is NotImplemented:
+            return NotImplemented
+        loss = hinges.run(x.reshape(batch, classes), *found, places, margin, p)
+        return NotImplemented if loss is NotImplemented else hinge_loss(loss, target, weight, reduction, dtype)
+
+    return Plan([Memory(target.shape if reduction == "none" else (), dtype)], run=run)
