@@ -22,6 +22,8 @@ def blocked_attention(
     scale: float,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return `attention`, also for arrays without a batch dimension or a head dimension, and for a boolean mask."""
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError("blocked_attention: query, key and value need two dimensions or more")
     q, k, v = (_with_heads(each) for each in (query, key, value))
     out, statistics = attention(q, k, v, _mask_to_add(mask, q), _by_batch(kept, q), share, causal, scale)
     return out.reshape((*query.shape[:-1], value.shape[-1])), statistics

@@ -11,6 +11,9 @@ from ..._runtime.tracebacks import warn
 from .declared import operators
 from .normalization import embedding, limit_norms
 
+_GATHERED = 1 << 18
+"""The number of elements of rows that are copied at a time."""
+
 
 def embedding_bag(
     input: Tensor,
@@ -65,6 +68,8 @@ def embedding_bag(
     _check_range(input, weight, mode)
     input = input.long()
     if input.dim() == 2 and padding_idx is None and input.size(1) > 0:
+        if mode == "max" and input.numel() * weight.size(1) > _GATHERED:
+            return weight.gather(0, _largest(input, weight))
         rows = embedding(input, weight, None, None, norm_type, scale_grad_by_freq, sparse)
         if per_sample_weights is not None:
             rows = rows * per_sample_weights.unsqueeze(-1)
@@ -98,6 +103,13 @@ def embedding_bag(
         sizes = torch.bincount(bags, minlength=groups).clamp(min=1)
         result = result / sizes.unsqueeze(-1).to(result.dtype)
     return result
+
+
+def _largest(input: Tensor, weight: Tensor) -> Tensor:
+    """Return the index of the largest element of each bag, for all columns. Few rows are copied at a time."""
+    step = max(_GATHERED // (input.size(1) * weight.size(1)), 1)
+    with torch.no_grad():
+        return torch.cat([bags.gather(1, embedding(bags, weight).argmax(1)) for bags in input.split(step)])
 
 
 def _reduced(input: Tensor, weight: Tensor, offsets: Tensor | None, mode: str, include_last_offset: bool) -> Tensor:
