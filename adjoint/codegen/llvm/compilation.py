@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from ..._runtime.first_use import import_late, unwatched
 from ..._runtime.platform import ctypes
-from ...kernels.runtime.addresses import address
+from ...kernels.runtime.addresses import AFTER_HEAD, WORDS
 from ..costs import CALLS
 from ..observed_kernels import KERNELS
 from .element_types import NumberType, PointerType, Static, VectorType, i64
@@ -99,7 +99,8 @@ UNPACKING = "_unpacking"
 
 def in_numbers(arguments: tuple[Any, ...]) -> list[Any]:
     """Return the arguments, with addresses in place of arrays."""
-    return [address(value) if isinstance(value, ndarray) else value for value in arguments]
+    # This is `address`, without a call for each array.
+    return [WORDS[(id(value) + AFTER_HEAD) // 8] if isinstance(value, ndarray) else value for value in arguments]
 
 
 def character(type_: Any) -> str:

@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from ..._runtime.forks import code_of
 from ...kernels.runtime import parallel
-from ...kernels.runtime.addresses import AFTER_HEAD, IN_OBJECTS
+from ...kernels.runtime.addresses import AFTER_HEAD
 from ...kernels.runtime.parallel import LINE
 from ..acceleration import SHAPES
 from ..observed_kernels import KERNELS
@@ -102,7 +102,7 @@ def replay_of(plain: Callable[..., Any], record: Callable[..., Any], arguments: 
         return plain
     work = sum(each.launch.work for each in recorder.launches)
     zero = any(isinstance(each, (float, complex)) and each == 0 for each in arguments)
-    if not IN_OBJECTS or work >= PARALLEL_BYTES or zero:
+    if work >= PARALLEL_BYTES or zero:
         return plain
     results = results if isinstance(results, tuple) else (results,)
     if not all(isinstance(each, Outline | None) for each in results):

@@ -26,11 +26,11 @@ def _address_in_object(array: Any) -> int:
     """Return the address of the first element, 15 times as fast as `__array_interface__`."""
     if not isinstance(array, numpy.ndarray):
         raise TypeError(f"{type(array).__name__} is no array")
-    return _words[(id(array) + AFTER_HEAD) // 8]
+    return WORDS[(id(array) + AFTER_HEAD) // 8]
 
 
 _CAN_READ = sys.implementation.name == "cpython" and bool(ctypes) and sys.maxsize > 1 << 32
-_words: Any = (ctypes.c_uint64 * (sys.maxsize // 8)).from_address(0) if _CAN_READ else None
+WORDS: Any = (ctypes.c_uint64 * (sys.maxsize // 8)).from_address(0) if _CAN_READ else None
 """All memory, as words of 64 bits."""
 
 _probe = numpy.zeros(3)
