@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from .._runtime.first_use import computed_once
 from ..kernels.runtime.floating import FLOAT16, HALVES, OFF, WARNINGS, refuse, restore, unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of
 from .acceleration import LOOPS
@@ -65,10 +66,17 @@ class LargeUfunc:
         self.elements = smallest_repeated(tree) if is_costly(tree) else THREADED
         self.halves = CONVERTED if is_costly(tree) else HALVED
         self._elements_of_complex = smallest(tree) if is_costly(tree) else LARGE
-        self.direct = self.compiled.direct_form(names, self)
-        """The forms for calls with only operands, which find their loops in fewer steps."""
-        self.into = self.compiled.direct_form(names, self, into=True)
-        """The forms for calls with operands and an array to which the result is written."""
+        self.names = names
+
+    @computed_once
+    def direct(self) -> Callable[..., Any]:
+        """Return the form for calls with only operands, which finds its loops in fewer steps."""
+        return self.compiled.direct_form(self.names, self)
+
+    @computed_once
+    def into(self) -> Callable[..., Any]:
+        """Return the form for calls with operands and an array to which the result is written."""
+        return self.compiled.direct_form(self.names, self, into=True)
 
     def __call__(self, *operands: Any, out: ndarray | None = None) -> Any:
         """Return the result of the ufunc."""

@@ -14,6 +14,7 @@ import copy
 import functools
 import inspect
 import linecache
+from collections.abc import Iterable
 from contextlib import suppress
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -73,6 +74,12 @@ class Rewriter(ast.NodeTransformer):
         private = self.owner and name.startswith("__") and not name.endswith("__")
         return f"_{self.owner}{name}" if private else name
 
+    def kept(self, node: Any) -> Any:
+        """Return a node whose parts read nothing."""
+        return node
+
+    visit_Name = visit_Constant = visit_arg = visit_Load = visit_Store = kept
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Rewrite `a.b` to `observer.attribute(a, "b")`, and a target to `observer.changed(a, "b").b`."""
         value = self.visit(node.value)
@@ -103,7 +110,7 @@ class Rewriter(ast.NodeTransformer):
             raise NotReadable(f"{node.func.id}() is called")
         arguments = [self.visit(argument) for argument in node.args]
         keywords = [
-            ast.keyword(each.arg, self.visit(each.value) if each.arg else self.contents(each.value))
+            located(ast.keyword(each.arg, self.visit(each.value) if each.arg else self.contents(each.value)), each)
             for each in node.keywords
         ]
         called = asked("call", node, self.visit(node.func), *arguments)
@@ -284,15 +291,23 @@ class Rewriter(ast.NodeTransformer):
 
 def located(node: Any, at: ast.AST) -> Any:
     """Return `node` with the position of the original node."""
-    return ast.copy_location(node, at)
+    node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = place_of(at)
+    return node
+
+
+def place_of(node: Any) -> tuple[int, int, int, int]:
+    """Return the position of a node."""
+    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
 
 
 def asked(method: str, at: ast.AST, *arguments: ast.expr) -> ast.Call:
     """Return a call of a method of the observer."""
     function = ast.Attribute(ast.Name(OBSERVER, ast.Load()), method, ast.Load())
     call = ast.Call(function, list(arguments), [])
-    for node in (call, function, function.value):
-        located(node, at)
+    place = place_of(at)
+    for node in (call, function, function.value, *arguments):
+        if not hasattr(node, "lineno"):
+            node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = place
     return call
 
 
@@ -317,8 +332,9 @@ def rewritten(function: FunctionType, observer: Any, rewriter: type[Rewriter] = 
     owner = code.co_qualname.split(".<locals>.")[-1].rpartition(".")[0].rpartition(".")[2]
     name = "__rewritten__"  # a name that hides no variable
     arguments = definition.args
-    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
-    arguments.kw_defaults = [None if each is None else ast.Constant(None) for each in arguments.kw_defaults]
+    absent = located(ast.Constant(None), definition)
+    arguments.defaults = [absent for _ in arguments.defaults]
+    arguments.kw_defaults = [each and absent for each in arguments.kw_defaults]
     writer = rewriter(owner)
     if isinstance(definition, ast.Lambda):
         body: list[ast.stmt] = [located(ast.Return(writer.visit(definition.body)), definition)]
@@ -328,12 +344,8 @@ def rewritten(function: FunctionType, observer: Any, rewriter: type[Rewriter] = 
         definition.name = name
         inner = writer.visit(definition)
     without_annotations(inner)
-    outer_arguments = ast.arguments(
-        [], [ast.arg(each) for each in (OBSERVER, *code.co_freevars)], None, [], [], None, []
-    )
-    returned = ast.Return(ast.Name(name, ast.Load()))
-    outer = ast.FunctionDef("outer", outer_arguments, [inner, returned], [])
-    module = ast.fix_missing_locations(ast.Module([outer], []))
+    module = ast.parse(f"def outer({', '.join((OBSERVER, *code.co_freevars))}):\n return {name}")
+    module.body[0].body.insert(0, inner)  # type: ignore[attr-defined]
     flags = code.co_flags & __future__.annotations.compiler_flag
     outer_code = code_named("outer", compile(module, code.co_filename, "exec", flags, dont_inherit=True))
     inner_code = code_named(name, outer_code).replace(co_name=code.co_name, co_qualname=code.co_qualname)
@@ -357,34 +369,33 @@ def definition_of(code: CodeType) -> ast.FunctionDef | ast.Lambda:
     lines = linecache.getlines(code.co_filename) or lines_by_source(code)
     found = [] if code.co_name == "<lambda>" else definitions_in(block(lines, code.co_firstlineno), code)
     if len(found) != 1:
-        found = copy.deepcopy(definitions_in(parsed(tuple(lines)), code))
+        found = copy.deepcopy(definitions_in(ast.walk(parsed(tuple(lines))), code))
     if len(found) != 1:
         raise NotReadable(f"the source of {code.co_name} is not available")
     return found[0]
 
 
-def definitions_in(tree: ast.Module, code: CodeType) -> list[Any]:
-    """Return the definitions in a tree from which `code` can have been compiled."""
+def definitions_in(nodes: Iterable[ast.AST], code: CodeType) -> list[Any]:
+    """Return the definitions among nodes from which `code` can have been compiled."""
     wanted = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
-    return [node for node in ast.walk(tree) if isinstance(node, wanted) and is_definition(node, code)]
+    return [node for node in nodes if isinstance(node, wanted) and is_definition(node, code)]
 
 
-def block(lines: list[str], first: int) -> ast.Module:
+def block(lines: list[str], first: int) -> list[ast.stmt]:
     """Return the syntax tree of the definition that begins in a line of a file. The rest of the file is not parsed.
 
     The block ends before a line that is not indented more than the first line. Such a line may also continue a
     signature or a string.
     """
     indent = indent_of(lines[first - 1]) if first <= len(lines) else 0
-    head = "if True:\n" if indent else ""
+    head = "\n" * (first - 2) + "if True:\n" if indent else "\n" * (first - 1)
     for end in range(first, len(lines) + 1):
         if end < len(lines) and (lines[end].strip()[:1] in ("", "#") or indent_of(lines[end]) > indent):
             continue
         with suppress(SyntaxError):
-            tree = ast.parse(head + "".join(lines[first - 1 : end]))
-            ast.increment_lineno(tree, first - 1 - bool(head))
-            return tree
-    return ast.Module([], [])
+            body = ast.parse(head + "".join(lines[first - 1 : end])).body
+            return body[0].body if indent else body  # type: ignore[attr-defined]
+    return []
 
 
 def indent_of(line: str) -> int:

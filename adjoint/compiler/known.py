@@ -379,9 +379,19 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+LOAD_GLOBAL, LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
+
+
 def names_in(code: types.CodeType) -> frozenset[str]:
     """Return the names of global variables in code, and in the functions that the code defines."""
-    names = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names, high = set[str](), 0
+    for operation, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        argument = high | low
+        high = argument << 8 if operation == dis.EXTENDED_ARG else 0
+        if operation == LOAD_GLOBAL:
+            names.add(code.co_names[argument >> 1])  # the last bit says whether it is called
+        elif operation == LOAD_NAME:
+            names.add(code.co_names[argument])
     return frozenset(names).union(*[names_in(each) for each in code.co_consts if isinstance(each, types.CodeType)])
 
 

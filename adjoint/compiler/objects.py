@@ -197,26 +197,27 @@ def all_unchanged(own: Int, objects: Pointer[i64], given: Int, VERSIONED: Static
         found = expected
         if way == OF_CLASS:
             found = as_pointer(value, i64)[CLASS]
-        elif way == WITH_ITEM:
+        elif (way == EMPTY) | (way == WITH_ELEMENTS):
+            if as_pointer(value, i64)[ELEMENTS] != key:  # the size
+                return new_reference(FALSE)
+            for k in range(key):
+                if as_pointer(as_pointer(value, i64)[ELEMENTS + 1], i64)[k] != as_pointer(expected, i64)[k]:
+                    return new_reference(FALSE)
+        elif (VERSIONED == 0) | (as_pointer(value, i64)[ELEMENTS + 1] != told[4]):
             version = as_pointer(value, i64)[ELEMENTS + 1]
-            if (VERSIONED == 0) | (version != told[4]):
+            if way == WITH_ITEM:
                 found = item_of(value, key)
                 if (found == 0) & (error_raised() != 0):
                     return 0
-                told[4] = version if found == expected else told[4]
-        elif as_pointer(value, i64)[ELEMENTS] != key:  # the sizes of dictionaries and lists
-            return new_reference(FALSE)
-        elif way == WITH_ELEMENTS:
-            elements = as_pointer(as_pointer(value, i64)[ELEMENTS + 1], i64)
-            for k in range(key):
-                if elements[k] != as_pointer(expected, i64)[k]:
-                    return new_reference(FALSE)
-        elif way != EMPTY:
-            work[0] = 0
-            for k in range(key):
-                next_item(value, work, work + 1, work + 2)
-                if work[way - 2] != as_pointer(expected, i64)[k]:
-                    return new_reference(FALSE)
+            elif as_pointer(value, i64)[ELEMENTS] != key:
+                return new_reference(FALSE)
+            else:
+                work[0] = 0
+                for k in range(key):
+                    next_item(value, work, work + 1, work + 2)
+                    if work[way - 2] != as_pointer(expected, i64)[k]:
+                        return new_reference(FALSE)
+            told[4] = version if found == expected else told[4]
         if found != expected:
             return new_reference(FALSE)
         told = told + 5

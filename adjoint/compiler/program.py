@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +16,9 @@ from ..kernels.runtime.addresses import address
 from ..tape import origin
 from ..tensor import Tensor, wrap
 from .objects import tensor_maker
+
+name_of = functools.cache(operator.attrgetter("name"))
+"""The name of a dtype, which NumPy assembles anew each time."""
 
 
 class Reference(NamedTuple):
@@ -126,7 +131,7 @@ class Program:
 
     def new_value(self, array: Any) -> int:
         """Return the number of a new value."""
-        self.shapes.append(None if array is None else (array.shape, array.dtype.name))
+        self.shapes.append(None if array is None else (array.shape, name_of(array.dtype)))
         self.memory.append(None if array is None else (array.strides, address(array)))
         return len(self.shapes) - 1
 

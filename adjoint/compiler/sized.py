@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -25,7 +23,7 @@ from .expectations import MISSED, Expectation, Left, States, draws, missed
 from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Changing, Method, is_of_host
 from .objects import compile_deferred
-from .program import Constant, Instruction, Program, Reference, Source
+from .program import Constant, Instruction, Program, Reference, Source, name_of
 
 MOST_PLANS = 512
 """The maximum number of plans of one program. At more sizes, the function runs without a program."""
@@ -226,10 +224,6 @@ class Shared:
         namespace = {**self.namespace, **new}
         code = namespace["run"].__code__
         return FunctionType(code, namespace) if compile_deferred(namespace) else None
-
-
-name_of = functools.cache(operator.attrgetter("name"))
-"""The name of a dtype, which NumPy assembles anew each time."""
 
 
 def is_close(one: Any, other: Any) -> bool:

@@ -43,6 +43,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from .._runtime.first_use import unwatched
 from ..codegen.kernel import Kernel, as_kernel
 from ..tape.node import Node
 from . import registry
@@ -155,6 +156,7 @@ class Operator:
         self.plans: dict[Any, Any] = {}
         self.frequent: dict[Any, Any] = {}
 
+    @unwatched
     def __getattr__(self, name: str) -> Any:
         """Evaluate signature and formulas on first access, because an import declares hundreds of operators and uses few."""
         if "saved_display" not in self.__dict__:

@@ -8,6 +8,7 @@ from typing import Any
 from numpy import ndarray
 
 from .. import dtypes
+from .._runtime.first_use import unwatched
 from ..kernels.runtime.lazy_conj import LazyConjNeg
 from ..kernels.runtime.meta_array import Meta, Unread
 from ..kernels.runtime.narrow_array import is_narrow
@@ -30,6 +31,7 @@ from .steps.wrap import Mark, View, Wrap
 from .steps.write import Decide, Overwrite, Repoint, Target, WriteOut
 
 
+@unwatched
 def planned(op: Operator, way: str, kinds: tuple[Kind, ...] = (), *, inference: bool = False, caller: int = 1) -> Plan:
     """Return the plan for operands of these kinds or, without kinds, for plain tensors, in `inference` mode or not."""
     plan = Plan(op, way, dict(zip(op.tensor_positions, kinds, strict=False)), inference, caller)

@@ -81,8 +81,10 @@ class Lowering:
 
     def value(self, instruction: str, type_: Any) -> Value:
         """Append an instruction that has a result, and return the result."""
-        name = self.fresh()
-        self.emit(f"{name} = {instruction}")
+        self._count += 1
+        name = f"%v{self._count}"
+        if not self.terminated:
+            self.lines.append(f"  {name} = {instruction}")
         return Value(type_, name)
 
     def label(self, name: str) -> None:
@@ -447,7 +449,7 @@ class Lowering:
             return self.inline(function, arguments, options)
         if isinstance(function, Builtin):
             return function.lower(self, *arguments, **options)
-        if isinstance(function, NumberType | VectorType):
+        if isinstance(function, (NumberType, VectorType)):
             (value,) = arguments
             return self.convert(value, function)
         if any(isinstance(item, Value) for item in (*arguments, *options.values())):

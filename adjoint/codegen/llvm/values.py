@@ -75,9 +75,12 @@ def _float_text(number: Any, element: NumberType) -> str:
     return "0x" + struct.pack(">d", float(number)).hex().upper()
 
 
+NUMBERS = int, float, numpy.integer, numpy.floating
+
+
 def is_number(value: Any) -> bool:
     """Return whether this is a number that is known at compile time."""
-    return isinstance(value, int | float | numpy.integer | numpy.floating)
+    return isinstance(value, NUMBERS)
 
 
 def weak_type(number: Any) -> Any:
