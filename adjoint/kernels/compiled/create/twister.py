@@ -119,14 +119,9 @@ def next_fractions(out: Pointer[T], state: Pointer[u32], start: Int, stop: Int) 
 def next_between(out: Pointer[T], state: Pointer[u32], low: T, high: T, span: T, start: Int, stop: Int) -> None:
     """Return the next numbers in [low, high). A number that rounding would change to `high` becomes `low`."""
     next_fractions(out, state, start, stop)
-    n = stop - start
-    whole = n - n % WIDTH
-    for i in range(0, whole, WIDTH):
-        several = fma(load(out + i, WIDTH), broadcast(span, WIDTH), broadcast(low, WIDTH))
-        store(out + i, where(several == high, low, several))
-    for i in range(whole, n):
-        one = fma(out[i], span, low)
-        out[i] = low if one == high else one
+    for i in vectorized(stop - start):
+        found = fma(out[i], span, low)
+        out[i] = where(found == high, low, found)
 
 
 @loops(explicit=True, plain=True)
