@@ -17,7 +17,7 @@ from .errors import BackendCompilerFailed, RecompileError, Unsupported
 from .known import is_undisturbed, may_run
 from .logs import COUNTERS, report
 from .marks import marks_of
-from .options import STANCE, config
+from .options import STANCE, STRICT, config
 from .symbols import KINDS
 from .units import Units
 from .variant import MISSED, Variant, captured
@@ -193,7 +193,7 @@ class CompiledFunction:
     def give_up(self, reason: str) -> None:
         """Stop capturing. Calls that fit no program run in Python."""
         self.reason = reason
-        if self.fullgraph:
+        if self.fullgraph or STRICT.get():
             raise Unsupported(f"the function cannot be compiled as one program: {reason}")
         if not self.quiet:
             warn(f"torch.compile runs {name_of(self.compiled_function)} as it is: {reason}", UserWarning)

@@ -18,6 +18,7 @@ import adjoint as torch
 from ..aten.calls import call_of_operator
 from ..dispatch.plan import Call
 from ..dispatch.source import compile_source, indented
+from ..random import default_generator
 from ..tape.versions import shared_counter
 from ..tensor import Tensor
 from ..transforms import tree
@@ -29,6 +30,7 @@ from .expectations import MISSED, draws
 from .followed import FOLLOWED, answered, applied, checkpointed, checkpointed_in_parts, functional, unseen
 from .known import is_constant
 from .observer import Observer
+from .options import graph_break
 from .program import Reference
 from .recorder import CallRecorder, Condition, Effect, Piece
 from .stores import Setting
@@ -113,7 +115,7 @@ class GraphObserver(Observer):
         self.recorder = tracer.recorder
         self.recorder.input_of = self.source_of
         self.before: dict[int, tuple[Tensor, Any, int]] = {}
-        self.state = torch.get_rng_state()
+        self.states = {id(default_generator): (default_generator, default_generator.get_state())}
 
     def source_of(self, tensor: Tensor) -> Any:
         """Return the source of a tensor that exists before the function runs."""
@@ -138,18 +140,22 @@ class GraphObserver(Observer):
         return [(tensor, tensor._array.copy("K")) for tensor, _, _ in self.before.values()]
 
     def restore(self) -> None:
-        """Give the inputs, and the generator of random numbers, the state that they had before."""
+        """Give the inputs, and the generators of random numbers, the states that they had before."""
         for tensor, array, version in self.before.values():
             if not same(tensor._array, array):
                 tensor._array[...] = array
             if version_of(tensor) != version:
                 shared_counter(tensor)[0] = version
-        torch.set_rng_state(self.state)
+        for generator, state in self.states.values():
+            generator.set_state(state)
 
     def noted(self, op: str, target: Any, args: Any, kwargs: dict[str, Any], run: Callable[[], Any]) -> Any:
         """Return the result of `run`, and record it as one call."""
         if self.stopped or self.recorder.depth:
             return run()
+        for each in (*args, *kwargs.values()):
+            if isinstance(each, torch.Generator) and id(each) not in self.states:
+                self.states[id(each)] = each, each.get_state()
         with self.recorder.within():
             result = run()
         if not self.stopped:
@@ -158,6 +164,8 @@ class GraphObserver(Observer):
 
     def called(self, function: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a Python function."""
+        if function is graph_break and self.ended(function, args, kwargs):
+            return None
         if (way := FOLLOWED.get(function)) is applied:
             return self.noted(
                 "call_function",
@@ -186,16 +194,25 @@ class GraphObserver(Observer):
             "call_function", function, args, kwargs, lambda: super(GraphObserver, self).trusted(function, args, kwargs)
         )
 
-    def built_in(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function that is not written in Python. `print` ends a graph, and the program prints too."""
+    def ended(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """End a graph at a call that the program repeats. Return False if that is impossible."""
         given = [*args, *kwargs.values()]
-        ends = function is print and self.tracer.branches and not self.stopped
-        if not ends or not all(is_constant(each) or type(each) is Tensor for each in given):
-            return super().built_in(function, args, kwargs)
+        if (
+            self.stopped
+            or not self.tracer.branches
+            or not all(is_constant(each) or type(each) is Tensor for each in given)
+        ):
+            return False
         try:
-            self.recorder.end(Effect(print, self.recorder.mapped(args), self.recorder.mapped(kwargs)))
+            self.recorder.end(Effect(function, self.recorder.mapped(args), self.recorder.mapped(kwargs)))
         except Stop as error:
             self.stop(str(error))
+        return True
+
+    def built_in(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function that is not written in Python. `print` ends a graph, and the program prints too."""
+        if function is not print or not self.ended(function, args, kwargs):
+            return super().built_in(function, args, kwargs)
         with unseen(self):
             return print(*args, **kwargs)
 
@@ -268,18 +285,20 @@ class Backend:
         self.written = written = WrittenGraphs(*capture)
         observer = written.observer
         after, results = observer.copies(), [each._array.copy("K") for each, _ in written.results.values()]
-        state = torch.get_rng_state()
+        generators = [each for each, _ in observer.states.values()]
+        states = [each.get_state() for each in generators]
         modules = [None if each.is_empty else each.module(written.names) for each in written.pieces]
         observer.restore()
         found = written.run(modules, f"[{', '.join(f'r{number}' for _, number in written.results.values())}]")
         if not (
             all(same(one._array, other) for one, other in zip(found, results, strict=True))
             and all(same(each._array, array) for each, array in after)
-            and torch.equal(torch.get_rng_state(), state)
+            and all(torch.equal(each.get_state(), state) for each, state in zip(generators, states, strict=True))
         ):
             for each, array in after:
                 each._array[...] = array
-            torch.set_rng_state(state)
+            for generator, state in zip(generators, states, strict=True):
+                generator.set_state(state)
             raise Stop("the recorded calls do not give the same results")
         observer.restore()
         pairs = zip(modules, map(Piece.examples, written.pieces), strict=True)

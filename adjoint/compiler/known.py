@@ -29,6 +29,7 @@ from ..dispatch.slow_path import handlers_of_thread
 from ..interchange import Interchange, elements_of
 from ..tape import modes
 from ..tensor import Tensor
+from .options import error_on_graph_break
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 MODULES = (
@@ -194,7 +195,14 @@ CALL = torch.nn.Module.__call__
 """The original `Module.__call__`, which a program can replace."""
 OF_OTHERS = (torch.nn.ParameterList, torch.nn.ParameterDict)
 """Modules that may contain objects other than parameters."""
-CONTEXTS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
+CONTEXTS = (
+    torch.no_grad,
+    torch.enable_grad,
+    torch.set_grad_enabled,
+    torch.inference_mode,
+    torch.autocast,
+    error_on_graph_break,
+)
 IN_MODE = tuple(mode(lambda: None).__code__ for mode in (torch.no_grad(), torch.autocast("cpu")))
 """The code of all functions that the context managers of this package decorate."""
 CONSTANT = frozenset((contextlib.nullcontext.__enter__.__code__, contextlib.nullcontext.__exit__.__code__))

@@ -8,8 +8,35 @@ from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
+from ..autograd.grad_mode import Decorating
+
 STANCE = ContextVar("stance", default="default")
 """How compiled functions of this thread run (see `torch.compiler.set_stance`)."""
+
+
+STRICT = ContextVar("strict", default=False)
+"""Whether the end of a capture is an error in this thread (see `error_on_graph_break`)."""
+
+
+class error_on_graph_break(Decorating):
+    """A context, or a decorator, in which `torch.compile` raises an error, or not, where it cannot capture a function."""
+
+    def __init__(self, error_on_graph_break: bool) -> None:
+        self.is_error = error_on_graph_break
+
+    def __enter__(self) -> None:
+        self.before = STRICT.set(self.is_error)
+
+    def __exit__(self, *exception: object) -> None:
+        STRICT.reset(self.before)
+
+    def clone(self) -> Any:
+        """Return a new context manager with the same setting."""
+        return type(self)(self.is_error)
+
+
+def graph_break(msg: str = "") -> None:
+    """End a graph for a backend. Without a backend, the calling function runs without a program."""
 
 
 class Settings(SimpleNamespace):

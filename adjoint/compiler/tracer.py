@@ -34,7 +34,9 @@ from ..tape import modes, origin
 from ..tape.interpreters import Handler, tensors_in
 from ..tensor import Tensor
 from ..transforms.vmap_interpreter import BatchedTensor
+from .errors import Unsupported
 from .expectations import EXPECT, Expectation, draws, has_effect
+from .options import STRICT
 from .program import Constant, Program, Reference
 from .symbols import KINDS, Number, Symbol, plain, symbol, symbols_in
 
@@ -55,11 +57,11 @@ class Tracer(Handler):
     that the function has created and that require grad. `aliases`: outside tensors with the array of another tensor.
     `rehearsing`: the number of values before a user's function in a backward that runs only for the capture and must have no
     effects, or None. `failed`: the number of operators that have raised errors.
-    `elements`: the roots of symbols for elements of tensors. `branches`: whether conditions may depend on elements.
+    `elements`: the roots of symbols for elements of tensors.
     """
 
     def __init__(self, program: Program, branches: bool = False) -> None:
-        self.program, self.branches = program, branches
+        self.program, self.may_branch = program, branches
         self.dims: dict[int, frozenset[int]] = {}
         self.extents: dict[str, Symbol] = {}
         self.windows: list[tuple[int, int, list[Symbol]]] = []
@@ -85,6 +87,11 @@ class Tracer(Handler):
     def __exit__(self, *exception: object) -> None:
         modes.put({"capture": None, "before_change": None})
 
+    @property
+    def branches(self) -> bool:
+        """Whether conditions may depend on elements."""
+        return self.may_branch and not STRICT.get()
+
     def stop(self, reason: str) -> None:
         """Stop appending. The function continues, and the program is not used."""
         if self.reason is None:
@@ -94,6 +101,8 @@ class Tracer(Handler):
             self.arrays.clear()
             if modes.STATE.capture is self:
                 self.__exit__()
+            if STRICT.get():
+                raise Unsupported(f"the function cannot be compiled: {self.reason}")
         if self.rehearsing is not None:
             raise Stop(self.reason)
 

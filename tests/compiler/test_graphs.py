@@ -318,3 +318,60 @@ def test_a_second_derivative_if_an_argument_depends_on_a_parameter():
     for _ in range(3):
         for one, other in zip(gradients(compiled), expected, strict=True):
             torch.testing.assert_close(one, other)
+
+
+def halved(x):
+    y = x + 1
+    torch._dynamo.graph_break()
+    return y * 2
+
+
+@torch._dynamo.error_on_graph_break(True)
+def strict(x):
+    return halved(x)
+
+
+def partly_strict(x):
+    with torch._dynamo.error_on_graph_break(True):
+        y = x.sin()
+    torch._dynamo.graph_break()
+    return y.cos()
+
+
+def branching(x):
+    with torch._dynamo.error_on_graph_break(True):
+        return x if x.sum() > 0 else -x
+
+
+def test_graph_break_ends_a_graph():
+    backend = Kept()
+    f = torch.compile(halved, backend=backend)
+    assert [f(torch.ones(1)).item() for _ in range(3)] == [4.0] * 3
+    assert [backend.calls(number) for number in range(2)] == [[operator.add], [operator.mul]]
+    found = torch._dynamo.explain(halved)(torch.ones(1))
+    assert (found.graph_count, found.graph_break_count, len(found.break_reasons)) == (2, 1, 1)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="graph_break"):
+        torch.compile(halved, backend=backend, fullgraph=True)(torch.ones(1))
+
+
+@pytest.mark.filterwarnings("ignore:torch.compile runs")
+@pytest.mark.parametrize("options", [{}, {"backend": "eager"}])
+def test_graph_breaks_can_be_errors(options):
+    x = torch.ones(1)
+    for function in (strict, branching, lambda x: strict(x) + 1):
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            torch.compile(function, **options)(x)
+    assert torch.equal(torch.compile(partly_strict, **options)(x), x.sin().cos())
+    with torch._dynamo.error_on_graph_break(True):
+        f = torch.compile(halved, **options)
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            f(x)
+        assert torch.compile(lambda x: x * 2, **options)(x).item() == 2
+    assert f(x).item() == 4
+
+
+def test_graphs_draw_from_generators_among_the_arguments():
+    generators = [torch.Generator().manual_seed(1) for _ in range(2)]
+    f = torch.compile(lambda n, generator: torch.rand(n, generator=generator), backend="eager")
+    for size in (2, 2, 3, 2):
+        assert torch.equal(f(size, generators[0]), torch.rand(size, generator=generators[1]))

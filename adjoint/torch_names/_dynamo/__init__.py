@@ -11,7 +11,6 @@ from adjoint._runtime.first_use import further_names, late_names
 from adjoint.compiler import compile, is_compiling
 from adjoint.compiler.logs import COUNTERS as counters
 from adjoint.compiler.options import config
-from adjoint.tape.modes import STATE
 
 _PLACES = {
     "adjoint.compiler": (
@@ -22,6 +21,7 @@ _PLACES = {
         "BackendCompilerFailed InvalidBackend RecompileError TorchDynamoException Unsupported UserError"
     ),
     "adjoint.compiler.function": "OptimizedModule",
+    "adjoint.compiler.options": "error_on_graph_break graph_break",
     "adjoint.compiler.marks": "mark_dynamic mark_static maybe_mark_dynamic",
     "explanation": "explain",
     "testing": "testing",
@@ -29,7 +29,7 @@ _PLACES = {
 """The names that other modules define, by module."""
 
 _LATE = {name: module for module, names in _PLACES.items() for name in names.split()}
-_OWN = "config counters disallow_in_graph eval_frame export graph_break is_compiling mark_static_address optimize optimize_assert"
+_OWN = "config counters disallow_in_graph eval_frame export is_compiling mark_static_address optimize optimize_assert"
 __all__ = [*_LATE, *_OWN.split(), "run", "utils"]
 
 _T = TypeVar("_T")
@@ -55,12 +55,6 @@ def run(fn: _T) -> _T:
 def disallow_in_graph(fn: _T) -> _T:
     """Return the function itself."""
     return fn
-
-
-def graph_break(msg: str = "") -> None:
-    """End the capture of the calling function, which then runs without a program."""
-    if is_compiling():
-        STATE.capture.stop("graph_break() is called")
 
 
 def mark_static_address(t: Any, guard: bool = True) -> None:

@@ -93,7 +93,7 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
         return ExplainOutput(
             backend.graphs,
             len(backend.graphs),
-            len(reasons),
+            len(reasons) if variant is None else len(backend.graphs) - 1,
             [*map(GraphCompileReason, reasons)],
             sum(map(len, ops)),
             ops,
