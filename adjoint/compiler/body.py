@@ -9,6 +9,7 @@ from .backward import Gradients
 from .expectations import with_effects
 from .native import fused
 from .program import Instruction, Program, Source
+from .views import Tail
 
 
 class Body(NamedTuple):
@@ -32,7 +33,7 @@ class Body(NamedTuple):
         saved: list[int],
         first_lines: list[str],
         effects: list[str],
-        tail: list[str],
+        tail: Tail,
     ) -> Body:
         """Write the code for a program. `tail`: the lines that create the results."""
         kept = program.used(wanted | {each.number for each in program.gradients})
@@ -43,7 +44,7 @@ class Body(NamedTuple):
         lines, positions = with_effects(forward, source.lines, effects, source.namespace)
         numbers = [len(first_lines) + 1 + position for position in positions]
         origins = {numbers[position]: line for position, line in source.origins.items()}
-        written = cls.compiled([*first_lines, *indented([*lines, *tail])], source.namespace)
+        written = cls.compiled([*first_lines, *indented([*lines, *tail.lines(program, source)])], source.namespace)
         return written._replace(steps=dict(zip(numbers, forward, strict=True)), origins=origins)
 
     @classmethod

@@ -24,6 +24,7 @@ from .extents import Differs, Extent, Folded, General, is_contiguous
 from .known import Changing, Method, is_of_host
 from .objects import compile_deferred
 from .program import Constant, Instruction, Program, Reference, Source, name_of
+from .views import Tail
 
 MOST_PLANS = 512
 """The maximum number of plans of one program. At more sizes, the function runs without a program."""
@@ -35,7 +36,7 @@ class Sized:
     `plans`: the function for the sizes of each key. `shared`: the plans for several
     sizes. `tried`: the forms of values, for keys that have occurred once.
     `head`, `tail`: the lines before and after the instructions. `function`: the function that the program replaces.
-    `outputs`: the numbers of the tensors in its result, in order. `targets`: the tensors that have gradients.
+    `outputs`: the numbers of the tensors in its result, in order, and of their bases. `targets`: the tensors that have gradients.
     """
 
     def __init__(
@@ -46,9 +47,9 @@ class Sized:
         wanted: set[int],
         saved: list[int],
         gradients: list[int],
-        around: tuple[list[str], list[str]],
+        around: tuple[list[str], Tail],
         function: Any,
-        outputs: list[int | None],
+        outputs: list[tuple[int | None, int | None]],
         targets: list[Tensor],
     ) -> None:
         self.general, self.program, self.source = general, program, source
@@ -145,7 +146,10 @@ class Sized:
         program, tensors = self.program, tensors_of(result)
         if len(tensors) != len(self.outputs):
             return False
-        made = {number: tensor for number, tensor in zip(self.outputs, tensors, strict=True) if number is not None}
+        made: dict[Any, Any] = {}
+        for (number, base), tensor in zip(self.outputs, tensors, strict=True):
+            made |= {base: tensor._base, number: tensor}
+        made.pop(None, None)
         pairs = [(trial.values[number], tensor._array) for number, tensor in made.items()]
         for number, count in program.changes.items():
             if count and program.inputs[number].kind != "grad":

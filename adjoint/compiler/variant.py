@@ -45,7 +45,7 @@ from .program_text import literal
 from .sized import Sized
 from .symbols import Symbol, called, is_record, new_record, symbol, symbols_in, unwrapped
 from .tracer import Stop, Tracer
-from .views import bases_of, source_of
+from .views import Tail, bases_of, chain
 
 
 class Variant:
@@ -249,6 +249,7 @@ class Written:
     def variant(self, earlier: Iterable[Variant]) -> Variant:
         """Return the compiled variant. The variant serves any size if an earlier variant was the same program at other sizes."""
         self.find_results()
+        self.chains = [chain(self.program, self.tracer, *each) for each in self.views.values()]
         self.program.result = self.description(self.result)
         replaced = next((each for each in earlier if self.generalize(each)), None) if self.tracer.dims else None
         source, program = self.source, self.program
@@ -272,7 +273,7 @@ class Written:
         sized: Sized | None = None
         effects, tail = self.effects(), self.returned(saved)
         if self.general is not None:
-            outputs = [self.results.get(id(each), (None, None))[1] for each in tensors_of(self.result)]
+            outputs = [self.numbers_of(each) for each in tensors_of(self.result)]
             targets = [target for _, target in self.targets]
             around, function = (effects, tail), self.function
             sized = Sized(self.general, program, source, wanted, saved, gradients, around, function, outputs, targets)
@@ -296,8 +297,8 @@ class Written:
     def generalize(self, earlier: Variant) -> bool:
         """Make the program serve any size, if an earlier program was the same at other sizes."""
         try:
-            if self.observer.stores or self.views:
-                raise Differs("a result is a view of another tensor" if self.views else "an attribute is set")
+            if self.observer.stores:
+                raise Differs("an attribute is set")
             general = General(earlier.example, self.tracer)
         except (Differs, LookupError) as error:
             self.tracer.differences.append(str(error))
@@ -455,7 +456,14 @@ class Written:
         self.again = Again(self)
         return [*self.again.lines(self.source), *lines]
 
-    def returned(self, saved: list[int]) -> list[str]:
+    def numbers_of(self, tensor: Tensor) -> tuple[int | None, int | None]:
+        """Return the numbers of the value of a result and of its base, or None where no instruction computes them."""
+        base = self.views.get(id(tensor), (None, None))[1]
+        if base is None:
+            return self.results.get(id(tensor), (None, None))[1], None
+        return self.tracer.values[id(tensor._array)], self.results.get(id(base), (None, None))[1]
+
+    def returned(self, saved: list[int]) -> Tail:
         """Return the lines that create the results."""
         constant = self.source.constant
         leaves = [each.operands[0].value for each in self.program.instructions if each.name == "set_grad"]
@@ -488,16 +496,21 @@ class Written:
             node = edge_of(self.roots[0])[0]
             origin = constant((node._code, node._lasti))
             lines.append(f"attach([{', '.join(roots)}], {origin}{'' if self.freed else kept})")
-        for position, (view, base) in enumerate(self.views.values()):
-            place = self.built(base, constant, "r")
-            lines.append(f"w{position} = {source_of(self.program, self.tracer, self.source, view, base, place)}")
-        for position, (_, whole) in enumerate(self.detached.values()):
-            lines.append(f"d{position} = {self.built(whole, constant, 'r')}.detach()")
+        views = [
+            (chain, self.built(base, constant, "r"))
+            for chain, (_, base) in zip(self.chains, self.views.values(), strict=True)
+        ]
+        last = [
+            f"d{position} = {self.built(whole, constant, 'r')}.detach()"
+            for position, (_, whole) in enumerate(self.detached.values())
+        ]
         built = partial(self.built, constant=self.source.constant, prefix="r")
         returned = built(self.result)
         if stored := self.observer.stores.lines(built, constant):
-            return [*lines, f"result = {returned}", *stored, "return result"]
-        return [*lines, f"return {returned}"]
+            last += [f"result = {returned}", *stored, "return result"]
+        else:
+            last.append(f"return {returned}")
+        return Tail(lines, views, last)
 
     def is_among(self, array: Any, numbers: list[int]) -> bool:
         """Return whether an array shares memory with one of the values with these numbers."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..tape.edges import edge_of
 from ..tensor import Tensor
-from .program import Constant, Instruction, Program
+from .program import Constant, Program
 from .tracer import Stop, Tracer
 
 
@@ -28,15 +28,15 @@ def bases_of(outputs: list[Tensor], inputs: list[Tensor]) -> dict[int, Tensor]:
     }
 
 
-def chain(program: Program, tracer: Tracer, view: Tensor, base: Tensor) -> list[Instruction]:
-    """Return the instructions that create a view of `base`.
+def chain(program: Program, tracer: Tracer, view: Tensor, base: Tensor) -> list[int]:
+    """Return the numbers of the views that instructions create one from another, from `base` to `view`.
 
     Raises:
         Stop: if other operators than views, or another history, lie between them.
     """
     number, end = tracer.values.get(id(view._array)), tracer.values.get(id(base._array))
     made = {result: each for each in program.instructions[: program.boundary] for result in each.results}
-    edge, found = edge_of(view), list[Instruction]()
+    edge, found = edge_of(view), list[Any]()
     while number != end:
         each = made.get(number)
         if each is None or not each.is_view or each.kernel is None or each.kernel.keyword_only:
@@ -47,7 +47,7 @@ def chain(program: Program, tracer: Tracer, view: Tensor, base: Tensor) -> list[
             edge = edge[0]._edges[0]
         if not all(isinstance(other, Constant) for other in each.operands[1:]):
             break
-        found.insert(0, each)
+        found.insert(0, number)
         number = each.operands[0].number
     if not found or number != end or not is_same(edge, edge_of(base)) or view.is_inference():
         raise Stop("a result has the memory of an argument or of another result")
@@ -61,11 +61,24 @@ def is_same(edge: Any, other: Any) -> bool:
     return edge is other
 
 
-def source_of(program: Program, tracer: Tracer, source: Any, view: Tensor, base: Tensor, place: str) -> str:
-    """Return the source that creates a view. `place`: the source of its base."""
-    instructions = chain(program, tracer, view, base)
-    numbers = [each.operands[0].number for each in instructions[1:]] + [tracer.values[id(view._array)]]
-    for each, number in zip(instructions, numbers, strict=True):
+class Tail(NamedTuple):
+    """The lines that create the results. `views`: the arguments of `source_of` for the results that are views."""
+
+    first: list[str]
+    views: list[tuple[list[int], str]]
+    last: list[str]
+
+    def lines(self, program: Program, source: Any) -> list[str]:
+        """Return the lines for a program at some sizes."""
+        views = [f"w{position} = {source_of(program, source, *each)}" for position, each in enumerate(self.views)]
+        return [*self.first, *views, *self.last]
+
+
+def source_of(program: Program, source: Any, numbers: list[int], place: str) -> str:
+    """Return the source that creates views one from another. `place`: the source of the base of the first."""
+    made = {result: each for each in program.instructions[: program.boundary] for result in each.results}
+    for number in numbers:
+        each = made[number]
         given = [place, *map(source.operand, each.operands[1:])]
         place = f"{source.constant(each.kernel.function)}({', '.join(given)})"
         place += f"[{each.results.index(number)}]" if each.several else ""

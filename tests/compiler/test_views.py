@@ -6,6 +6,8 @@ import adjoint as torch
 
 from .comparison import assert_alike, tensors_in
 
+nn = torch.nn
+
 FUNCTIONS = {
     "of an argument": lambda x: x.t(),
     "two of an argument": lambda x: (x.flatten(), x[1:, 0]),
@@ -43,3 +45,32 @@ def test_a_view_of_a_number_without_dimensions():
     for call in range(3):
         x = torch.tensor(call)
         assert compiled(x)._base is x and compiled(x).item() == call
+
+
+class Encoder(nn.Module):
+    """A module whose results are views of arguments, of a parameter and of one computed tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 4)
+
+    def forward(self, x):
+        h = self.linear(x)
+        return (*h.chunk(2, -1), h.view(x.shape[0], 2, 2).transpose(0, 1), x.flatten()[1:], self.linear.weight.t())
+
+
+def test_views_at_any_size():
+    plain = Encoder()
+    compiled = torch.compile(plain)
+    for rows in (4, 6, 8, 8, 5, 5, 9, 4, 8, 1, 7):
+        both = []
+        for function in (plain, compiled):
+            torch.manual_seed(rows)
+            x = torch.randn(rows, 3, requires_grad=True)
+            result = function(x)
+            facts = [(each._base is x, each._base is result[0]._base, each.stride()) for each in result]
+            loss = sum(each.square().sum() for each in result)
+            both.append((result, facts, torch.autograd.grad(loss, [x, plain.linear.weight])))
+        assert_alike(both[1], both[0], f"{rows} rows")
+    (general,) = [each for each in compiled.compiled.variants if each.sized]
+    assert general.calls >= 7 and len(compiled.compiled.variants) <= 3
