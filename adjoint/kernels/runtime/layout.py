@@ -35,7 +35,10 @@ def has_channels_last(array: Array) -> bool:
 
 def like_images(result: Any, *images: Any) -> Any:
     """Return `result` (or the first of several results) with its channels last in memory, if one of the images has this order."""
-    if not any(map(has_channels_last, images)):
+    for each in images:
+        if has_channels_last(each):
+            break
+    else:
         return result
     first = result[0] if isinstance(result, tuple) else result
     if first.ndim == images[0].ndim:

@@ -218,4 +218,4 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> ndarray:
         buffer = memory[start : start + size]
         if size <= 2 * SCRATCH_BYTES:
             buffers[name] = buffer
-    return buffer[:size].view(dtype).reshape(shape)
+    return ndarray(shape, dtype, buffer)

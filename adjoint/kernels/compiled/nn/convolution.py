@@ -56,13 +56,12 @@ def _convolve(plan: ProductPlan, x: ndarray, weight: ndarray, bias: ndarray | No
     memory = workspace("convolution", plan.weights_size + (plan.ranges * plan.scratch_pitch or 1), x.dtype)
     factors, packed = memory[: plan.weights_size], memory[plan.weights_size :]
     launch(
-        plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, factors, weight,
-        plan.products.numbers, plan.taps.numbers, plan.geometry.spreads, plan.outs, plan.ins, *plan.weight_strides,
+        plan.weight_kernel, plan.weight_blocks, plan.weight_block_bytes, factors, weight, *plan.of_weights,
+        *plan.weight_strides,
     )  # fmt: skip
     launch(
         plan.kernel, plan.ranges, plan.range_bytes, result, x, factors,
-        plan.nothing if bias is None else bias, packed,
-        plan.sizes.numbers, plan.records.numbers, plan.products.numbers, steps.numbers,
+        plan.nothing if bias is None else bias, packed, *plan.constants, steps.numbers,
     )  # fmt: skip
 
 
@@ -110,7 +109,10 @@ def _with_weight(
             weight, bias = row_major(widen(weight)), None if bias is None else row_major(widen(bias))
         if given is not dtype:
             x, result = widen(input), empty(plan.result_shape, dtype)
-        (plan.run if isinstance(plan, ChannelPlan) else functools.partial(_convolve, plan))(x, weight, bias, result)
+        if isinstance(plan, ChannelPlan):
+            plan.run(x, weight, bias, result)
+        else:
+            _convolve(plan, x, weight, bias, result)
         if result is not out[0]:
             out[0][...] = result
 

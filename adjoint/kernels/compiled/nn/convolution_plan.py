@@ -251,6 +251,8 @@ class ProductPlan(_Layout):
         by_tiles = apart(multiply, **given, ROWS=rows, COLUMNS=columns)
         self.kernel = convolve.compiled(T=self.type, PACK=self.pack, MULTIPLY=by_tiles, INTERLEAVE=spread)
         self.weight_kernel = pack_weights.compiled(T=self.type, ROWS=rows)
+        self.of_weights = self.products.numbers, self.taps.numbers, geometry.spreads, self.outs, self.ins
+        self.constants = self.sizes.numbers, self.records.numbers, self.products.numbers
 
     def _time(self, layout: _Layout, whole: bool, sizes: Sizes) -> float:
         """Return the time that a block takes, in products of vectors."""
