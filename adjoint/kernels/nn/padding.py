@@ -11,7 +11,8 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.costs import THREADED
-from ...codegen.plans import empty, replayed
+from ...codegen.plans import Memory, Plan, compiled, empty, replayed
+from ...codegen.recording import recordable
 from ..index.scatter import combine, take_rows
 from ..memory.copying import copy_elements, rounded, widen
 from ..runtime.floating import Array, refuse
@@ -64,6 +65,7 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
     """
     dims = int(name[-2])
 
+    @recordable
     def forward(self: Array, padding: Sequence[int]) -> Array:
         if len(padding) != 2 * dims:
             raise RuntimeError(f"padding size is expected to be {2 * dims}")
@@ -105,15 +107,23 @@ def require_fit(shape: tuple[int, ...], pad: Sequence[int], mode: str) -> None:
             )
 
 
-def padded(self: Array, padding: tuple[int, ...], mode: str) -> Array:
+@recordable
+@compiled("index.lookup.taken_in_planes")
+def padded(self: Array, padding: tuple[int, ...], mode: str) -> Plan:
     """Return the array with its last dimensions padded. `mode` is "reflect", "replicate", or "circular" (joined ends)."""
     planes, area, shape, places, parts = _planes(self.shape, padding, mode)
-    if len(padding) > 2 or self.size < THREADED:
+
+    def take(self: Array, *_: Any) -> Array:
         return take_rows(self.reshape(planes, area), places, 1).reshape(shape)
-    result = numpy.empty(shape, self.dtype)
-    for target, source in parts:
-        copy_elements(result[..., target], self[..., source])
-    return result
+
+    def into(out: Sequence[Array], self: Array, *_: Any) -> None:
+        for target, source in parts:
+            copy_elements(out[0][..., target], self[..., source])
+
+    memory = Memory(shape, self.dtype)
+    if len(padding) > 2 or self.size < THREADED:
+        return Plan([memory], run=take, compiled=(self, planes, area, places, memory))
+    return Plan([memory], into=into, compiled=NotImplemented)
 
 
 def padded_backward(grad: Array, self: Array, padding: tuple[int, ...], mode: str) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....codegen.acceleration import SHAPES
+from ....codegen.llvm.calls import not_row_major
 from ....codegen.llvm.kernels import *
 from ...runtime.layout import row_major
 from ..memory.copying import copy_row
@@ -45,6 +46,19 @@ def take(x: ndarray, index: ndarray, dim: int) -> Any:
         outer * index.size, 2 * width * x.itemsize + 8,
         out, x, index, index.size, x.shape[dim], width, SINGLE=width == 1,
     )  # fmt: skip
+
+
+def taken_in_planes(x: ndarray, planes: int, area: int, places: ndarray, result: Memory) -> Any:
+    """Return the call that takes the elements at `places` in each plane of `x`, which has `area` elements."""
+    if BITS(x.dtype) is None or not x.size:
+        return NotImplemented
+    function = take_rows.compiled(
+        T=BITS(x.dtype), I=type_of(places.dtype), SINGLE=True, W=HOST.vector_bytes // x.itemsize
+    )
+    layout = [places, places.size, area, 1]
+    return NativeCall(
+        function, planes * places.size, 2 * x.itemsize + 8, layout, ["self"], [result], copied=not_row_major(self=x)
+    )
 
 
 @loops
