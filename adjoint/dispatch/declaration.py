@@ -7,9 +7,9 @@
         def grad_self(grad, other): return grad * other.conj()
         def grad_other(grad, self): return grad * self.conj()
 
-`forward` computes on arrays. The parameters of `forward` annotated `Array` (or `Array | None`, or `Arrays` for a
-sequence) are the tensors. Other parameters are passed unchanged. `grad_<input>` is the vector-Jacobian product for one
-input. The names of its parameters determine what the node saves:
+`forward` computes on arrays (without it, the operator takes one tensor, `self`). The parameters of `forward` annotated
+`Array` (or `Array | None`, or `Arrays` for a sequence) are the tensors. Other parameters are passed unchanged.
+`grad_<input>` is the vector-Jacobian product for one input. The names of its parameters determine what the node saves:
 
     grad             the gradient of the output (`grads`, a list, if there are several)
     <input>          that input; `<input>_shape`, `<input>_dtype`, `<input>_strides`, `<input>_geometry`: only that
@@ -47,6 +47,7 @@ from .._runtime.first_use import unwatched
 from ..codegen.kernel import Kernel, as_kernel
 from ..tape.node import Node
 from . import registry
+from .annotations import Array
 from .registry import Declared
 from .return_types import return_type
 
@@ -132,7 +133,7 @@ class Operator:
         self.outputs: tuple[str, ...] = tuple(options.get("outputs", ()))
         self.deprecated_order: tuple[str, ...] = tuple(options.get("deprecated_order", ()))
         self.check: Callable[..., Any] | None = options.get("check")
-        self.forward: Callable[..., Any] = _plain(vars(declaration)["forward"])
+        self.forward: Callable[..., Any] = _plain(vars(declaration).get("forward", _of_one))
         words = options.get("sparse", "").split()
         self.sparse_result = "result" in words
         self.sparse: str | None = next((word for word in words if word != "result"), None)
@@ -272,6 +273,9 @@ def _all_dims(slot: str, node: Node) -> Any:
     """Return dimensions as PyTorch shows them: always as a tuple."""
     dims = getattr(node, slot)
     return dims if dims is None or isinstance(dims, (tuple, list)) else (operator.index(dims),)
+
+
+def _of_one(self: Array) -> Any: ...
 
 
 def _plain(function: Any) -> Any:

@@ -11,8 +11,9 @@ from ..codegen.backend import NUMPY
 from ..codegen.kernel import as_kernel
 from ..kernels.memory import storage
 from ..tensor import Tensor
+from .annotations import Array
 from .array_functions import in_one_kernel
-from .declaration import ARRAY, OPERATORS, Operator
+from .declaration import OPERATORS, Operator
 from .generated import Code, arrays, lazy_function, tensors
 from .lazy_stubs import named, refusing_out
 from .numpy_names import takes_dim, taking_numpy_names
@@ -120,31 +121,22 @@ def internal(kernel: Any = None, **options: Any) -> Callable[[type], Any]:
 _AUGMENTED = {f"__{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()}
 
 
-def _of_one(self: Any) -> Any: ...
-
-
-def _of_two(self: Any, other: Any) -> Any: ...
-
-
-_of_one.__annotations__, _of_two.__annotations__ = {"self": ARRAY}, {"self": ARRAY, "other": ARRAY}
+def _of_two(self: Array, other: Array) -> Any: ...
 
 
 def unary(kernel: Any, promote: str | None = "float", **options: Any) -> Callable[[type], Any]:
     """Declare an elementwise operator on one tensor from its array function."""
     options = {"inplace": True, "public_inplace": True, "tangent": "elementwise", **options}
-    return _family(_of_one, kernel, promote=promote, **options)
+    return operator(kernel=kernel, promote=promote, **options)
 
 
 def binary(kernel: Any, promote: str | None = "common", **options: Any) -> Callable[[type], Any]:
     """Declare an elementwise operator on two tensors from its array function. The tensors broadcast together."""
     options = {"elementwise": True, "inplace": True, "tangent": "elementwise", **options}
-    return _family(_of_two, kernel, promote=promote, **options)
 
-
-def _family(forward: Callable[..., Any], kernel: Any, **options: Any) -> Callable[[type], Any]:
     def declare(declaration: type) -> Any:
-        declaration.forward = staticmethod(forward)  # type: ignore[attr-defined]
-        return operator(kernel=kernel, **options)(declaration)
+        declaration.forward = staticmethod(_of_two)  # type: ignore[attr-defined]
+        return operator(kernel=kernel, promote=promote, **options)(declaration)
 
     return declare
 

@@ -144,8 +144,6 @@ class masked_scatter_backward:
 class nonzero_places:
     """The indices of all nonzero elements, one row for each element."""
 
-    def forward(self: Array): ...
-
 
 @public(method=True, numpy_names=True)
 def nonzero(input, *, as_tuple=False, out=None):

@@ -24,8 +24,6 @@ class geqrf:
 
     real_derivative = "geqrf"
 
-    def forward(self: Array): ...
-
     grad_self = unwritten("geqrf")
 
 

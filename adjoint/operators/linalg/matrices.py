@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 
-from ...dispatch.annotations import Array
 from ...dispatch.arguments import require
 from ...dispatch.decorators import add_method, operator, public, publish, tensors
 from ...dispatch.numpy_names import taking_numpy_names
@@ -263,8 +262,6 @@ class linalg_matrix_exp:
             [0., 1.]])
     """
 
-    def forward(self: Array): ...
-
     def grad_self(grad, self, xp):
         """The gradient is a block of a larger exponential (Mathias, 1996, "A chain rule for matrix functions")."""
         turned, size = conjugate_transpose(self), self.shape[-1]
@@ -287,8 +284,6 @@ add_method("matrix_exp", linalg_matrix_exp)
 )
 class linalg_eig:
     """The eigenvalues and eigenvectors of square matrices, which are always complex."""
-
-    def forward(self: Array): ...
 
     def grad_self(grads, eigenvalues, eigenvectors, xp):
         """Return the gradient for vectors of length 1 and any phase.

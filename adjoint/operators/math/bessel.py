@@ -22,19 +22,11 @@ _FUNCTIONS = {
 }
 
 
-class _OfSelf:
-    def forward(self: Array): ...
-
-
-class _OfX:
-    def forward(x: Array): ...
-
-
 def _declare(name, doc):
-    named_x = name in ("airy_ai", "spherical_bessel_j0")  # as in PyTorch
-
     class function:
-        forward = (_OfX if named_x else _OfSelf).forward
+        if name in ("airy_ai", "spherical_bessel_j0"):  # as in PyTorch
+
+            def forward(x: Array): ...
 
     function.__doc__ = f"""{doc[0].upper()}{doc[1:]}, elementwise.
 

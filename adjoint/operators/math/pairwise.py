@@ -131,8 +131,6 @@ class frexp:
 
     nondifferentiable = ("exponent",)
 
-    def forward(self: Array): ...
-
     def grad_self(grads, exponent, xp):
         return None if grads[0] is None else xp.ldexp(grads[0], -exponent)
 

@@ -335,8 +335,6 @@ def conj(input):
 class conjugate:
     """The complex conjugate as a view, elementwise."""
 
-    def forward(self: Array): ...
-
     def grad_self(grad):
         return grad.conj()
 
@@ -344,8 +342,6 @@ class conjugate:
 @operator(view=True, kernel=lazy_conj.negative, batch="elementwise")
 class _neg_view:
     """`-input` as a view."""
-
-    def forward(self: Array): ...
 
     def grad_self(grad):
         return -grad
@@ -366,8 +362,6 @@ class _neg_view:
 )
 class conj_physical:
     """The complex conjugate, elementwise."""
-
-    def forward(self: Array): ...
 
     def grad_self(grad):
         return grad.conj()
@@ -514,8 +508,6 @@ class frac:
 )
 class round_to_integer:
     """The nearest integer, elementwise. Halves round to the even integer."""
-
-    def forward(self: Array): ...
 
     grad_self = zero
 

@@ -255,8 +255,6 @@ public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace
 class zero:
     """The tensor with zero as every element."""
 
-    def forward(self: Array): ...
-
     grad_self = formulas.zero
 
 

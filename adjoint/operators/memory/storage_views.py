@@ -33,8 +33,6 @@ from ..shape.parts import select
 class forward_primal:
     """The tensor as a view without the tangent of forward mode."""
 
-    def forward(self: Array): ...
-
     grad_self = same
 
 
@@ -53,8 +51,6 @@ def _check_resolved(input):
 class view_as_real:
     """A complex tensor as a real tensor, with real and imaginary parts in a last dimension."""
 
-    def forward(self: Array): ...
-
     def grad_self(grad, xp):
         return xp.view_as_complex(xp.contiguous(grad))
 
@@ -62,8 +58,6 @@ class view_as_real:
 @operator(view=True, method=False, kernel=kernels.view_as_complex)
 class view_as_complex:
     """A real tensor with a last dimension of size 2 as a complex tensor."""
-
-    def forward(self: Array): ...
 
     def grad_self(grad, xp):
         return xp.view_as_real(xp.resolve_conj(grad))

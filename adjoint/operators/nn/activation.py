@@ -20,8 +20,6 @@ class relu:
     tensor([0., 2.])
     """
 
-    def forward(self: Array): ...
-
     def grad_self(grad, result, xp):
         return xp.threshold_backward(grad, result, 0)
 
@@ -95,8 +93,6 @@ class hardtanh:
 class hardsigmoid:
     """`min(max(input + 3, 0), 6) / 6`, elementwise."""
 
-    def forward(self: Array): ...
-
     def grad_self(grad, self, xp):
         return xp.where(~((self > -3) & (self < 3)), 0, grad / 6)
 
@@ -106,8 +102,6 @@ class hardsigmoid:
 )
 class hardswish:
     """`input * hardsigmoid(input)`, elementwise (Howard et al., 2019)."""
-
-    def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
         return xp.where(self <= -3, 0, xp.where(self < 3, grad * (self / 3 + 0.5), grad))
@@ -272,8 +266,6 @@ class silu:
 
     real_derivative = "silu"
 
-    def forward(self: Array): ...
-
     def grad_self(grad, self, xp):
         sigmoid = xp.sigmoid(self)
         return grad * (((1 - sigmoid) * self + 1) * sigmoid).conj()
@@ -304,8 +296,6 @@ class silu_double_backward:
 @with_slope(kernels.mish, refusal="mish_backward_cpu", namespace="functional", inplace=True, tangent="elementwise")
 class mish:
     """`input * tanh(softplus(input))`, elementwise (Misra, 2019)."""
-
-    def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
         tanh = kernels.tanh_of_softplus(self)
@@ -371,8 +361,6 @@ class logsigmoid:
     """`log(sigmoid(input))`, elementwise, without overflow."""
 
     saved_display = {"buffer": lambda node: tensors.exp(-node._saved_self.detach().abs())}
-
-    def forward(self: Array): ...
 
     def grad_self(grad, self, xp):
         return grad * xp.reciprocal(xp.exp(self) + 1)

@@ -305,8 +305,6 @@ def _squeezing(kernel, number, **options):
 class squeeze_all:
     """The tensor without its dimensions of size 1."""
 
-    def forward(self: Array): ...
-
     def grad_self(grad, self_shape):
         return grad.reshape(self_shape)
 
@@ -441,8 +439,6 @@ def swapaxes_(input, axis0, axis1):
 class t:
     """The transpose of a matrix. A vector is returned unchanged."""
 
-    def forward(self: Array): ...
-
     def grad_self(grad, xp):
         return xp.t(grad)
 
@@ -530,8 +526,6 @@ def _unique(dims, ndim, name):
 @internal(kernels.alias, view=True, batch="leading", sparse="shapes.itself")
 class alias:
     """The tensor itself, as a view."""
-
-    def forward(self: Array): ...
 
     grad_self = same
 

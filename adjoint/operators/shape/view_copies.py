@@ -102,8 +102,6 @@ copying("view_as_complex", "A complex copy of a real tensor whose last dimension
 class detach_copy:
     """A copy. PyTorch defines no derivative."""
 
-    def forward(self: Array): ...
-
     grad_self = underived("detach_copy")
 
 

@@ -78,8 +78,6 @@ class with_values:
 class values:
     """The stored elements."""
 
-    def forward(self: Array): ...
-
     def grad_self(grad, self, xp):
         return xp.with_values(self, grad)
 
@@ -268,8 +266,6 @@ def resize_as_sparse_(input, template):
 @internal(kernels.to_coo, sparse="layouts.coalesce", out=False, tangent="linear", node="CoalesceBackward0")
 class coalesced:
     """The same tensor with sorted coordinates. Elements at equal coordinates are added up."""
-
-    def forward(self: Array): ...
 
     grad_self = same
 
