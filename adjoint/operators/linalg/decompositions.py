@@ -8,7 +8,7 @@ import numpy
 
 from ..._runtime.tracebacks import warn_once
 from ...dispatch.annotations import Array, Bool, Int, Str
-from ...dispatch.decorators import internal, operator, public, tensors
+from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, all_stored, stored
 from ...dispatch.return_types import return_type
 from ...kernels.linalg import decompositions as kernels
@@ -37,10 +37,22 @@ def factors_shown(transposed):
     return {"LU": functools.partial(shown, 0), "pivots": functools.partial(shown, 1)}
 
 
+def of_matrices(kernel, **options):
+    """Declare a function of `linalg` on stacks of matrices. Several results have their names and the operator's name."""
+
+    def declare(declaration):
+        shared = {"namespace": "linalg", "same_out": STRICT, "batch": "leading"}
+        if "outputs" in options:
+            shared["returns"] = declaration.__name__
+        return operator(kernel=kernel, **{**shared, **options})(declaration)
+
+    return declare
+
+
 # --- solving --------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.inv, namespace="linalg", node="LinalgInvExBackward0", same_out=STRICT, batch="leading")
+@of_matrices(kernels.inv, node="LinalgInvExBackward0")
 class linalg_inv:
     """The inverse of (a stack of) square matrices.
 
@@ -88,14 +100,7 @@ def solution_gradients(grad, A, result, left, needs, xp):
     return to_a, to_b if needs[1] else None
 
 
-@operator(
-    kernel=kernels.solve,
-    namespace="linalg",
-    node="LinalgSolveExBackward0",
-    same_out=STRICT,
-    batch=batch_of_systems,
-    narrow="trivial",
-)
+@of_matrices(kernels.solve, node="LinalgSolveExBackward0", batch=batch_of_systems, narrow="trivial")
 class linalg_solve:
     """X with `A @ X = B` or, if `left` is false, with `X @ A = B`. B contains matrices or vectors.
 
@@ -118,14 +123,7 @@ class linalg_solve:
 # --- factorizations -------------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.cholesky,
-    namespace="linalg",
-    same_out=STRICT,
-    node="LinalgCholeskyExBackward0",
-    batch="leading",
-    narrow="trivial",
-)
+@of_matrices(kernels.cholesky, node="LinalgCholeskyExBackward0", narrow="trivial")
 class linalg_cholesky:
     """The lower (or upper) triangular L with `input = L @ L.mH`.
 
@@ -160,9 +158,7 @@ class cholesky:
         return cholesky_gradient(grad, result, upper, xp)
 
 
-@internal(
-    kernels.svd, same_out=STRICT, outputs=("U", "S", "Vh"), returns="linalg_svd", batch="leading", narrow="trivial"
-)
+@of_matrices(kernels.svd, namespace=None, outputs=("U", "S", "Vh"), narrow="trivial")
 class linalg_svd:
     """The singular value decomposition."""
 
@@ -272,14 +268,7 @@ def _counts_for_gradients(input):
     return bool(FLAGS.special) or not isinstance(input, Tensor) or (input.requires_grad and is_recording())
 
 
-@internal(
-    kernels.eigh,
-    same_out=STRICT,
-    outputs=("eigenvalues", "eigenvectors"),
-    returns="linalg_eigh",
-    batch="leading",
-    narrow="trivial",
-)
+@of_matrices(kernels.eigh, namespace=None, outputs=("eigenvalues", "eigenvectors"), narrow="trivial")
 class linalg_eigh:
     """Eigenvalues and eigenvectors of Hermitian matrices."""
 
@@ -313,9 +302,7 @@ def eigvalsh(input, UPLO="L", *, out=None):
     return stored("linalg_eigvalsh", linalg_eigh(input, UPLO, _counts_for_gradients(input)).eigenvalues, out, STRICT)
 
 
-@operator(
-    kernel=kernels.qr, namespace="linalg", same_out=STRICT, outputs=("Q", "R"), returns="linalg_qr", batch="leading"
-)
+@of_matrices(kernels.qr, outputs=("Q", "R"))
 class linalg_qr:
     """An orthonormal Q and an upper triangular R with `A = Q @ R`. `mode` is "reduced", "complete" or "r" (only R)."""
 
@@ -392,7 +379,7 @@ def named(cls, results, out):
 # --- products -------------------------------------------------------------------------------------------------
 
 
-@operator(kernel=matmul.cross, namespace="linalg", same_out=STRICT, tangent="multilinear", batch="expanded")
+@of_matrices(matmul.cross, tangent="multilinear", batch="expanded")
 class linalg_cross:
     """The cross product of vectors with three elements along `dim`.
 

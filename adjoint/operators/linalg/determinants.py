@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array
-from ...dispatch.decorators import internal, operator, public, tensors
-from ...dispatch.out import STRICT
+from ...dispatch.decorators import internal, public, tensors
 from ...dispatch.return_types import return_type
 from ...kernels.linalg import determinants as kernels
 from ..declaring.formulas import added
 from ..math.pointwise import is_complex
-from .decompositions import conjugate_transpose, factors_shown, named
+from .decompositions import conjugate_transpose, factors_shown, named, of_matrices
 
 SLOGDET = return_type("slogdet", "sign", "logabsdet")
 
@@ -62,7 +61,7 @@ def _adjugate(matrix, kept, order):
     return linalg_det(regular)[..., None, None] * inner
 
 
-@operator(kernel=kernels.det, namespace="linalg", same_out=STRICT, batch="leading")
+@of_matrices(kernels.det)
 class linalg_det:
     """The determinant of (a stack of) square matrices."""
 
@@ -80,14 +79,7 @@ def det_function(input):
     return linalg_det(input)
 
 
-@operator(
-    kernel=kernels.slogdet,
-    namespace="linalg",
-    same_out=STRICT,
-    outputs=("sign", "logabsdet"),
-    returns="linalg_slogdet",
-    batch="leading",
-)
+@of_matrices(kernels.slogdet, outputs=("sign", "logabsdet"))
 class linalg_slogdet:
     """The sign (or phase) of the determinant and the logarithm of its absolute value."""
 

@@ -6,26 +6,19 @@ import functools
 
 from ..._runtime.tracebacks import warn_once
 from ...dispatch.annotations import Array, Bool
-from ...dispatch.decorators import add_method, internal, operator, public
+from ...dispatch.decorators import add_method, internal, public
 from ...dispatch.out import STRICT, all_stored, checked_targets
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
 from ...kernels.linalg import factored as kernels
 from ...tape.saved import unpack
 from ..declaring.formulas import added, underived
-from .decompositions import batch_of_systems, conjugate_transpose, solution_gradients
+from .decompositions import batch_of_systems, conjugate_transpose, of_matrices, solution_gradients
 
 # --- general matrices -----------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.lu_factor_ex,
-    namespace="linalg",
-    same_out=STRICT,
-    outputs=("LU", "pivots", "info"),
-    returns="linalg_lu_factor_ex",
-    batch="leading",
-)
+@of_matrices(kernels.lu_factor_ex, outputs=("LU", "pivots", "info"))
 class linalg_lu_factor_ex:
     """The factors of `linalg.lu_factor`, and the position of each matrix's first zero pivot, or 0.
 
@@ -214,7 +207,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     return _permutation_first(UNPACKED, unpacked_factors, (LU_data, LU_pivots, unpack_data, unpack_pivots), out)
 
 
-@operator(kernel=kernels.lu_solve, namespace="linalg", same_out=STRICT, narrow="trivial")
+@of_matrices(kernels.lu_solve, narrow="trivial", batch=None)
 class linalg_lu_solve:
     """X with `A @ X = B`, from the result of `linalg.lu_factor`.
 
@@ -273,14 +266,7 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None):
 # --- what is found also of singular matrices ------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.inv_ex,
-    namespace="linalg",
-    same_out=STRICT,
-    outputs=("inverse", "info"),
-    returns="linalg_inv_ex",
-    batch="leading",
-)
+@of_matrices(kernels.inv_ex, outputs=("inverse", "info"))
 class linalg_inv_ex:
     """The inverse, and the position of each matrix's first zero pivot, or 0. With a zero pivot, the inverse is not finite.
 
@@ -298,15 +284,7 @@ class linalg_inv_ex:
         return -(turned @ grads[0] @ turned)
 
 
-@operator(
-    kernel=kernels.solve_ex,
-    namespace="linalg",
-    same_out=STRICT,
-    outputs=("result", "info"),
-    returns="linalg_solve_ex",
-    batch=batch_of_systems,
-    narrow="trivial",
-)
+@of_matrices(kernels.solve_ex, outputs=("result", "info"), batch=batch_of_systems, narrow="trivial")
 class linalg_solve_ex:
     """X with `A @ X = B` or, if `left` is false, with `X @ A = B`, and the position of each matrix's first zero pivot, or 0.
 
@@ -326,16 +304,7 @@ class linalg_solve_ex:
 # --- symmetric matrices ---------------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=kernels.ldl_factor_ex,
-    namespace="linalg",
-    same_out=STRICT,
-    node="NotImplemented",
-    outputs=("LD", "pivots", "info"),
-    returns="linalg_ldl_factor_ex",
-    batch="leading",
-    narrow="trivial",
-)
+@of_matrices(kernels.ldl_factor_ex, node="NotImplemented", outputs=("LD", "pivots", "info"), narrow="trivial")
 class linalg_ldl_factor_ex:
     """The factors of `linalg.ldl_factor`, and the position of each matrix's first zero pivot, or 0.
 
@@ -372,7 +341,7 @@ def ldl_factor(input, *, hermitian=False, out=None):
     return LDL_FACTOR.out(*all_stored("linalg_ldl_factor", (LD, pivots), out, STRICT))
 
 
-@operator(kernel=kernels.ldl_solve, namespace="linalg", same_out=STRICT, node="NotImplemented")
+@of_matrices(kernels.ldl_solve, node="NotImplemented", batch=None)
 class linalg_ldl_solve:
     """The solution of symmetric (or Hermitian) systems from the result of `linalg.ldl_factor`."""
 

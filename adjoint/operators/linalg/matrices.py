@@ -14,7 +14,7 @@ from ...kernels.shape.view import inverse_permutation
 from ...tensor import wrap_dim
 from ..reduce.moments import linalg_vector_norm
 from ..shape.view import reshaped
-from .decompositions import check_phases, conjugate_transpose
+from .decompositions import check_phases, conjugate_transpose, of_matrices
 from .matmul import check_tensors, mm, vdot
 from .matmul import matmul as general_product
 
@@ -274,14 +274,7 @@ publish("torch", matrix_exp=linalg_matrix_exp)
 add_method("matrix_exp", linalg_matrix_exp)
 
 
-@operator(
-    kernel=kernels.eig,
-    namespace="linalg",
-    same_out=Castable("torch.linalg.eig"),
-    outputs=("eigenvalues", "eigenvectors"),
-    returns="linalg_eig",
-    batch="leading",
-)
+@of_matrices(kernels.eig, same_out=Castable("torch.linalg.eig"), outputs=("eigenvalues", "eigenvectors"))
 class linalg_eig:
     """The eigenvalues and eigenvectors of square matrices, which are always complex."""
 

@@ -13,7 +13,7 @@ from ...kernels.linalg import decompositions as kernels
 from ...tape.saved import unpack
 from ...tensor import Tensor
 from ..declaring.formulas import added
-from .decompositions import cholesky_gradient, conjugate_transpose
+from .decompositions import cholesky_gradient, conjugate_transpose, of_matrices
 
 
 def _triangle(matrix, upper, unitriangular, xp):
@@ -137,15 +137,7 @@ class cholesky_inverse:
         return -_triangle(factor @ inner if upper else inner @ factor, upper, False, xp)
 
 
-@operator(
-    kernel=kernels.cholesky_ex,
-    namespace="linalg",
-    same_out=STRICT,
-    outputs=("L", "info"),
-    returns="linalg_cholesky_ex",
-    batch="leading",
-    narrow="trivial",
-)
+@of_matrices(kernels.cholesky_ex, outputs=("L", "info"), narrow="trivial")
 class linalg_cholesky_ex:
     """The triangular factor of `linalg.cholesky`, and the order of each matrix's first minor that is not positive, or 0.
 
