@@ -15,7 +15,7 @@ from ..declaring.formulas import underived, unwritten, zero
 from .random import drawing
 
 
-@operator(kernel=drawing(kernels.poisson), namespace="torch", method=True, batch="leading")
+@operator(kernel=drawing(kernels.poisson), method=True, batch="leading")
 class poisson:
     """Poisson-distributed numbers of events. The elements of `self` are the expected numbers."""
 
@@ -56,7 +56,6 @@ def _check_trials(count, prob, generator=None):
 
 @operator(
     kernel=drawing(kernels.binomial),
-    namespace="torch",
     method=(),
     out=False,
     node="NotImplemented",
@@ -68,19 +67,11 @@ class binomial:
 
     def forward(count: Array, prob: Array, generator=None): ...
 
-    grad_count = underived("binomial")
-    grad_prob = underived("binomial")
+    grad_count = grad_prob = underived("binomial")
 
 
-@operator(
-    kernel=drawing(kernels.standard_gamma),
-    name="_standard_gamma",
-    namespace="torch",
-    method=(),
-    out=False,
-    batch="leading",
-)
-class standard_gamma:
+@operator(kernel=drawing(kernels.standard_gamma), method=(), out=False, batch="leading")
+class _standard_gamma:
     """Numbers from gamma distributions with concentrations `self` and rate 1.
 
     The numbers have a derivative with respect to `self` (`kernels.incomplete`).
@@ -92,8 +83,8 @@ class standard_gamma:
         return grad * xp._standard_gamma_grad(self, result)
 
 
-@operator(kernel=incomplete.standard_gamma_grad, name="_standard_gamma_grad", namespace="torch", method=(), out=False)
-class standard_gamma_grad:
+@operator(kernel=incomplete.standard_gamma_grad, method=(), out=False)
+class _standard_gamma_grad:
     """The derivative of the sample `output` of a gamma distribution with respect to its concentration `self`."""
 
     def forward(self: Array, output: Array): ...
@@ -101,15 +92,8 @@ class standard_gamma_grad:
     grad_self = grad_output = unwritten("_standard_gamma_grad")
 
 
-@operator(
-    kernel=drawing(kernels.sample_dirichlet),
-    name="_sample_dirichlet",
-    namespace="torch",
-    method=(),
-    out=False,
-    batch="leading",
-)
-class sample_dirichlet:
+@operator(kernel=drawing(kernels.sample_dirichlet), method=(), out=False, batch="leading")
+class _sample_dirichlet:
     """Samples of Dirichlet distributions along the last dimension."""
 
     differentiable = ()
@@ -117,8 +101,8 @@ class sample_dirichlet:
     def forward(self: Array, generator=None): ...
 
 
-@operator(kernel=incomplete.dirichlet_grad, name="_dirichlet_grad", namespace="torch", method=(), out=False)
-class dirichlet_grad:
+@operator(kernel=incomplete.dirichlet_grad, method=(), out=False)
+class _dirichlet_grad:
     """The derivative of components `x` of Dirichlet samples with respect to their concentrations, divided by `1 - x`.
 
     `alpha` contains the concentrations, and `total` contains the sums of concentrations.

@@ -28,7 +28,7 @@ class norm_over:
         return norm_gradient(grad, self, result, p, dim, keepdim, xp)
 
 
-@public(namespace="torch")
+@public()
 def cosine_similarity(x1, x2, dim=1, eps=1e-8, **names):
     """`x1 · x2 / (max(‖x1‖, eps) max(‖x2‖, eps))` along `dim`.
 
@@ -63,7 +63,7 @@ def _unit(x, dim, eps):
     return x / norm
 
 
-@public(namespace="torch")
+@public()
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False, **names):
     """The `p`-norm of `x1 - x2 + eps` along the last dimension.
 
@@ -147,7 +147,7 @@ class trilinear:
         return op.apply(*map(batch.first, values), *shared, summed)
 
 
-@public(namespace="torch")
+@public()
 def bilinear(input1, input2, weight, bias=None):
     """`input1ᵀ weight[k] input2 + bias[k]` for each output k.
 

@@ -38,7 +38,7 @@ def _svd(matrix, q, niter, shift):
     return (v, s, u) if wide else (u, s, v)
 
 
-@public(namespace="torch")
+@public()
 def svd_lowrank(A: Tensor, q=6, niter=2, M: Tensor | None = None):
     """Approximate the `q` largest singular values of `A`, or of `A - M`, with their vectors `U` and `V`.
 
@@ -55,7 +55,7 @@ def svd_lowrank(A: Tensor, q=6, niter=2, M: Tensor | None = None):
     return _svd(A, 6 if q is None else q, niter, None if M is None else M.broadcast_to(A.shape))
 
 
-@public(namespace="torch")
+@public()
 def pca_lowrank(A: Tensor, q=None, center=True, niter=2):
     """Approximate the `q` largest principal components of the rows of `A`: `(U, S, V)` as in `svd_lowrank`.
 

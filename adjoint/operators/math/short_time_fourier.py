@@ -33,7 +33,7 @@ def _whole_window(window, n_fft, win_length):
     return window if win_length == n_fft else tensors.pad(window, (left, n_fft - win_length - left))
 
 
-@public(namespace="torch", method=True)
+@public(method=True)
 def stft(
     input: Tensor,
     n_fft,
@@ -145,7 +145,7 @@ def _added(frames, hop, size):
     return signal.index_add(1, places.flatten(), frames.flatten(1))
 
 
-@public(namespace="torch", method=True)
+@public(method=True)
 def istft(
     input: Tensor,
     n_fft,

@@ -90,7 +90,7 @@ def _in_one_dimension(input, bins, range, weight, density):
     return counts, edges[0]
 
 
-@public(namespace="torch", method=True)
+@public(method=True)
 def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density: bool = False, out=None):
     """The number of elements in each bin, and the edges of the bins.
 
@@ -120,7 +120,7 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
     return _HISTOGRAM.out(tuple(out))
 
 
-@public(namespace="torch")
+@public()
 def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, density: bool = False):
     """The number of points in each box of a grid, and the edges of the grid.
 

@@ -26,7 +26,7 @@ class segment_of_each:
     def forward(given: Array, of_lengths, size): ...
 
 
-@public(namespace="torch")
+@public()
 def segment_reduce(
     data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe: bool = False, initial=None
 ):

@@ -21,7 +21,7 @@ from ..linalg.matmul import mm as product
 from ..memory.conversion import checked_dtype
 from ..reduce.reduction import sum as total
 from .creation import sparse_coo_tensor
-from .layouts import coalesce, layout_of, stored_values
+from .layouts import coalesce, layout_of, linear, stored_values
 
 # --- products ---------------------------------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class sampled_addmm:
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-@internal(kernels.not_dense, sparse="reductions.sum_dims", out=False, tangent="linear")
+@linear(kernels.not_dense, "reductions.sum_dims")
 class _sparse_sum:
     """The sums over `dim`, with a gradient at the stored elements."""
 
@@ -189,7 +189,7 @@ class _sparse_sum:
         return xp._sparse_sum_backward(grad, self, dim)
 
 
-@internal(kernels.not_dense, sparse="reductions.sum_backward", out=False, tangent="linear")
+@linear(kernels.not_dense, "reductions.sum_backward")
 class _sparse_sum_backward:
     """The gradient of `_sparse_sum`."""
 
@@ -295,7 +295,7 @@ def log_softmax(input, dim, *, dtype=None):
 # --- gradients that are sparse because few elements were taken -------------------------------------------------------
 
 
-@internal(kernels.gather_backward, out=False, tangent="linear", sparse="result")
+@linear(kernels.gather_backward, "result")
 class gather_sparse_backward:
     """The gradient of `gather` as a sparse tensor of shape `shape`."""
 
@@ -305,13 +305,7 @@ class gather_sparse_backward:
         return xp.gather(xp.in_layout(grad, "strided"), dim, index, sparse_grad=False)
 
 
-@internal(
-    kernels.embedding_backward,
-    node="SparseCooTensorWithDimsAndTensorsBackward0",
-    out=False,
-    tangent="linear",
-    sparse="result",
-)
+@linear(kernels.embedding_backward, "result", node="SparseCooTensorWithDimsAndTensorsBackward0")
 class embedding_sparse_backward:
     """The gradient of the table as a sparse tensor: the gradients of the rows that were read."""
 

@@ -14,17 +14,16 @@ from ...tape.views import check_inplace
 from ...tensor import Tensor, wrap
 from ..declaring.formulas import same
 
+
+def linear(kernel: Any, sparse: str, **options: Any) -> Any:
+    """Declare a linear operator on a tensor of any layout, with its kernel for sparse layouts (see `Operator`)."""
+    return internal(kernel, sparse=sparse, out=False, tangent="linear", **options)
+
+
 # --- made of parts ----------------------------------------------------------------------------------------------------
 
 
-@internal(
-    lambda indices, values, size, is_coalesced: kernels.coo(indices, values, size, is_coalesced),
-    narrow="converts",
-    out=False,
-    tangent="linear",
-    node="SparseCooTensorWithDimsAndTensorsBackward0",
-    sparse="result",
-)
+@linear(kernels.coo, "result", narrow="converts", node="SparseCooTensorWithDimsAndTensorsBackward0")
 class coo_of_parts:
     """A tensor of layout `sparse_coo` made from checked parts."""
 
@@ -34,7 +33,7 @@ class coo_of_parts:
         return xp.elements_at(grad, indices, values_shape[1:])
 
 
-@internal(kernels.elements_at, sparse="layouts.elements_at", out=False, tangent="linear")
+@linear(kernels.elements_at, "layouts.elements_at")
 class elements_at:
     """The elements, or slices of the shape `dense_shape`, at the columns of `indices`."""
 
@@ -44,14 +43,7 @@ class elements_at:
         return xp.to_dense_from(xp.coo_of_parts(indices, grad, self_shape, False), None, False, "strided")
 
 
-@internal(
-    kernels.compressed_of_parts,
-    out=False,
-    tangent="linear",
-    node="SparseCompressedTensorBackward0",
-    sparse="result",
-    narrow="converts",
-)
+@linear(kernels.compressed_of_parts, "result", node="SparseCompressedTensorBackward0", narrow="converts")
 class compressed_of_parts:
     """A tensor of one of the four compressed layouts, made from checked parts."""
 
@@ -61,7 +53,7 @@ class compressed_of_parts:
         return xp.values(xp.sparse_mask(grad, result))
 
 
-@internal(kernels.with_values, sparse="layouts.with_values", out=False, tangent="linear")
+@linear(kernels.with_values, "layouts.with_values")
 class with_values:
     """`self` with other values at its stored elements."""
 
@@ -263,7 +255,7 @@ def resize_as_sparse_(input, template):
 # --- conversion -------------------------------------------------------------------------------------------------------
 
 
-@internal(kernels.to_coo, sparse="layouts.coalesce", out=False, tangent="linear", node="CoalesceBackward0")
+@linear(kernels.to_coo, "layouts.coalesce", node="CoalesceBackward0")
 class coalesced:
     """The same tensor with sorted coordinates. Elements at equal coordinates are added up."""
 
@@ -283,7 +275,7 @@ def coalesce(self, /):
     return self if _coordinates(self, "coalesce").coalesced else coalesced(self)
 
 
-@internal(kernels.in_layout, sparse="layouts.in_layout result", out=False, tangent="linear")
+@linear(kernels.in_layout, "layouts.in_layout result")
 class in_layout:
     """The tensor converted to the layout of this name."""
 
@@ -293,7 +285,7 @@ class in_layout:
         return xp.in_layout(grad, "strided")
 
 
-@internal(kernels.to_dense, sparse="layouts.to_dense", out=False, tangent="linear", node="ToDenseBackward0")
+@linear(kernels.to_dense, "layouts.to_dense", node="ToDenseBackward0")
 class to_dense_from:
     """The tensor with all elements. The gradient stores the elements that the tensor stores, unless `masked_grad` is False."""
 
@@ -321,11 +313,9 @@ def to_dense(input, dtype: Dtype = None, *, masked_grad: bool | None = None):
     return to_dense_from(input, None if dtype is None else dtype.numpy, masked_grad, _source(input))
 
 
-@internal(
+@linear(
     lambda self, sparse_dim, source: kernels.to_coo(self, sparse_dim),
-    sparse="layouts.to_coo_from result",
-    out=False,
-    tangent="linear",
+    "layouts.to_coo_from result",
     node="ToSparseBackward0",
 )
 class to_sparse_dims:
@@ -339,13 +329,8 @@ class to_sparse_dims:
         return xp.in_layout(grad, source)
 
 
-@internal(
-    lambda self, source: kernels.to_coo(self),
-    sparse="layouts.to_coo_from result",
-    narrow="converts",
-    out=False,
-    tangent="linear",
-    node="ToSparseBackward1",
+@linear(
+    lambda self, source: kernels.to_coo(self), "layouts.to_coo_from result", narrow="converts", node="ToSparseBackward1"
 )
 class to_sparse_whole:
     """The tensor with its nonzero elements stored. `source` is the current layout."""
@@ -361,13 +346,11 @@ class to_sparse_whole:
 def _to_compressed(layout: str) -> Any:
     """The operator that converts to a compressed layout."""
 
-    @internal(
+    @linear(
         lambda self, blocksize, dense_dim, source: kernels.compress(self, layout, blocksize, dense_dim),
-        sparse=f"layouts.to_{layout} result",
+        f"layouts.to_{layout} result",
         narrow="converts",
         name=f"to_{layout}_from",
-        out=False,
-        tangent="linear",
         node=f"To{kernels.layout_name(layout)}Backward0",
     )
     class converted:
@@ -458,33 +441,30 @@ def to_sparse_coo(input, /):
     return to_sparse(input)
 
 
-@public(namespace=None, method=True)
-def to_sparse_csr(input, dense_dim=None):
+def _to_layout(layout: str, doc: str) -> None:
+    def convert(input, dense_dim=None):
+        return _compressed(input, layout, None, dense_dim)
+
+    def convert_to_blocks(input, blocksize, dense_dim=None):
+        return _compressed(input, layout, blocksize, dense_dim)
+
+    function = convert_to_blocks if "sparse_bs" in layout else convert
+    function.__doc__ = doc
+    public(namespace=None, method=True, name=f"to_{layout}")(function)
+
+
+_to_layout(
+    "sparse_csr",
     """The matrix with compressed rows: the start of each row, and the column and the value of each stored element.
 
     >>> import adjoint as torch
     >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr().crow_indices()
     tensor([0, 1, 2])
-    """
-    return _compressed(input, "sparse_csr", None, dense_dim)
-
-
-@public(namespace=None, method=True)
-def to_sparse_csc(input, dense_dim=None):
-    """The matrix with compressed columns."""
-    return _compressed(input, "sparse_csc", None, dense_dim)
-
-
-@public(namespace=None, method=True)
-def to_sparse_bsr(input, blocksize, dense_dim=None):
-    """The matrix as blocks, with compressed rows of blocks."""
-    return _compressed(input, "sparse_bsr", blocksize, dense_dim)
-
-
-@public(namespace=None, method=True)
-def to_sparse_bsc(input, blocksize, dense_dim=None):
-    """The matrix as blocks, with compressed columns of blocks."""
-    return _compressed(input, "sparse_bsc", blocksize, dense_dim)
+    """,
+)
+_to_layout("sparse_csc", "The matrix with compressed columns.")
+_to_layout("sparse_bsr", "The matrix as blocks, with compressed rows of blocks.")
+_to_layout("sparse_bsc", "The matrix as blocks, with compressed columns of blocks.")
 
 
 @operator(
