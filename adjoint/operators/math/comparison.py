@@ -187,37 +187,26 @@ def reflected_right_shift(input, other):
 # --- kinds of elements ----------------------------------------------------------------------------------------
 
 
-@unary(
-    Kernel(pointwise.isnan, small=numpy.isnan, dtypes=FLOATS, quiet=True),
-    promote=None,
-    inplace=False,
-    out=False,
-    sparse="values",
-    narrow="reads",
+def _kind(kernel, **options):
+    """Declare a function that tells elements of a kind from others."""
+    return unary(kernel, promote=None, inplace=False, **options)
+
+
+@_kind(
+    Kernel(pointwise.isnan, small=numpy.isnan, dtypes=FLOATS, quiet=True), out=False, sparse="values", narrow="reads"
 )
 class isnan:
     """Whether elements are nan."""
 
 
-@unary(
-    Kernel(pointwise.isinf, small=numpy.isinf, dtypes=FLOATS, quiet=True),
-    promote=None,
-    inplace=False,
-    out=False,
-    sparse="values",
-    narrow="halves",
+@_kind(
+    Kernel(pointwise.isinf, small=numpy.isinf, dtypes=FLOATS, quiet=True), out=False, sparse="values", narrow="halves"
 )
 class isinf:
     """Whether elements are infinite."""
 
 
-@unary(
-    Kernel(pointwise.isfinite, small=numpy.isfinite, dtypes=FLOATS),
-    promote=None,
-    inplace=False,
-    out=False,
-    narrow="halves",
-)
+@_kind(Kernel(pointwise.isfinite, small=numpy.isfinite, dtypes=FLOATS), out=False, narrow="halves")
 class isfinite:
     """Whether elements are neither infinite nor nan."""
 
@@ -225,22 +214,22 @@ class isfinite:
 BOOLEAN = "{name} does not support non-boolean outputs."
 
 
-@unary(pointwise.isposinf, promote=None, inplace=False, same_out=BOOLEAN, sparse="values")
+@_kind(pointwise.isposinf, same_out=BOOLEAN, sparse="values")
 class isposinf:
     """Whether elements are infinite and positive."""
 
 
-@unary(pointwise.isneginf, promote=None, inplace=False, same_out=BOOLEAN, sparse="values")
+@_kind(pointwise.isneginf, same_out=BOOLEAN, sparse="values")
 class isneginf:
     """Whether elements are infinite and negative."""
 
 
-@unary(pointwise.isreal, promote=None, inplace=False, out=False, narrow="reads")
+@_kind(pointwise.isreal, out=False, narrow="reads")
 class isreal:
     """Whether the imaginary part is 0."""
 
 
-@unary(pointwise.signbit, promote=None, inplace=False, same_out=True, sparse="values")
+@_kind(pointwise.signbit, same_out=True, sparse="values")
 class signbit:
     """Whether the sign bit is set, including the sign bits of zeros and NaNs."""
 

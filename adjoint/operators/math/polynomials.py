@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from ...dispatch.annotations import Array
-from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import operator
 from ...dispatch.signatures import OUT
 from ...kernels.math import special as kernels
-from ...tensor import Tensor
 
 _FAMILIES = {
     "chebyshev_polynomial_t": "Chebyshev's polynomials of the first kind",
@@ -30,12 +28,8 @@ def _declare(name, doc, kernel, shifted):
     A degree is rounded towards 0; a negative one gives 0. There is no derivative, as in PyTorch.
     """
 
-    def check(x, n):
-        if not isinstance(x, Tensor) and not isinstance(n, Tensor):
-            raise invalid_arguments(f"special_{name}", x, n)
-
     operator(
-        check=check,
+        overloaded=True,
         kernel=kernel,
         name=name,
         function_name=f"special_{name}",

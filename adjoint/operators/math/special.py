@@ -194,14 +194,9 @@ class mvlgamma:
         return grad * total
 
 
-def _not_both_numbers(self, other):
-    if not isinstance(self, Tensor) and not isinstance(other, Tensor):
-        raise invalid_arguments("special_zeta", self, other)
-
-
 @binary(
     kernels.zeta,
-    check=_not_both_numbers,
+    overloaded=True,
     function_name="special_zeta",
     forms=lambda op: (
         f"Tensor input, Tensor other, {OUT}",

@@ -246,7 +246,10 @@ def gradient(input=MISSING, *, spacing=None, dim=None, edge_order=1, **names):
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     if any(input._array.shape[d] <= edge_order for d in wrapped):
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
-    return tuple(_differences(input, d, step, edge_order) for d, step in zip(wrapped, spacings, strict=True))
+    return tuple(
+        tensors.cat((_uneven if isinstance(step, Tensor) else _even)(input, d, step, edge_order), d)
+        for d, step in zip(wrapped, spacings, strict=True)
+    )
 
 
 def _check_spacings(input, spacing, spacings, dim, dims, edge_order):
@@ -279,11 +282,6 @@ def _check_spacings(input, spacing, spacings, dim, dims, edge_order):
     for d in wrapped:
         if wrapped.count(d) > 1:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
-
-
-def _differences(input, dim, step, edge_order):
-    parts = (_uneven if isinstance(step, Tensor) else _even)(input, dim, step, edge_order)
-    return tensors.cat(parts, dim)
 
 
 def _even(input, dim, step, edge_order):

@@ -15,6 +15,7 @@ from ...kernels.runtime.floating import HALVES
 from ...tape.edges import has_no_history
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, wrap, wrap_dim
+from ..math.pointwise import is_complex
 from .reduction import selection, shared_by_all
 
 # --- scans ----------------------------------------------------------------------------------------------------
@@ -138,7 +139,7 @@ class logcumsumexp:
         wide = xp.in_float32(self)
         if wide is not self:  # exponentials of differences of rounded numbers would be inaccurate
             grad, self, result = xp.in_float32(grad), wide, xp.logcumsumexp(wide, dim)
-        if _is_complex(self):
+        if is_complex(self):
             weights = _reversed_logcumsumexp(xp.log(grad.conj()) - result, dim, xp)
             return xp.exp(weights + self).conj()
         least = xp.zeros_like(self) + _least(self)
@@ -155,13 +156,9 @@ def in_float32(x):
     return x.float() if x._array.dtype in HALVES else x
 
 
-def _is_complex(x):
-    return (x._array if isinstance(x, Tensor) else x).dtype.kind in "cW"
-
-
 def _least(x):
     """Return the least finite number of a dtype."""
-    return dtypes.finfo(dtypes.from_numpy((x._array if isinstance(x, Tensor) else x).dtype)).min
+    return dtypes.finfo(dtypes.from_numpy(getattr(x, "_array", x).dtype)).min
 
 
 def _reversed_logcumsumexp(x, dim, xp):
