@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy
 
 from ..._runtime.tracebacks import warn
@@ -54,21 +52,20 @@ class gather:
         return xp.gather_backward(grad, shape, dim, index)
 
 
-def _scatter(**options):
+def _writing(kernel, **options):
+    """Declare an operator that writes at indices. No operand may share memory with the changed tensor."""
+    return operator(kernel=kernel, inplace="disjoint", same_out=STRICT, **options)
+
+
+def _scatter(kernel, **options):
     """Declare one of the operators that `scatter` chooses among."""
-    shared: dict[str, Any] = {
-        "function_name": "scatter",
-        "namespace": None,
-        "method": (),
-        "inplace": "disjoint",
-    }
-    return operator(same_out=STRICT, batch="expanded", **shared, **options)
+    return _writing(kernel, batch="expanded", function_name="scatter", namespace=None, method=(), **options)
 
 
 _PUT = Kernel(scatter_kernels.scatter, inplace=scatter_kernels.scatter_)
 
 
-@_scatter(kernel=_PUT, node="ScatterBackward0", tangent="linear", aten="default, src")
+@_scatter(_PUT, node="ScatterBackward0", tangent="linear", aten="default, src")
 class scatter_source:
     """A copy with `src` at `index` along `dim`."""
 
@@ -93,7 +90,7 @@ def _fitted(grad, shape, xp):
     return grad
 
 
-@_scatter(kernel=_PUT, node="ScatterBackward1", aten="default, value")
+@_scatter(_PUT, node="ScatterBackward1", aten="default, value")
 class scatter_number:
     """A copy with a number at `index` along `dim`."""
 
@@ -103,7 +100,7 @@ class scatter_number:
         return xp.scatter_number(grad, dim, index, 0)
 
 
-@_scatter(kernel=scatter_kernels.scatter, node="NotImplemented", aten="default, src")
+@_scatter(scatter_kernels.scatter, node="NotImplemented", aten="default, src")
 class scatter_combined:
     """A copy with the elements at `index` along `dim` increased or multiplied by `src`."""
 
@@ -112,7 +109,7 @@ class scatter_combined:
     grad_self = grad_src = underived("scatter")
 
 
-@_scatter(kernel=scatter_kernels.scatter, node="NotImplemented", aten="default, value")
+@_scatter(scatter_kernels.scatter, node="NotImplemented", aten="default, value")
 class scatter_number_combined:
     """A copy with the elements at `index` along `dim` increased or multiplied by a number."""
 
@@ -151,10 +148,8 @@ def scatter_inplace(input, dim, index, src=None, *, reduce=None, value=None):
     return overload.inplace(input, dim, index, *arguments)
 
 
-@operator(
-    kernel=Kernel(scatter_kernels.scatter_add, inplace=scatter_kernels.scatter_add_),
-    inplace="disjoint",
-    same_out=STRICT,
+@_writing(
+    Kernel(scatter_kernels.scatter_add, inplace=scatter_kernels.scatter_add_),
     tangent="linear",
     batch="expanded",
     vmap_name="scatter_add_",
@@ -172,13 +167,7 @@ class scatter_add:
         return _fitted(xp.gather(grad, dim, index, sparse_grad=False), src_shape, xp)
 
 
-@operator(
-    kernel=scatter_kernels.scatter_reduce,
-    inplace="disjoint",
-    same_out=STRICT,
-    batch="expanded",
-    aten="default, two",
-)
+@_writing(scatter_kernels.scatter_reduce, batch="expanded", aten="default, two")
 class scatter_reduce:
     """A copy that reduces elements of `src` into the elements at `index` along `dim`, by sum, prod, mean, amax or amin."""
 
@@ -275,7 +264,7 @@ def _product_gradients(grad, self, places, src, include_self, result, xp):
     return to_self, to_src
 
 
-@operator(kernel=scatter_kernels.index_reduce, inplace="disjoint", same_out=STRICT)
+@_writing(scatter_kernels.index_reduce)
 class index_reduce:
     """A copy that reduces slices of `source` into the slices at `index` along `dim`, by prod, mean, amax or amin."""
 
@@ -317,10 +306,8 @@ class sum_of_runs:
     def forward(self: Array, bounds: Array, index: Array | None = None, mean=False): ...
 
 
-@operator(
-    kernel=Kernel(scatter_kernels.index_add, inplace=scatter_kernels.index_add_),
-    inplace="disjoint",
-    same_out=STRICT,
+@_writing(
+    Kernel(scatter_kernels.index_add, inplace=scatter_kernels.index_add_),
     tangent="linear",
     batch=batched_indexing.at_indices,
     vmap_name="index_add_",
@@ -340,10 +327,8 @@ class index_add:
         return (selected if alpha == 1 else selected * alpha).reshape(tuple(source.shape))
 
 
-@operator(
-    kernel=Kernel(indexing_kernels.index_copy, inplace=indexing_kernels.index_copy_),
-    inplace="disjoint",
-    same_out=STRICT,
+@_writing(
+    Kernel(indexing_kernels.index_copy, inplace=indexing_kernels.index_copy_),
     tangent="linear",
     batch=batched_indexing.at_indices,
     narrow="halves",

@@ -30,6 +30,12 @@ def conjugate(value):
     return value.conj()
 
 
+def _with_number(kernel, name, **options):
+    """Declare an operator for a number as second operand, in functions that PyTorch composes of operators."""
+    node = f"{name.capitalize()}Backward1"
+    return internal(kernels.by_number(kernel), node=node, tangent="elementwise", aten_name=name, **options)
+
+
 # --- sums and differences -------------------------------------------------------------------------------------
 
 
@@ -64,9 +70,7 @@ class add:
         return grad if alpha == 1 else grad * conjugate(alpha)
 
 
-@internal(
-    kernels.by_number(numpy.add), node="AddBackward1", tangent="elementwise", aten_name="add", narrow="halves add_stub"
-)
+@_with_number(numpy.add, "add", narrow="halves add_stub")
 class add_number:
     """`input + other`, elementwise, for a number `other`, in functions that PyTorch composes of operators."""
 
@@ -75,13 +79,7 @@ class add_number:
     grad_self = same
 
 
-@internal(
-    kernels.by_number(numpy.subtract),
-    node="SubBackward1",
-    tangent="elementwise",
-    aten_name="sub",
-    narrow="halves add_stub",
-)
+@_with_number(numpy.subtract, "sub", narrow="halves add_stub")
 class sub_number:
     """`input - other`, elementwise, for a number `other`, in functions that PyTorch composes of operators."""
 
@@ -215,14 +213,7 @@ class mul:
         return grad * self.conj()
 
 
-@internal(
-    kernels.by_number(numpy.multiply),
-    node="MulBackward1",
-    tangent="elementwise",
-    aten_name="mul",
-    sparse="arithmetic.mul",
-    narrow="halves",
-)
+@_with_number(numpy.multiply, "mul", sparse="arithmetic.mul", narrow="halves")
 class mul_number:
     """`input * other`, elementwise, for a number `other`, in functions that PyTorch composes of operators."""
 
@@ -232,7 +223,7 @@ class mul_number:
         return xp.mul_number(grad, conjugate(other))
 
 
-@internal(kernels.by_number(numpy.true_divide), node="DivBackward1", tangent="elementwise", aten_name="div")
+@_with_number(numpy.true_divide, "div")
 class div_number:
     """`input / other`, elementwise, for a number `other`, in functions that PyTorch composes of operators."""
 

@@ -30,14 +30,13 @@ def power_backward(grad, self, exponent):
     return grad * tensors.mul_number(tensors.pow_number(self, exponent - 1), exponent).conj()
 
 
-@internal(
-    kernels.power_of_numbers,
-    inplace=True,
-    node="PowBackward0",
-    function_name="pow",
-    tangent="elementwise",
-    aten="Tensor_Scalar, Scalar",
-    sparse="arithmetic.power",
+def _power(kernel, **options):
+    """Declare one of the operators that `pow` chooses among."""
+    return internal(kernel, function_name="pow", tangent="elementwise", **options)
+
+
+@_power(
+    kernels.power_of_numbers, inplace=True, node="PowBackward0", aten="Tensor_Scalar, Scalar", sparse="arithmetic.power"
 )
 class pow_number:
     """`input` to the power of the number `exponent`, elementwise."""
@@ -55,13 +54,11 @@ def _smallest(value):
     return float(numpy.finfo(getattr(value, "_array", value).dtype).tiny)
 
 
-@internal(
+@_power(
     Kernel(kernels.power, small=numpy.power, dtypes=FLOATS),
     promote="common",
     inplace=True,
     node="PowBackward1",
-    function_name="pow",
-    tangent="elementwise",
     aten="Tensor_Tensor, Tensor",
 )
 class pow_tensor:
@@ -85,14 +82,7 @@ class pow_tensor:
         return grad * (result * xp.log(base)).conj()
 
 
-@internal(
-    kernels.number_to_powers,
-    node="PowBackward2",
-    function_name="pow",
-    elementwise=False,
-    tangent="elementwise",
-    aten="Scalar",
-)
+@_power(kernels.number_to_powers, node="PowBackward2", elementwise=False, aten="Scalar")
 class number_pow:
     """The number `input` to the power `exponent`, elementwise."""
 

@@ -11,7 +11,7 @@ from ...dispatch.calls import call_of
 from ...dispatch.decorators import binary, internal, operator, public, publish, unary
 from ...dispatch.numpy_names import taking_numpy_names
 from ...dispatch.out import stored
-from ...dispatch.signatures import OUT
+from ...dispatch.signatures import number_either_way
 from ...kernels.math import incomplete
 from ...kernels.math import special as kernels
 from ...kernels.runtime.floating import refuse
@@ -198,11 +198,7 @@ class mvlgamma:
     kernels.zeta,
     overloaded=True,
     function_name="special_zeta",
-    forms=lambda op: (
-        f"Tensor input, Tensor other, {OUT}",
-        f"Number self, Tensor other, {OUT}",
-        f"Tensor input, Number other, {OUT}",
-    ),
+    forms=lambda op: number_either_way(op, out=True),
     promote="float",
     namespace="special",
     inplace=False,

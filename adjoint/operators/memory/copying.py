@@ -128,15 +128,17 @@ def sum_to_size(self, /, *sizes, size=None):
 # --- filling --------------------------------------------------------------------------------------------------
 
 
-@internal(
+def _filling(kernel, **options):
+    """Declare an operator that makes all elements equal."""
+    return internal(kernel, inplace="uniform", out=False, narrow="converts", **options)
+
+
+@_filling(
     Kernel(copying.full_like, inplace=copying.fill_, quiet=True),
-    inplace="uniform",
-    out=False,
     node="FillBackward2",
     batch="elementwise",
     aten="Scalar",
     sparse="shapes.fill",
-    narrow="converts",
 )
 class fill:
     """The tensor with the number `value` as every element."""
@@ -146,15 +148,12 @@ class fill:
     grad_self = formulas.zero
 
 
-@internal(
+@_filling(
     Kernel(lambda self, value: copying.expanded(value, self), inplace=copying.fill_with_),
-    inplace="uniform",
-    out=False,
     node="FillBackward3",
     vmap_name="fill_",
     aten_name="fill",
     sparse="shapes.fill",
-    narrow="converts",
 )
 class fill_tensor:
     """The tensor with the zero-dimensional tensor `value` as every element."""
@@ -244,14 +243,7 @@ class fill_diagonal:
 public(namespace=None, method=True, name="fill_diagonal_")(fill_diagonal.inplace)
 
 
-@internal(
-    Kernel(numpy.zeros_like, inplace=copying.zero_, quiet=True),
-    inplace="uniform",
-    out=False,
-    batch="elementwise",
-    sparse="shapes.zeros",
-    narrow="converts",
-)
+@_filling(Kernel(numpy.zeros_like, inplace=copying.zero_, quiet=True), batch="elementwise", sparse="shapes.zeros")
 class zero:
     """The tensor with zero as every element."""
 

@@ -69,15 +69,13 @@ class std:
         return _variance_gradient(_divided_by_twice(grad, result, xp), self, dim, correction, keepdim, xp)
 
 
-@reduction(
-    moments.var_mean,
-    method=False,
-    out=False,
-    overloaded=True,
-    outputs=("var", "mean"),
-    aten="correction",
-    narrow="halves",
-)
+def _and_mean(kernel, outputs):
+    return reduction(
+        kernel, method=False, out=False, overloaded=True, outputs=outputs, aten="correction", narrow="halves"
+    )
+
+
+@_and_mean(moments.var_mean, outputs=("var", "mean"))
 class var_mean:
     """`var` and the mean over `dim`, or of all elements."""
 
@@ -87,15 +85,7 @@ class var_mean:
         return _with_mean(grads[0], grads[1], self, dim, correction, keepdim, xp)
 
 
-@reduction(
-    moments.std_mean,
-    method=False,
-    out=False,
-    overloaded=True,
-    outputs=("std", "mean"),
-    aten="correction",
-    narrow="halves",
-)
+@_and_mean(moments.std_mean, outputs=("std", "mean"))
 class std_mean:
     """`std` and the mean over `dim`, or of all elements."""
 

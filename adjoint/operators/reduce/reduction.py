@@ -213,7 +213,8 @@ def selection(kernel, **options):
     def declare(declaration):
         forward = declaration.__dict__["forward"]
         declaration.nondifferentiable = ("indices",)
-        declaration.grad_self = _to_selected if "keepdim" in forward.__code__.co_varnames else _to_permuted
+        if "grad_self" not in vars(declaration):
+            declaration.grad_self = _to_selected if "keepdim" in forward.__code__.co_varnames else _to_permuted
         return reduction(kernel, fields=("values", "indices"), **options)(declaration)
 
     return declare

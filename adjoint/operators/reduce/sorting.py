@@ -24,13 +24,7 @@ from .reduction import selection, shared_by_all
 _SEARCH = "*, bool out_int32 = False, bool right = False, str side = None, Tensor sorter = None, Tensor out = None"
 
 
-@operator(
-    kernel=scan.cumsum,
-    inplace=True,
-    out="decides",
-    tangent="linear",
-    narrow="trivial cumsum_out_cpu",
-)
+@operator(kernel=scan.cumsum, inplace=True, out="decides", tangent="linear", narrow="trivial cumsum_out_cpu")
 class cumsum:
     """The cumulative sums along `dim`: each element plus all elements before it."""
 
@@ -46,12 +40,7 @@ def reversed_cumsum(input, dim):
     return input if input._array.ndim == 0 else cumsum(input.flip((dim,)), dim).flip((dim,))
 
 
-@operator(
-    kernel=scan.cumprod,
-    inplace=True,
-    out="decides",
-    narrow="trivial cumprod_out_cpu",
-)
+@operator(kernel=scan.cumprod, inplace=True, out="decides", narrow="trivial cumprod_out_cpu")
 class cumprod:
     """The cumulative products along `dim`: each element times all elements before it."""
 
@@ -89,40 +78,26 @@ def others_product(input, dim):
     return before * after
 
 
-@operator(
-    kernel=scan.cummax,
-    outputs=("values", "indices"),
-    returns="cummax",
-    same_out=SCALAR_TYPE,
-    narrow="trivial",
-)
+def _to_extrema(grads, self, indices, dim, xp):
+    return xp.gather_backward(grads[0], tuple(self.shape), dim, indices)
+
+
+@selection(scan.cummax, same_out=SCALAR_TYPE, narrow="trivial")
 class cummax:
     """The largest element up to each position along `dim`, and its index."""
 
-    nondifferentiable = ("indices",)
-
     def forward(self: Array, dim: Int): ...
 
-    def grad_self(grads, self, indices, dim, xp):
-        return xp.gather_backward(grads[0], tuple(self.shape), dim, indices)
+    grad_self = _to_extrema
 
 
-@operator(
-    kernel=scan.cummin,
-    outputs=("values", "indices"),
-    returns="cummin",
-    same_out=SCALAR_TYPE,
-    narrow="trivial",
-)
+@selection(scan.cummin, same_out=SCALAR_TYPE, narrow="trivial")
 class cummin:
     """The smallest element up to each position along `dim`, and its index."""
 
-    nondifferentiable = ("indices",)
-
     def forward(self: Array, dim: Int): ...
 
-    def grad_self(grads, self, indices, dim, xp):
-        return xp.gather_backward(grads[0], tuple(self.shape), dim, indices)
+    grad_self = _to_extrema
 
 
 @operator(kernel=scan.logcumsumexp, same_out=SCALAR_TYPE)

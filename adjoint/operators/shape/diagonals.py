@@ -16,14 +16,12 @@ from .view_copies import diagonal_copy
 # --- triangles and diagonals ----------------------------------------------------------------------------------
 
 
-@operator(
-    kernel=Kernel(kernels.tril, inplace=kernels.tril_, quiet=True),
-    inplace=True,
-    same_out=STRICT,
-    tangent="linear",
-    batch="leading",
-    narrow="halves",
-)
+def _triangle(kernel, inplace):
+    kernel = Kernel(kernel, inplace=inplace, quiet=True)
+    return operator(kernel=kernel, inplace=True, same_out=STRICT, tangent="linear", batch="leading", narrow="halves")
+
+
+@_triangle(kernels.tril, kernels.tril_)
 class tril:
     """The lower triangle of matrices, up to `diagonal`, with zeros elsewhere."""
 
@@ -33,14 +31,7 @@ class tril:
         return xp.tril(grad, diagonal)
 
 
-@operator(
-    kernel=Kernel(kernels.triu, inplace=kernels.triu_, quiet=True),
-    inplace=True,
-    same_out=STRICT,
-    tangent="linear",
-    batch="leading",
-    narrow="halves",
-)
+@_triangle(kernels.triu, kernels.triu_)
 class triu:
     """The upper triangle of matrices, from `diagonal`, with zeros elsewhere."""
 
