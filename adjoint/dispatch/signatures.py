@@ -88,7 +88,7 @@ def with_number(op: Operator) -> tuple[str, ...]:
 def number_either_way(op: Operator, *, out: bool = False) -> tuple[str, ...]:
     """Return the forms of a function of two operands, either of which may be a number."""
     of_tensors, by_number = with_number(op)
-    return of_tensors, form(op, words={"self": "Number"}, out=out), by_number
+    return of_tensors, form(op, words={op.tensors[0]: "Number"}, out=out), by_number
 
 
 def type_name(value: Any) -> str:

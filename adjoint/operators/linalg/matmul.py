@@ -167,24 +167,27 @@ def _batch_sum(batch, added, rank, product, beta, alpha):
     return product + (offset if beta == 1 else offset * beta)
 
 
-@operator(
-    kernel=Kernel(kernels.addmm, small=kernels.addmm_plain),
-    inplace=True,
-    same_out=STRICT,
-    deprecated_order=("beta", "alpha"),
-    sparse="products.addmm",
-    narrow="eighths",
-    tangent="affine",
-)
+def _added(kernel, **options):
+    """Declare an operator that computes `beta * input` plus `alpha` times a product."""
+
+    def grad_self(grad, beta):
+        return _scaled(grad, beta)
+
+    def declare(declaration):
+        declaration.grad_self = grad_self
+        shared = {"inplace": True, "same_out": STRICT, "deprecated_order": ("beta", "alpha")}
+        return operator(kernel=kernel, **{**shared, **options})(declaration)
+
+    return declare
+
+
+@_added(Kernel(kernels.addmm, small=kernels.addmm_plain), sparse="products.addmm", narrow="eighths", tangent="affine")
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
 
     saved_display = _sizes_of_factors("mat1", "mat2")
 
     def forward(self: Array, mat1: Array, mat2: Array, *, beta: Number = 1, alpha: Number = 1): ...
-
-    def grad_self(grad, beta):
-        return _scaled(grad, beta)
 
     def grad_mat1(grad, mat2, alpha, xp):
         return _scaled(_like_first(grad, mat2, xp), alpha)
@@ -200,22 +203,11 @@ class addmm:
         return _batch_sum(batch, added, 2, matmul(batch.first(first), batch.first(second)), beta, alpha)
 
 
-@operator(
-    kernel=kernels.addmv,
-    inplace=True,
-    public_inplace=True,
-    same_out=STRICT,
-    deprecated_order=("beta", "alpha"),
-    tangent="affine",
-    sparse="products.addmv",
-)
+@_added(kernels.addmv, public_inplace=True, tangent="affine", sparse="products.addmv")
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
 
     def forward(self: Array, mat: Array, vec: Array, *, beta: Number = 1, alpha: Number = 1): ...
-
-    def grad_self(grad, beta):
-        return _scaled(grad, beta)
 
     def grad_mat(grad, vec, alpha):
         return _scaled(grad.reshape((-1, 1)) * vec.conj(), alpha)
@@ -230,14 +222,11 @@ class addmv:
         return _batch_sum(batch, added, 1, product, beta, alpha)
 
 
-@operator(kernel=kernels.baddbmm, inplace=True, same_out=STRICT, deprecated_order=("beta", "alpha"), tangent="affine")
+@_added(kernels.baddbmm, tangent="affine")
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
 
     def forward(self: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alpha: Number = 1): ...
-
-    def grad_self(grad, beta):
-        return _scaled(grad, beta)
 
     def grad_batch1(grad, batch2, alpha, xp):
         return _scaled(xp.bmm(grad, batch2.mT.conj()), alpha)
@@ -249,14 +238,11 @@ class baddbmm:
         return _batch_sum(batch, added, 3, matmul(batch.first(first), batch.first(second)), beta, alpha)
 
 
-@operator(kernel=kernels.addbmm, inplace="resizes", same_out=ADDBMM, deprecated_order=("beta", "alpha"))
+@_added(kernels.addbmm, inplace="resizes", same_out=ADDBMM)
 class addbmm:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
 
     def forward(self: Array, batch1: Array, batch2: Array, *, beta: Number = 1, alpha: Number = 1): ...
-
-    def grad_self(grad, beta):
-        return _scaled(grad, beta)
 
     saved_display = {
         "batch1_sym_sizes": None,
@@ -276,14 +262,11 @@ class addbmm:
         return _batch_sum(batch, added, 2, product, beta, alpha)
 
 
-@operator(kernel=kernels.addr, promote="common", inplace=True, elementwise=False, deprecated_order=("beta", "alpha"))
+@_added(kernels.addr, promote="common", elementwise=False, same_out=None)
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
 
     def forward(self: Array, vec1: Array, vec2: Array, *, beta: Number = 1, alpha: Number = 1): ...
-
-    def grad_self(grad, beta):
-        return _scaled(grad, beta)
 
     def grad_vec1(grad, vec2, alpha, xp):
         return _scaled(xp.mv(grad, vec2.conj()), alpha)

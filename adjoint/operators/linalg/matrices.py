@@ -147,10 +147,8 @@ def _power(base, n):
     return result
 
 
-@public(name="matrix_power", method=("matrix_power",), numpy_names=True)
-def matrix_power_function(input, n, *, out=None):
-    """Square matrices to the power `n`; see `linalg.matrix_power`."""
-    return matrix_power(input, n, out=out)
+publish("torch", retried=False, matrix_power=taking_numpy_names(matrix_power))
+add_method("matrix_power", matrix_power, retried=True)
 
 
 @public(namespace="linalg")

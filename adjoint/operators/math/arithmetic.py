@@ -236,15 +236,12 @@ class div_number:
 # --- fused ----------------------------------------------------------------------------------------------------
 
 
-@operator(
-    promote="common",
-    kernel=kernels.addcmul,
-    inplace=True,
-    numbers=False,
-    deprecated_order=("value",),
-    tangent="elementwise",
-    narrow="halves",
-)
+def _fused(kernel, **options):
+    shared = {"promote": "common", "inplace": True, "numbers": False, "tangent": "elementwise"}
+    return operator(kernel=kernel, deprecated_order=("value",), **shared, **options)
+
+
+@_fused(kernels.addcmul, narrow="halves")
 class addcmul:
     """`input + value * tensor1 * tensor2`, elementwise. The tensors are broadcast together."""
 
@@ -270,15 +267,7 @@ def _refuse_integers(self, tensor1, tensor2, value=1):
         )
 
 
-@operator(
-    promote="common",
-    kernel=kernels.addcdiv,
-    inplace=True,
-    numbers=False,
-    check=_refuse_integers,
-    deprecated_order=("value",),
-    tangent="elementwise",
-)
+@_fused(kernels.addcdiv, check=_refuse_integers)
 class addcdiv:
     """`input + value * tensor1 / tensor2`, elementwise. The tensors are broadcast together."""
 
