@@ -93,7 +93,8 @@ class Operator:
         `same_out`: the error if the dtype of `out=` differs from the dtype of the result.
 
     Options for derivatives and batching:
-        `node`: the name of its nodes, and of the nodes of its in-place variant if it differs: "TBackward0, TBackward1".
+        `node`: the name of its nodes, and of the nodes of its in-place variant if it differs (by default for views):
+        "TBackward0, TBackward1".
         `tangent`: the rule of forward mode (see `transforms.tangents`). `batch`: the rule of `vmap`.
 
     Options for calls:
@@ -141,7 +142,8 @@ class Operator:
         self.kernel: Kernel = as_kernel(options.get("kernel") or self.forward)
         self.elementwise: bool | tuple[str, ...] | None = options.get("elementwise")
         self.tangent: str | None = options.get("tangent") or ("linear" if self.view else None)
-        nodes: str = options.get("node") or "".join(map(str.capitalize, self.name.split("_"))) + "Backward0"
+        node = "".join(map(str.capitalize, self.name.split("_"))) + "Backward"
+        nodes: str = options.get("node") or (f"{node}0, {node}1" if self.view and inplace else f"{node}0")
         self.node_name = nodes.partition(", ")[0]
         self.out_underived = out == "underived" or self.node_name == "NotImplemented"
         self.inplace_node_name = nodes.rpartition(", ")[2]

@@ -6,6 +6,8 @@ separately, and a function with the public name selects the operator.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 
 from ... import dtypes
@@ -237,7 +239,7 @@ class div_number:
 
 
 def _fused(kernel, **options):
-    shared = {"promote": "common", "inplace": True, "numbers": False, "tangent": "elementwise"}
+    shared: Any = {"promote": "common", "inplace": True, "numbers": False, "tangent": "elementwise"}
     return operator(kernel=kernel, deprecated_order=("value",), **shared, **options)
 
 

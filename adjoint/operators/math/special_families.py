@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import operator
 from ...dispatch.signatures import number_either_way
@@ -43,13 +45,13 @@ def _of_degree(x: Array, n: Array): ...
 def _declare(name, doc, kernel, forward=None, **options):
     members = {"__doc__": f"{doc} There is no derivative, as in PyTorch.", "__module__": __name__}
     function = type(name, (), members if forward is None else {**members, "forward": forward})
-    shared = {"function_name": f"special_{name}", "namespace": "special", "method": (), "promote": "float"}
+    shared: Any = {"function_name": f"special_{name}", "namespace": "special", "method": (), "promote": "float"}
     operator(kernel=kernel, **shared, **options)(function)
 
 
 def _declare_polynomial(name, doc, kernel):
     doc = f"{doc}.\n\n    A degree is rounded towards 0; a negative one gives 0."
-    options = {"overloaded": True, "elementwise": True, "numbers": "first"}
+    options: Any = {"overloaded": True, "elementwise": True, "numbers": "first"}
     _declare(name, doc, kernel, _of_degree, forms=lambda op: number_either_way(op, out=True), **options)
 
 

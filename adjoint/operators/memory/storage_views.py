@@ -134,14 +134,7 @@ def detach_(input):
 # --- any strides ----------------------------------------------------------------------------------------------
 
 
-@operator(
-    view=True,
-    namespace=None,
-    method=("as_strided",),
-    inplace=True,
-    node="AsStridedBackward0, AsStridedBackward1",
-    kernel=kernels.as_strided,
-)
+@operator(view=True, namespace=None, method=("as_strided",), inplace=True, kernel=kernels.as_strided)
 class as_strided:
     """A view with the given size, strides and storage offset, all counted in elements of the storage."""
 

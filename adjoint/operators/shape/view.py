@@ -277,14 +277,7 @@ def ravel(input):
     return view_shape(input.contiguous(), (-1,)) if input._array.size else view_shape(input.contiguous(), (0,))
 
 
-@operator(
-    view=True,
-    inplace=True,
-    node="UnsqueezeBackward0, UnsqueezeBackward1",
-    kernel=kernels.unsqueeze,
-    batch="result dims",
-    sparse="shapes.unsqueeze",
-)
+@operator(view=True, inplace=True, kernel=kernels.unsqueeze, batch="result dims", sparse="shapes.unsqueeze")
 class unsqueeze:
     """The tensor with a dimension of size 1 inserted at `dim`."""
 
@@ -402,14 +395,7 @@ def broadcast_to_method(input, /, *size, **names):
 # --- another order --------------------------------------------------------------------------------------------
 
 
-@operator(
-    view=True,
-    inplace=True,
-    node="TransposeBackward0, TransposeBackward1",
-    alias=("swapdims",),
-    kernel=kernels.swapaxes,
-    sparse="shapes.transpose",
-)
+@operator(view=True, inplace=True, alias=("swapdims",), kernel=kernels.swapaxes, sparse="shapes.transpose")
 class transpose:
     """The tensor with dimensions `dim0` and `dim1` exchanged."""
 
@@ -435,7 +421,7 @@ def swapaxes_(input, axis0, axis1):
     return transpose.inplace(input, axis0, axis1)
 
 
-@operator(view=True, inplace=True, node="TBackward0, TBackward1", kernel=kernels.t, sparse="shapes.t")
+@operator(view=True, inplace=True, kernel=kernels.t, sparse="shapes.t")
 class t:
     """The transpose of a matrix. A vector is returned unchanged."""
 
