@@ -17,6 +17,7 @@ from ...interchange import tensor_array
 from ...kernels.create import creation as kernels
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import copying
+from ...kernels.runtime.meta_array import Meta
 from ...kernels.runtime.sparse_array import SparseArray
 from ...tape import modes
 from ...tensor import Tensor, wrap
@@ -59,19 +60,6 @@ def _of_no_elements(copy):
     return copy.zero_() if copy.layout is sparse_coo else copy
 
 
-def _made_like(name, input, value, fill, dtype, layout, device, pin_memory, requires_grad, memory_format):
-    """Return a tensor like `input` filled with `value`, or uninitialized if it is None. `fill` changes a sparse tensor."""
-    made = sparse_like(input, dtype, layout, requires_grad, device, fill)
-    if made is not None:
-        return made
-    array = empty_array_like(input, name, dtype, memory_format, device)
-    if value is None:
-        copying.uninitialized(array)
-    else:
-        copying.filled_with(array, value)
-    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
-
-
 def _filled_like(name, value, on_arrays, doc):
     fill = methodcaller("fill_", value) if value else methodcaller("zero_") if value == 0 else _of_no_elements
 
@@ -97,9 +85,20 @@ def _filled_like(name, value, on_arrays, doc):
             return wrap(array)
         if type(input) is not Tensor and hasattr(input, "made_like"):
             return input.made_like(lambda each: create(each, dtype=dtype, requires_grad=requires_grad))
-        initial = 0 if value is None and layout is not None else value  # a sparse layout stores nothing
         input = input if x is None else x
-        return _made_like(name, input, initial, fill, dtype, layout, device, pin_memory, requires_grad, memory_format)
+        made = sparse_like(input, dtype, layout, requires_grad, device, fill)
+        if made is not None:
+            return made
+        array = empty_array_like(input, name, dtype, memory_format, device)
+        if type(array) is Meta:
+            pass
+        elif value == 0 and array.dtype.isbuiltin != 1:
+            copying.zero_(array)
+        elif value is not None or layout is not None:  # a sparse layout stores nothing
+            array.fill(value or 0)
+        else:
+            copying.uninitialized(array)
+        return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
@@ -126,10 +125,12 @@ def full_like(
     """A tensor with the shape and dtype of `input`, filled with `fill_value`."""
     if type(input) is not Tensor and hasattr(input, "made_like"):
         return input.made_like(lambda each: full_like(each, fill_value, dtype=dtype, requires_grad=requires_grad))
-    require("Tensor", input, "full_like", "input", 1)
-    fill, number = methodcaller("fill_", fill_value), fill_number(fill_value, "full_like", 2)
-    options = dtype, layout, device, pin_memory, requires_grad, memory_format
-    return _made_like("full_like", input, number, fill, *options)
+    made = sparse_like(input, dtype, layout, requires_grad, device, methodcaller("fill_", fill_value))
+    if made is not None:
+        return made
+    array = empty_array_like(input, "full_like", dtype, memory_format, device)
+    copying.filled_with(array, fill_number(fill_value, "full_like", 2))
+    return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
 
 
 def _new_filled(name, make_array, doc):

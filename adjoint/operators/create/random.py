@@ -104,20 +104,6 @@ def _drawn_like(like: Any, dtype: Any, order: Any, sample: Any, generator: Gener
     return sample(stream_of(generator), copying.empty_like(like, dtype, order), *parameters)
 
 
-def _random_like(name, input, fill, draw, dtype, layout, device, pin_memory, requires_grad, memory_format):
-    """Return a tensor like `input` with the numbers of `draw` (see `_drawn_like`). `fill` changes a sparse tensor."""
-    made = sparse_like(input, dtype, layout, requires_grad, device, fill)
-    if made is not None:
-        return made
-    array = empty_array_like(input, name, dtype, memory_format, device)
-    device = place_like(input, device)
-    check_request(name, array.dtype, None, requires_grad, device, pin_memory, layout)
-    if not on_meta(device):
-        kind, array = array.dtype, None  # its memory is free before other memory is taken
-        array = computed(_drawn_like, input, kind, memory_format, *draw, keeps=True)._array
-    return leaf(array, requires_grad, device, pin_memory, layout)
-
-
 def _sampled_like(name, sample, method, doc):
     def create(
         input=None, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
@@ -127,8 +113,17 @@ def _sampled_like(name, sample, method, doc):
         plain = type(input) is Tensor and type(input._array) is ndarray and not modes.FLAGS.special
         if plain and dtype is memory_format is layout is device is None and pin_memory is requires_grad is False:
             return wrap(_drawn_like(input._array, None, None, sample, generator))
-        fill, draw = methodcaller(method, generator=generator), (sample, generator)
-        return _random_like(name, input, fill, draw, dtype, layout, device, pin_memory, requires_grad, memory_format)
+        fill = methodcaller(method, generator=generator)
+        made = sparse_like(input, dtype, layout, requires_grad, device, fill)
+        if made is not None:
+            return made
+        array = empty_array_like(input, name, dtype, memory_format, device)
+        device = place_like(input, device)
+        check_request(name, array.dtype, None, requires_grad, device, pin_memory, layout)
+        if not on_meta(device):
+            kind, array = array.dtype, None  # its memory is free before other memory is taken
+            array = computed(_drawn_like, input, kind, memory_format, sample, generator, keeps=True)._array
+        return leaf(array, requires_grad, device, pin_memory, layout)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = doc
@@ -206,11 +201,18 @@ def randint_like(
         low, high = bounds
     elif bounds:
         low, high = (low, bounds[0]) if high is None else (bounds[0], high)
-    require("Tensor", input, "randint_like", "input", 1)
-    low, high = _whole(low, "randint_like", "low", 2), _whole(high, "randint_like", "high", 2)
     fill = methodcaller("random_", low, high, generator=generator)
-    options = dtype, None if layout is strided else layout, device, pin_memory, requires_grad, memory_format
-    return _random_like("randint_like", input, fill, (kernels.random_, generator, low, high), *options)
+    made = sparse_like(input, dtype, None if layout is strided else layout, requires_grad, device, fill)
+    if made is not None:
+        return made
+    array = empty_array_like(input, "randint_like", dtype, memory_format, device)
+    low, high = _whole(low, "randint_like", "low", 2), _whole(high, "randint_like", "high", 2)
+    device = place_like(input, device)
+    check_request("randint_like", array.dtype, None, requires_grad, device, pin_memory, layout)
+    if not on_meta(device):
+        like, array = (input, array.dtype, memory_format), None
+        array = computed(_drawn_like, *like, kernels.random_, generator, low, high, keeps=True)._array
+    return leaf(array, requires_grad, device, pin_memory, layout)
 
 
 @public()
