@@ -331,8 +331,8 @@ ELEMENTWISE = sorted(
     for name, calls in SAMPLES.items()
     if OPERATORS[name].declaration.__module__.rpartition(".")[2]
     in (
-        "pointwise activation classification special arithmetic division comparison masking pairwise powers ranges bessel "
-        "polynomials"
+        "pointwise activation classification special arithmetic division comparison masking pairwise powers ranges "
+        "special_families"
     ).split()
     and name != "dist"
 )

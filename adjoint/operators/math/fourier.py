@@ -200,7 +200,8 @@ def _last(s):
 
 def _transforms(name, doc, transform, forward):
     """Declare the functions that compute a transform over one dimension, over several, and over two."""
-    over_several_name = "fftn" if name == "ifft" else f"{name}n"  # as in PyTorch's errors
+    several = f"{name}n"
+    shown = "fftn" if name == "ifft" else several  # as in PyTorch's errors
 
     def over_one(input, n=None, dim=-1, norm=None, *, out=None):
         axis = _dimension(input, dim)
@@ -209,7 +210,8 @@ def _transforms(name, doc, transform, forward):
 
     def over_several(input, s=None, dim=None, norm=None, *, out=None):
         dim, sizes = _several(input, dim, s)
-        return _stored(over_several_name, transform(f"{name}n", input, dim, sizes, norm, _last(s), forward), out)
+        last = _last(s) if transform is _real else None
+        return _stored(shown, transform(several, input, dim, sizes, norm, last, forward), out)
 
     def over_two(input, s=None, dim=(-2, -1), norm=None, *, out=None):
         return over_several(input, s, dim, norm, out=out)

@@ -30,7 +30,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
             [-1.,  1.]])
     """
     _check_variables("cov", input)
-    require("Int", correction, "cov", "correction")
+    if type(correction) is not int:
+        require("Int", correction, "cov", "correction")
     if input._array.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")
     rows = input.view((1, input._array.size)) if input._array.ndim < 2 else input
