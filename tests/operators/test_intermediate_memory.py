@@ -65,6 +65,10 @@ PEAKS = {
         lambda x: functional.multilabel_margin_loss(x, torch.full(x.shape, -1).index_fill(1, torch.tensor([0]), 1)),
         8.5,  # targets (twice as large as the scores), a copy of the targets, counts, labels
     ),
+    "extremes of segments": (
+        lambda x: torch.segment_reduce(x, "max", lengths=torch.ones(ROWS, dtype=torch.int64)),
+        1.2,
+    ),
     "put": (lambda x: x.put(torch.arange(x.numel()).view_as(x), x), 4),  # including 2 for the index and its check
 }
 

@@ -493,7 +493,9 @@ def _without_lapack(a: Array, b: Array, tolerance: float, values_wanted: bool) -
         solution, rank = numpy.zeros(a.mT.shape, a.dtype) @ b, numpy.zeros(a.shape[:-2], numpy.int64)
     columns = numpy.empty((*solution.shape[:-2], solution.shape[-1], max(a.shape[-2:])), solution.dtype)
     columns[..., : a.shape[-1]] = solution.mT
-    return columns, (b - a @ solution).mT, numpy.asarray(rank, numpy.int64), values
+    # A square system of full rank has no residuals.
+    rest = (b - a @ solution).mT if a.shape[-2] > a.shape[-1] else columns
+    return columns, rest, numpy.asarray(rank, numpy.int64), values
 
 
 def _of_full_rank(a: Array, b: Array, tolerance: float) -> Array | None:

@@ -12,7 +12,7 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
-from ...codegen.costs import MOVED, PART
+from ...codegen.costs import LARGE, MOVED, PART
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
@@ -221,7 +221,15 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     dim = normalize_dim(dim, self.ndim)
     norms = moments.norm(widen(self), p, tuple([d for d in range(self.ndim) if d != dim]), True)
+    if self.dtype.char in "fd" and self.size < LARGE:
+        return row_major(_shrunk(self, norms, float(maxnorm)))
     return row_major(_MULTIPLY(self, _shrinking(norms, float(maxnorm)).astype(self.dtype, copy=False)))
+
+
+@pointwise("renorm")
+def _shrunk(self: Array, norm: Array, maxnorm: float) -> Any:
+    """Return the slices, scaled by `_shrinking` of their norms."""
+    return self * xp.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1)
 
 
 @pointwise("renorm")

@@ -319,7 +319,7 @@ def ends_of(given: ndarray, of_lengths: bool) -> tuple[ndarray, ndarray]:
         raise RuntimeError("lengths and offsets of segments have at least one dimension")
     if not of_lengths:
         return given[..., :-1], given[..., 1:]
-    ends = numpy.cumsum(given, -1)
+    ends = given.cumsum(-1)
     return ends - given, ends
 
 
@@ -362,10 +362,14 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None = None, mean:
     if found is not NotImplemented:
         return asarray(found).reshape(shape)
     rows = (matrix if index is None else matrix.take(index, 0))[: bounds[-1]]
-    result = numpy.zeros((shape[0], matrix.shape[1]), x.dtype)
     filled = bounds[1:] > bounds[:-1]
-    if numpy.count_nonzero(filled):
-        result[filled] = numpy.add.reduceat(rows, as_places(bounds[:-1][filled]), 0)
+    many = numpy.count_nonzero(filled)
+    if 0 < many == len(filled):
+        result = numpy.add.reduceat(rows, as_places(bounds[:-1]), 0).astype(x.dtype, copy=False)
+    else:
+        result = numpy.zeros((shape[0], matrix.shape[1]), x.dtype)
+        if many:
+            result[filled] = numpy.add.reduceat(rows, as_places(bounds[:-1][filled]), 0)
     if mean:
         result /= _sizes(bounds, result)
     return result.reshape(shape)

@@ -1,12 +1,15 @@
 """Histograms of points: the number of points, or the sum of their weights, in each box of a grid."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
 import numpy
 from numpy import ndarray
 
-from ...codegen.costs import TILE
+from ...codegen.costs import SORTED, TILE
+from ...codegen.plans import NUMPY, Plan, compiled
 from ..runtime.floating import refuse
 from ..runtime.lazy_conj import materialize
 from .counting import searchsorted
@@ -76,10 +79,14 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
     if weight is not None:
         weight = weight.reshape(-1)
     sizes = tuple([len(edge) - 1 for edge in edges])
-    totals = numpy.zeros(sizes)
-    for start in range(0, len(points) if totals.size else 0, TILE):
-        part = slice(start, start + TILE)
-        totals += _counted(points[part], edges, None if weight is None else weight[part], equal, sizes)
+    totals: Any = NotImplemented
+    if equal and weight is None and len(edges) == 1 and len(points) < TILE and _separates(edges[0]):
+        totals = _counted_by_loops(points[:, 0], edges[0])
+    if totals is NotImplemented:
+        totals = numpy.zeros(sizes)
+        for start in range(0, len(points) if totals.size else 0, TILE):
+            part = slice(start, start + TILE)
+            totals += _counted(points[part], edges, None if weight is None else weight[part], equal, sizes)
     counts = totals.astype(points.dtype)
     if density:
         counts = counts / counts.sum()
@@ -88,6 +95,17 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
             shape[dim] = -1
             counts = counts / numpy.diff(edge).reshape(shape)
     return counts
+
+
+@compiled("index.searching.histogram", least=SORTED, cost=1)
+def _counted_by_loops(values: ndarray, edges: ndarray) -> Plan:
+    """Return the numbers of values in equal bins, found by compiled loops."""
+    return NUMPY
+
+
+def _separates(edge: ndarray) -> bool:
+    """Return whether the edges of equal bins determine the bin of each value. If they are rounded, far bins may be chosen."""
+    return bool(0 < edge[-1] - edge[0] < math.inf and len(edge) - 2 < 1 << 24)
 
 
 def _counted(
@@ -115,7 +133,7 @@ def _bins(values: ndarray, edge: ndarray, equal: bool) -> ndarray:
     """Return the bin of each value. The last bin includes both of its edges."""
     last = len(edge) - 2
     found = _after(edge, values) - 1
-    if equal and not (0 < edge[-1] - edge[0] < math.inf and last < 1 << 24):  # rounding gives far bins
+    if equal and not _separates(edge):
         near_edge = found
         found = ((values - edge[0]) / (edge[-1] - edge[0]) * values.dtype.type(last + 1)).astype(numpy.int64)
         # Correct values that rounding has moved across an edge.

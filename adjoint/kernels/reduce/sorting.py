@@ -73,6 +73,8 @@ def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = Tru
 
 def _moved(x: ndarray, source: int, target: int) -> ndarray:
     """Return `x` with one dimension moved, so that copies read whole lines of the others."""
+    if source == target:
+        return x
     return x.swapaxes(source, target) if abs(source - target) < 2 else numpy.moveaxis(x, source, target)
 
 
@@ -302,27 +304,40 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
         raise refuse("mode_cpu", x)
     along_last = _moved(x, dim, x.ndim - 1)
     rows = along_last.reshape(math.prod(along_last.shape[:-1]), x.shape[dim])
-    places = numpy.empty((len(rows), 1), INT64)
+    if x.size < SORTED:
+        values, places = _longest_runs(*_sort_last(rows, descending=False))
+    else:
+        values, places = numpy.empty((len(rows), 1), x.dtype), numpy.empty((len(rows), 1), INT64)
 
-    def find(start: int, stop: int) -> None:
-        places[start:stop] = _ends_of_longest_runs(*_sort_last(rows[start:stop], descending=False))
+        def find(start: int, stop: int) -> None:
+            found = _longest_runs(*_sort_last(rows[start:stop], descending=False))
+            values[start:stop], places[start:stop] = found
 
-    parallel_rows(find, len(rows), x.shape[dim] * 32)
-    indices = places.reshape(*along_last.shape[:-1], 1)
-    return _kept(take_last(along_last, indices), indices, dim, keepdim)
+        parallel_rows(find, len(rows), x.shape[dim] * 32)
+    shape = *along_last.shape[:-1], 1
+    return _kept(values.reshape(shape), places.reshape(shape), dim, keepdim)
 
 
-@compiled("reduce.sorting.ends_of_longest_runs", least=SORTED)
-def _ends_of_longest_runs(values: ndarray, order: ndarray) -> ndarray:
-    """Return the element of `order` at the end of the first of the longest runs of equal elements in each row."""
+@compiled("reduce.sorting.longest_runs", least=SORTED, cost=1)
+def _longest_runs_by_loops(values: ndarray, order: ndarray) -> Plan:
+    """Return `_longest_runs`, found by compiled loops."""
+    return NUMPY
+
+
+def _longest_runs(values: ndarray, order: ndarray) -> Pair:
+    """Return the elements of `values` and `order` at the end of the first of the longest runs of equal elements in each row."""
+    found: Pair = _longest_runs_by_loops(values, order)
+    if found is not NotImplemented:
+        return found
     repeated = values[:, 1:] == values[:, :-1]
     if not numpy.count_nonzero(repeated):
-        return order[:, :1]
+        return values[:, :1].copy(), order[:, :1].copy()
     position = numpy.arange(values.shape[1])
     starts = numpy.zeros(values.shape, INT64)
     starts[:, 1:] = position[1:] * ~repeated
     run_length = position - numpy.maximum.accumulate(starts, -1)
-    return take_last(order, run_length.argmax(-1, keepdims=True))
+    ends = run_length.argmax(-1, keepdims=True)
+    return take_last(values, ends), take_last(order, ends)
 
 
 # --- quantiles ------------------------------------------------------------------------------------------------

@@ -119,12 +119,14 @@ def pad_sequence(
     for number, part in enumerate(parts):
         if not isinstance(part, Tensor):
             raise TypeError(f"expected Tensor as element {number} in argument 0, but got {type(part).__name__}")
-    longest = max(part.size(0) for part in parts)
+    lengths = [part.size(0) for part in parts]
+    longest = max(lengths)
     padding = parts[0].new_full((longest, *parts[0].shape[1:]), padding_value)
     padded = []
-    for part in (part.to(padding.dtype) for part in parts):
-        missing = padding[part.size(0) :]
-        padded += [part, missing] if padding_side == "right" else [missing, part]
+    for part, length in zip(parts, lengths, strict=True):
+        missing = [padding[length:]] if length < longest else []
+        part = part.to(padding.dtype)
+        padded += [part, *missing] if padding_side == "right" else [*missing, part]
     result = torch.cat(padded).reshape((len(parts), longest, *parts[0].shape[1:]))
     return result if batch_first else result.transpose(0, 1).contiguous()
 

@@ -66,7 +66,8 @@ def segment_reduce(
         )
     else:
         combine, places = _index_reduce, segments
-    return _reduced(data, reduce, axis, combine, places, counts, initial)
+    covered = lengths is not None and not unsafe and is_readable(lengths)  # has been checked
+    return _reduced(data, reduce, axis, combine, places, counts, initial, 0 if covered else 1)
 
 
 def _index_reduce(base, axis, places, data, reduce, include_self):
@@ -76,23 +77,21 @@ def _index_reduce(base, axis, places, data, reduce, include_self):
     return tensors.index_reduce(base, axis, places, data, reduce, include_self=include_self)
 
 
-def _reduced(data, reduce, axis, combine, places, lengths, initial):
-    """Return the reduced segments. Elements outside all segments are reduced into an additional segment, which is dropped."""
+def _reduced(data, reduce, axis, combine, places, lengths, initial, spare):
+    """Return the reduced segments. Elements outside all segments are reduced into a `spare` segment, which is dropped."""
     start = _OF_NOTHING[reduce] if initial is None else float(initial)
     shape = list(data._array.shape)
     count = lengths._array.shape[axis]
-    shape[axis] = count + 1
-    if reduce in ("max", "min"):
-        base = data.new_full(shape, _OF_NOTHING[reduce])
-        found = combine(base, axis, places, data, _REDUCTIONS[reduce], include_self=False)
-        found = found.narrow(axis, 0, count)
-        if initial is None:
-            return found.clone()
+    shape[axis] = count + spare
+    extreme = reduce in ("max", "min")
+    first = _OF_NOTHING[reduce] if extreme else 0.0 if reduce == "mean" and initial is None else start
+    base = data.new_full((), first).expand(shape)  # which `combine` copies
+    found = combine(base, axis, places, data, _REDUCTIONS[reduce], include_self=not extreme)
+    found = found.narrow(axis, 0, count).clone() if spare else found
+    if extreme and initial is not None:
         kept = found > start if reduce == "max" else found < start
         return tensors.where(kept | found.isnan(), found, start)
-    base = data.new_full(shape, 0.0 if reduce == "mean" and initial is None else start)
-    found = combine(base, axis, places, data, _REDUCTIONS[reduce], include_self=True).narrow(axis, 0, count)
-    return found.clone() if reduce != "mean" else _means(found, reduce, lengths, initial)
+    return _means(found, reduce, lengths, initial)
 
 
 def _means(sums, reduce, lengths, initial):

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 from adjoint.codegen.llvm.host import HOST
+from adjoint.kernels.compiled.index import searching
 from adjoint.kernels.compiled.reduce import selection, sorting
 
 BFLOAT16 = numpy.dtype(ml_dtypes.bfloat16)
@@ -130,9 +131,22 @@ def test_ends_of_longest_runs(dtype, n):
         x = (sample((40, n), dtype) % 3).astype(dtype)
     places = order(x)
     values = numpy.take_along_axis(x, places, -1)
-    found = sorting.ends_of_longest_runs(values, places)
-    for line, row, end in zip(values, places, found, strict=True):
+    found, ends = sorting.longest_runs(values, places).run(values, places)
+    for line, row, value, end in zip(values, places, found, ends, strict=True):
         lengths = [1]
         for first, second in itertools.pairwise(line):
             lengths.append(lengths[-1] + 1 if first == second else 1)
-        assert end == row[lengths.index(max(lengths))]
+        place = lengths.index(max(lengths))
+        assert end == row[place]
+        numpy.testing.assert_equal(value, line[place : place + 1])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("bins", [1, 2, 10, 33])
+def test_numbers_of_values_in_bins(dtype, bins):
+    edges = numpy.linspace(-1, 1, bins + 1).astype(dtype)
+    values = numpy.concatenate([sample((200,), dtype), edges, [numpy.nan, numpy.inf, -2]]).astype(dtype)
+    found = searching.histogram(values, edges).run(values, edges)
+    inside = values[(values >= edges[0]) & (values <= edges[-1])]
+    places = numpy.minimum(edges.searchsorted(inside, "right") - 1, bins - 1)
+    assert found.tolist() == numpy.bincount(places, minlength=bins).tolist()

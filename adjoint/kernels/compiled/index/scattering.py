@@ -60,12 +60,13 @@ def combine_row(target: Pointer[T], source: Pointer[T], n: Int, HOW: Static, W: 
 @loops(plain=True)
 def scatter_elements(
     target: Pointer[T], x: Pointer[T], index: Pointer[I], source: Pointer[T], wrong: Pointer[i64], outer: Int, count: Int,
-    inner: Int, length: Int, source_step: Int, ALONG: Static, SHARED: Static, HOW: Static, SPLIT: Static, COPY: Static,
-    W: Static, WIDE: Static, n: Int, shares: Int, start: Int, stop: Int,
+    inner: Int, length: Int, source_step: Int, source_line: Int, ALONG: Static, SHARED: Static, HOW: Static, SPLIT: Static,
+    COPY: Static, W: Static, WIDE: Static, n: Int, shares: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """Compute `target[o, index[o, k, i], i] = source[o, k, i]`, or combine the values according to `HOW` (see `combined`).
 
-    `source_step` is 0 if a single number is written.
+    `source_step` is 0 if a single number is written. `source_line` is the length of a line of the source, which may have more
+    than `count` elements if `inner` is 1.
 
     `ALONG`: whether `inner` is 1. `SHARED`: whether `index[k]` applies to all `o` and `i`. `SPLIT`: the dimension that
     threads share, which is "outer" or "inner". `n` is its size.
@@ -86,7 +87,7 @@ def scatter_elements(
             line = o * count
             for k in range(count):
                 place = i64(index[k if SHARED else line + k])
-                first[place] = combined(first[place], source[(line + k) * source_step], HOW)
+                first[place] = combined(first[place], source[(o * source_line + k) * source_step], HOW)
         else:
             begin = low if SPLIT == "inner" else 0
             end = high if SPLIT == "inner" else inner
@@ -163,7 +164,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> 
     if split is None or numpy.may_share_memory(x, source):
         return NotImplemented
     count = source.shape[dim] if index.ndim == 1 < x.ndim else index.shape[dim]
-    _launched(x, dim, index, source.size, count, how, split, copy=False)(x, x, index, source)
+    _launched(x, dim, index, source.size, count, count, how, split, copy=False)(x, x, index, source)
     return x
 
 
@@ -173,12 +174,16 @@ def scattered(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> A
     if split is None or (split != "outer" and index.size >= MOVED) or index.ndim != x.ndim:
         return NotImplemented
     shape, dtype, sizes = x.shape, x.dtype, index.shape
-    part = tuple(map(slice, sizes)) if src.ndim and src.shape != sizes else None
-    launched = _launched(x, dim, index, src.size, sizes[dim], how, "outer", copy=True)
+    longer = src.ndim == x.ndim == dim + 1 and src.shape[:dim] == sizes[:dim]  # each line is read up to the last index
+    part = tuple(map(slice, sizes)) if src.ndim and src.shape != sizes and not longer else None
+    laid_out = part is None and src.flags.c_contiguous
+    line = src.shape[dim] if longer else sizes[dim]
+    launched = _launched(x, dim, index, src.size, sizes[dim], line, how, "outer", copy=True)
 
     def run(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> ndarray | None:
         target = numpy.empty(shape, dtype)
-        return target if launched(target, x, index, row_major(src if part is None else src[part])) else None
+        source = src if laid_out else row_major(src if part is None else src[part])
+        return target if launched(target, x, index, source) else None
 
     return Plan((), run=run)
 
@@ -203,7 +208,7 @@ def _kind(x: ndarray, how: str) -> Any:
 
 
 def _launched(
-    x: ndarray, dim: int, index: ndarray, values: int, count: int, how: str, split: str, copy: bool
+    x: ndarray, dim: int, index: ndarray, values: int, count: int, line: int, how: str, split: str, copy: bool
 ) -> Callable[[ndarray, ndarray, ndarray, ndarray], bool]:
     """Return a function of the target, `x`, the index and the source. It writes, and returns whether indices are in bounds."""
     outer, inner, length = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :]), x.shape[dim]
@@ -219,7 +224,7 @@ def _launched(
         _share(
             function, inner if split == "inner" else outer, work,
             target, x, index, source, wrong, outer, count, inner, length,
-            int(values > 1),
+            int(values > 1), line,
         )  # fmt: skip
         return not copy or not wrong[0]
 

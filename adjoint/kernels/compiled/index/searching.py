@@ -60,3 +60,36 @@ def places(sequences: ndarray, values: ndarray, right: bool) -> Any:
         values.size // count * -(-count // group), 64 * group * length.bit_length(),
         result, sequences, values, length, count, int(shared), RIGHT=right, W=width,
     )  # fmt: skip
+
+
+@loops(plain=True)
+def count_in_bins(
+    counts: Pointer[i64], values: Pointer[T], edges: Pointer[T], bins: Int, n: Int, start: Int, stop: Int
+) -> None:  # fmt: skip
+    """Count the values between ascending edges. Each bin includes its lower edge, and the last bin both of its edges."""
+    for _ in range(start, stop):
+        for i in range(bins):
+            counts[i] = 0
+        for i in range(n):
+            value = values[i]
+            if (value >= edges[0]) & (value <= edges[bins]):
+                bin = i64(0)
+                left = bins
+                while left > 1:
+                    half = left // 2
+                    bin = bin + half if edges[bin + half] <= value else bin
+                    left = left - half
+                counts[bin] += 1
+
+
+def histogram(values: ndarray, edges: ndarray) -> Any:
+    """Plan the numbers of values in bins."""
+    kind, bins, n = FLOATS(values.dtype), len(edges) - 1, values.size
+    if kind is None or not values.flags.c_contiguous or edges.dtype != values.dtype:
+        return NotImplemented
+    function = count_in_bins.compiled(T=kind)
+
+    def into(out: Sequence[ndarray], values: ndarray, edges: ndarray) -> None:
+        launch(function, 1, 64 * n, *out, values, edges, bins, n)
+
+    return Plan([Memory((bins,), numpy.dtype(numpy.int64))], into=into)

@@ -158,7 +158,9 @@ def _sorting(kind: Any, descending: bool, ranked: bool, width: int) -> Any:
 
 
 @loops
-def runs_of_rows(ends: Pointer[i64], values: Pointer[T], order: Pointer[i64], n: Int, start: Int, stop: Int) -> None:
+def runs_of_rows(
+    found: Pointer[T], ends: Pointer[i64], values: Pointer[T], order: Pointer[i64], n: Int, start: Int, stop: Int
+) -> None:  # fmt: skip
     """Find the longest runs of equal elements in rows of `n`."""
     for row in range(start, stop):
         line = values + row * n
@@ -170,10 +172,18 @@ def runs_of_rows(ends: Pointer[i64], values: Pointer[T], order: Pointer[i64], n:
             if run > most:
                 most = run
                 end = i
+        found[row] = line[end]
         ends[row] = order[row * n + end]
 
 
-def ends_of_longest_runs(values: ndarray, order: ndarray) -> Any:
-    """Compute `kernels.reduce.sorting._ends_of_longest_runs`."""
-    count, n = values.shape
-    return runs_of_rows.run(count, 2 * values.itemsize * n, numpy.empty((count, 1), numpy.int64), values, order, n)
+def longest_runs(values: ndarray, order: ndarray) -> Any:
+    """Plan `kernels.reduce.sorting._longest_runs`."""
+    kind, (count, n) = NUMBERS(values.dtype), values.shape
+    if kind is None:
+        return NotImplemented
+    function, row_bytes = runs_of_rows.compiled(T=kind), 2 * values.itemsize * n
+
+    def into(out: Sequence[ndarray], values: ndarray, order: ndarray) -> None:
+        launch(function, count, row_bytes, *out, values, order, n)
+
+    return Plan((Memory((count, 1), values.dtype), Memory((count, 1), order.dtype)), into=into)
