@@ -82,3 +82,23 @@ def test_what_is_linear_in_each_of_two() -> None:
     )
     numpy.testing.assert_allclose(F.bilinear(first, second, weight, bias).detach().numpy(), expected)
     check_gradients(F.bilinear, first, second, weight, bias)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_targets_out_of_range(reduction):
+    x = torch.rand(4, 3)
+    for wrong in (-1, 3):
+        target = torch.tensor([0, 1, wrong, 2])
+        with pytest.raises(RuntimeError, match="target out of range"):
+            F.multi_margin_loss(x, target, reduction=reduction)
+        with pytest.raises(IndexError, match=f"Target {wrong} is out of bounds"):
+            F.nll_loss(x, target, torch.rand(3), reduction=reduction)
+
+
+def test_the_largest_rows_of_many_bags_have_the_values_and_gradients_of_gathered_rows():
+    table, bags = torch.randn(300, 64, requires_grad=True), torch.randint(0, 300, (600, 20))
+    expected = F.embedding(bags, table).max(1).values
+    found = F.embedding_bag(bags, table, mode="max")
+    direction = torch.randn(600, 64)
+    assert found.equal(expected)
+    assert torch.autograd.grad(found, table, direction)[0].equal(torch.autograd.grad(expected, table, direction)[0])

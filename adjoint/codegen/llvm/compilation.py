@@ -47,9 +47,9 @@ class CompiledFunction:
         self.pack: Any = None
 
     def _quick(self, *arguments: Any) -> Any:
-        """Run the machine code. After many calls, create a built-in function for the next calls."""
+        """Run the machine code. After some calls, create a built-in function for the next calls."""
         self._calls += 1
-        if self._calls > CALLS and self.code.also and not KERNELS.observers:
+        if self._calls > CALLS // 50 and self.code.also and not KERNELS.observers:
             self.quick = import_late("adjoint.codegen.llvm.calls").of_arguments(self)
         return self.call(*in_numbers(arguments))
 

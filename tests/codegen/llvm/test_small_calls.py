@@ -15,8 +15,10 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.compiled_ufuncs import large
 from adjoint.codegen.costs import CALLS
-from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, loops
+from adjoint.codegen.llvm.calls import NativeCall
+from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, i64, loops
 from adjoint.codegen.llvm.launch import launch
+from adjoint.codegen.plans import Memory
 from adjoint.kernels.math import arithmetic
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
@@ -181,3 +183,28 @@ def test_small_arrays_of_float16_become_compiled():
     signature = x._array.dtype, x._array.shape, x._array.strides
     assert (0, *signature, *signature) in large(numpy.multiply).compiled.direct, LOOPS.failures
     assert results() == first
+
+
+@loops
+def divided(out: Pointer[T], x: Pointer[T], flag: Pointer[i64], divisors: Pointer[T], factor: T, start: Int, stop: Int):
+    """Write quotients times a factor. Write 1 to the flag if a number is negative."""
+    for i in range(start, stop):
+        if x[i] < T(0):
+            flag[0] = 1
+        out[i] = x[i] / divisors[i] * factor
+
+
+@pytest.mark.parametrize("row_bytes", [4, 1 << 18])
+def test_a_plan_calls_a_kernel_with_constants_and_returns_nothing_if_the_flag_is_set(row_bytes):
+    x, divisors = numpy.arange(8, dtype=numpy.float32), numpy.full(8, 4, numpy.float32)
+    call = NativeCall(
+        divided.compiled(T=f32), 8, row_bytes, [divisors, 0.5], ["x"], [Memory((8,), x.dtype)], flagged=True
+    )
+    plan = call.plan(["x"])
+    del divisors
+    numpy.testing.assert_array_equal(plan.run(x), x / 8)
+    out = numpy.empty_like(x)
+    assert plan.into([out], x) is None
+    numpy.testing.assert_array_equal(out, x / 8)
+    assert plan.run(-x) is NotImplemented
+    assert plan.into([out], -x) is NotImplemented
