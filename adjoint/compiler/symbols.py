@@ -8,7 +8,6 @@ the number has not changed.
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -180,7 +179,7 @@ def symbols_in(values: Any, within: tuple[int, ...] = ()) -> list[Symbol]:
 def is_record(value: Any) -> bool:
     """Return whether a value is an instance of a data class that stores its fields in a dictionary."""
     return (
-        dataclasses.is_dataclass(type(value))
+        hasattr(type(value), "__dataclass_fields__")
         and hasattr(value, "__dict__")
         and not isinstance(value, (Tensor, Module, dict))
     )

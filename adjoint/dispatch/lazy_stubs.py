@@ -14,7 +14,7 @@ import inspect
 import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
@@ -47,14 +47,14 @@ def building(
 ) -> FunctionType:
     """Return a function in `namespace` whose code `build` generates at the first call that `captured` does not accept."""
     function = FunctionType(_stub.__code__, namespace, name)
+    namespace["CAPTURED"], namespace["BUILD"] = captured, partial(_built, function, build)
+    return function
 
-    @unwatched
-    def built() -> FunctionType:
-        import_late(function.__module__)  # another thread may still be importing it
-        build(function)
-        return function
 
-    namespace["CAPTURED"], namespace["BUILD"] = captured, built
+@unwatched
+def _built(function: FunctionType, build: Callable[[FunctionType], None]) -> FunctionType:
+    import_late(function.__module__)  # another thread may still be importing it
+    build(function)
     return function
 
 

@@ -12,9 +12,20 @@ from .declaration import Operator, parameters_of
 from .source import SOURCES, compile_source
 
 
-def node_source(op: Operator) -> str:
-    """Return the source of `backward` (on arrays) and `backward_recorded` (on tensors)."""
-    return backward_source(op, recorded=False) + "\n\n" + backward_source(op, recorded=True)
+class Late:
+    """A method of a node class, which is compiled on first use: most programs need only one of the two methods."""
+
+    def __init__(self, source: str, file: str, namespace: dict[str, Any]) -> None:
+        self.given = source, file, namespace
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def __get__(self, node: Any, owner: type) -> Any:
+        compile_source(*self.given)
+        method = self.given[2][self.name]
+        setattr(self.owner, self.name, method)
+        return method.__get__(node, owner)
 
 
 def backward_source(op: Operator, recorded: bool) -> str:
@@ -96,9 +107,8 @@ def load_lines(op: Operator, item: str, recorded: bool) -> list[str]:
 
 def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]:
     """Create the node class of `op` with the name `name` in `namespace`."""
-    source = node_source(op)
-    compile_source(source, f"<adjoint {op.name} node>", namespace)
-    SOURCES[op.name + " node"] = source
+    plain, recorded = [backward_source(op, recorded=each) for each in (False, True)]
+    SOURCES[op.name + " node"] = f"{plain}\n\n{recorded}"
     slots = [f"saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.saved_values)]
     slots += [f"version_{item}" for item in (*op.saved_inputs, *op.saved_results)]
     slots += [f"counter_{item}" for item in op.saved_results]
@@ -120,8 +130,8 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         ),
         "saved_display": op.saved_display,
         "grad_count": op.grad_count,
-        "backward": namespace["backward"],
-        "backward_recorded": namespace["backward_recorded"],
+        "backward": Late(plain, f"<adjoint {op.name} node>", namespace),  # on arrays
+        "backward_recorded": Late(recorded, f"<adjoint {op.name} recorded node>", namespace),  # on tensors
     }
     made = type(name, (Node,), members)
     for attribute, reading in saved_attributes(made).items():

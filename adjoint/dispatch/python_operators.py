@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any
 
 import numpy
@@ -44,14 +45,22 @@ def captured_call(op: Operator, variant: str, args: tuple[Any, ...], keywords: d
     """
     if STATE.capture is None or variant not in ("function", "operator"):
         return NotImplemented
-    names = [*map(public_name, op.names)]
-    if len(args) > len(names) - len(op.keyword_only) or not {*names[len(args) :]}.issuperset(keywords):
+    names, defaults, positional = parameters(op)
+    others = names[len(args) :]
+    if len(args) > positional or not keywords.keys() <= {*others}:
         return NotImplemented
-    given = {**{public_name(name): value for name, value in op.defaults.items()}, **keywords}
-    values = (*args, *[given.get(name, MISSING) for name in names[len(args) :]])
-    if any(value is MISSING for value in values):
+    given = defaults | keywords if keywords else defaults
+    if not given.keys() >= {*others}:
         return NotImplemented
+    values = (*args, *map(given.__getitem__, others))
     try:
         return call_operator(op, values) if variant == "operator" else call(op, values)
     except Exception:  # noqa: BLE001
         return NotImplemented
+
+
+@cache
+def parameters(op: Operator) -> tuple[list[str], dict[str, Any], int]:
+    """Return the public names of an operator's parameters, the defaults, and the number of positional parameters."""
+    defaults = {public_name(name): value for name, value in op.defaults.items() if value is not MISSING}
+    return [*map(public_name, op.names)], defaults, len(op.names) - len(op.keyword_only)
