@@ -463,3 +463,9 @@ def test_to_gives_tensors_with_four_or_five_dimensions_a_memory_format():
         module.to(memory_format=3)
     with pytest.raises(RuntimeError, match="required rank 4 tensor"):
         torch.nn.Conv3d(1, 1, 1).to(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("layer", [torch.nn.LazyLinear(2), torch.nn.LazyConv1d(2, 1)])
+def test_a_lazy_module_is_converted_before_its_first_call(layer):
+    assert layer.to("cpu").to(torch.float64) is layer
+    assert layer(torch.ones(1, 2, 3, dtype=torch.float64)).dtype == layer.weight.dtype == torch.float64

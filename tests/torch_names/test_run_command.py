@@ -279,6 +279,18 @@ import torch, probe
 from torch.nn.parallel._functions import Broadcast  # before the helpers
 from torch.testing._internal import common
 import torch._logging._internal, torch._dynamo.test_case
+import torch._prims, torch._inductor.exc
+from torch._prims.context import TorchRefsMode
+from torch._subclasses.fake_utils import outputs_alias_inputs
+x = torch.ones(2)
+with TorchRefsMode(strict=True):
+    print(outputs_alias_inputs([x[1:]], (x,)), outputs_alias_inputs(x + 1, x), torch._prims.utils.is_float_dtype(x.dtype))
+torch._prims.utils.compare_tensor_meta(x, x + 1)
+for other in (x.long(), x[1:]):
+    try:
+        torch._prims.utils.compare_tensor_meta(x, other)
+    except RuntimeError as error:
+        print(error)
 print([*torch._logging._internal.log_registry.get_log_qnames()], torch._dynamo.test_case.TestCase._exit_stack.close())
 print(common.__name__, common.GPU_TYPES, torch._refs.linalg.det(torch.eye(2)).item(), torch.mps.is_available())
 from torch.utils import cpp_extension
@@ -289,6 +301,9 @@ except NotImplementedError as error:
 """
     assert output_of(text, tmp_path) == [
         "torch._prims",
+        "True False True",
+        "Dtypes torch.float32 and torch.int64 are not equal!",
+        "Shapes torch.Size([2]) and torch.Size([1]) are not equal!",
         "[] None",
         "torch.testing._internal.common ['cuda', 'mps', 'xpu', 'mtia'] 1.0 False",
         "torch.utils.cpp_extension.load is not in adjoint",

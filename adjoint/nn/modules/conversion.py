@@ -51,7 +51,7 @@ def converter(
 
     def convert(tensor: Tensor) -> Tensor:
         wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-        order = memory_format if tensor.dim() in (4, 5) else None
+        order = memory_format if memory_format is not None and tensor.dim() in (4, 5) else None
         if device is None and wanted is None and order is None:
             return tensor
         if tensor.is_meta and device is not None and torch.device(device).type != "meta":

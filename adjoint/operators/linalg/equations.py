@@ -97,7 +97,7 @@ def vander(x, *, N=None):
     if count <= 1:
         raise RuntimeError("N must be greater than 1.")
     powers = columns.expand((*columns.shape[:-1], count - 1)).cumprod(-1)
-    return tensors.cat([tensors.ones_like(columns), powers], -1)
+    return tensors.cat([columns.new_ones(columns.shape), powers], -1)
 
 
 _OLDER_PRODUCT = """torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot \

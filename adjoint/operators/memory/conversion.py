@@ -163,7 +163,7 @@ def to(input, *args, **names):
         if is_meta(place):
             if not here:
                 return _on_meta(input, kind or input.dtype)
-        elif here:
+        elif here and input.is_meta:
             raise Meta.error(Meta.refusal)
     return converted(input, kind, flags.get("copy", False), flags.get("memory_format"))
 

@@ -1,5 +1,19 @@
 """`torch._subclasses`: fake tensors. This file contains names only."""
 
-from .fake_tensor import FakeTensor, FakeTensorMode, is_fake
+from .fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+    is_fake,
+)
 
-__all__ = ["FakeTensor", "FakeTensorMode", "is_fake"]
+__all__ = [
+    "DynamicOutputShapeException",
+    "FakeTensor",
+    "FakeTensorMode",
+    "UnsupportedFakeTensorException",
+    "UnsupportedOperatorException",
+    "is_fake",
+]

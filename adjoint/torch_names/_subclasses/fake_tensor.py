@@ -7,7 +7,10 @@ from typing import Any
 
 import adjoint as torch
 
-__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "is_fake"]
+__all__ = """
+    DataDependentOutputException DynamicOutputShapeException FakeTensor FakeTensorMode UnsupportedFakeTensorException
+    UnsupportedOperatorException is_fake
+""".split()
 
 _pytree: Any = torch.utils._pytree
 
@@ -20,6 +23,14 @@ class DynamicOutputShapeException(RuntimeError):
     """The error for a result whose shape depends on elements."""
 
 
+class UnsupportedFakeTensorException(RuntimeError):
+    """The error for a tensor that has no fake tensor."""
+
+
+class UnsupportedOperatorException(RuntimeError):
+    """The error for an operator without a rule for fake tensors."""
+
+
 class FakeTensor(torch.Tensor, plain=False):
     """A tensor without elements, created by `FakeTensorMode`."""
 
@@ -28,6 +39,11 @@ class FakeTensor(torch.Tensor, plain=False):
     fake_mode: FakeTensorMode
     fake_device: torch.device
     is_meta = False
+
+    @staticmethod
+    def from_tensor(tensor: torch.Tensor, fake_mode: FakeTensorMode) -> FakeTensor:
+        """Return a fake tensor for another tensor, as the method of the mode does."""
+        return fake_mode.from_tensor(tensor)
 
     @property
     def device(self) -> torch.device:
@@ -61,9 +77,10 @@ class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: i
     FakeTensor(..., size=(5, 2), grad_fn=<AddmmBackward0>)
     """
 
-    def __init__(self, *, allow_non_fake_inputs: bool = False, **options: Any) -> None:
+    def __init__(self, *, allow_non_fake_inputs: bool = False, shape_env: Any = None, **options: Any) -> None:
         super().__init__()
         _begin()
+        self.shape_env = shape_env
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self._converted = torch.utils.weak.WeakIdKeyDictionary()
 
@@ -101,14 +118,25 @@ class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: i
             if not is_fake(args[0]):
                 return func(*args)
             raise DataDependentOutputException(func)
-        if func in (torch.ops.aten.nonzero.default, torch.ops.aten.masked_select.default):
+        if func in (torch.ops.aten.equal.default, torch.ops.aten.allclose.default):
+            raise DataDependentOutputException(func)
+        if func is torch.ops.aten.linalg_lstsq.default:
             raise DynamicOutputShapeException(func)
         place = next((each.device for each in tensors), torch.device("cpu"))
         if kwargs.get("device") is not None:
             place = torch.device(kwargs["device"])
             kwargs = {**kwargs, "device": "meta"}
-        args, kwargs = _pytree.tree_map(_without_elements, (args, kwargs))
-        return _pytree.tree_map(lambda each: self._faked(each, place), func(*args, **kwargs))
+        plain, kwargs = _pytree.tree_map(_without_elements, (args, kwargs))
+        try:
+            result = func(*plain, **kwargs)
+        except NotImplementedError as error:
+            if "depends on elements" in str(error):
+                raise DynamicOutputShapeException(func) from error
+            raise
+        if plain and isinstance(result, torch.Tensor) and result is plain[0] and is_fake(args[0]):
+            args[0]._array = result._array  # an operation in place may change the shape
+            return args[0]
+        return _pytree.tree_map(lambda each: self._faked(each, place), result)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self.computed(func, args, kwargs or {})

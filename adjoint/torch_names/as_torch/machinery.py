@@ -68,6 +68,22 @@ class _Warning(adjoint.autograd.Function):
         return grad
 
 
+def _compared(one: Tensor, other: Tensor, *options: Any, check_conj: bool = True, **more: Any) -> None:
+    """Raise an error if two tensors differ in shape, dtype, device or lazy bits."""
+    for name in ("shape", "dtype", "device"):
+        if getattr(one, name) != getattr(other, name):
+            raise RuntimeError(f"{name.title()}s {getattr(one, name)} and {getattr(other, name)} are not equal!")
+    if one.is_neg() != other.is_neg() or (check_conj and one.is_conj() != other.is_conj()):
+        raise RuntimeError("Conj or neg mismatch!")
+
+
+def _shares_memory(outputs: Any, inputs: Any) -> bool:
+    """Return whether an output has the storage of an input."""
+    leaves: Any = adjoint.utils._pytree.tree_leaves  # type: ignore[attr-defined]
+    memories = {each.untyped_storage()._cdata for each in leaves(inputs) if isinstance(each, Tensor)}
+    return any(each.untyped_storage()._cdata in memories for each in leaves(outputs) if isinstance(each, Tensor))
+
+
 def _frozen() -> Any:
     """Return a context that restores the state of the generator at its end."""
     return adjoint.random.fork_rng(devices=())
@@ -115,6 +131,18 @@ OF_VALUE: list[tuple[Any, str]] = [
         ),
     ),
     ("fake", "distributed.Backend.FAKE"),
+    (lambda: "cuda", "_inductor.utils.get_gpu_type"),
+    (NotImplementedError, "_inductor.exc.CppCompileError _inductor.exc.InvalidCxxCompiler"),
+    (_compared, "_prims.utils.compare_tensor_meta _prims_common.compare_tensor_meta"),
+    (_shares_memory, "_subclasses.fake_utils.outputs_alias_inputs"),
+    (lambda dtype: dtype.is_floating_point, "_prims.utils.is_float_dtype _prims_common.is_float_dtype"),
+    (lambda dtype: dtype.is_complex, "_prims.utils.is_complex_dtype _prims_common.is_complex_dtype"),
+    (lambda dtype: dtype is adjoint.bool, "_prims.utils.is_boolean_dtype _prims_common.is_boolean_dtype"),
+    (
+        lambda dtype: not (dtype.is_floating_point or dtype.is_complex),
+        "_prims.utils.is_integer_dtype _prims_common.is_integer_dtype",
+    ),
+    (lambda strict=False: nullcontext(), "_prims.context.TorchRefsMode"),
     (["cuda", "mps", "xpu", "mtia"], "_inductor.utils.GPU_TYPES"),
     (SimpleNamespace(available_dsls=()), "backends.python_native"),
     ({}, "_dynamo.utils.counters _logging._internal.log_state"),
@@ -124,7 +152,8 @@ OF_VALUE: list[tuple[Any, str]] = [
         (
             "_C._distributed_c10d.AllToAllOptions _C._distributed_c10d.AllgatherOptions _C._distributed_c10d.AllreduceOptions "
             "_C._distributed_c10d.BarrierOptions _C._distributed_c10d.BroadcastOptions _C._distributed_c10d.ReduceScatterOptions "
-            "_C._distributed_c10d.ScatterOptions _higher_order_ops.InvokeQuant _logging._internal.LogState"
+            "_C._distributed_c10d.ScatterOptions _higher_order_ops.InvokeQuant _logging._internal.LogState "
+            "fx.experimental.symbolic_shapes.ShapeEnv"
         ),
     ),
     (
@@ -186,12 +215,11 @@ OF_VALUE: list[tuple[Any, str]] = [
             "_subclasses.fake_tensor.FakeTensorConverter autograd.function._nested_map "
             "distributed.distributed_c10d._CollOp distributed.distributed_c10d._store_based_barrier "
             "distributed.rpc._rref_context_get_debug_info fx.experimental.symbolic_shapes.DimDynamic "
-            "fx.experimental.symbolic_shapes.ShapeEnv "
             "multiprocessing.reductions.StorageWeakRef nn.attention.flex_attention._create_empty_block_mask "
             "utils._python_dispatch.is_in_torch_dispatch_mode utils.checkpoint._infer_device_type "
             "utils.data.IterDataPipe _higher_order_ops.control_flow._fake_associative_scan "
             "_higher_order_ops.control_flow._fake_map _higher_order_ops.control_flow._fake_scan "
-            "_subclasses.DynamicOutputShapeException _subclasses.UnsupportedOperatorException "
+            ""
             "autograd._functions.check_onnx_broadcast export.Dim fx.experimental.proxy_tensor.get_isolated_graphmodule "
             "utils.ThroughputBenchmark utils.data.functional_datapipe Tensor._addmm_activation "
             "Tensor._autocast_to_full_precision Tensor._autocast_to_reduced_precision Tensor._conj Tensor._conj_physical "
