@@ -66,6 +66,11 @@ MODULES = {
     "Embedding": (lambda: nn.Embedding(10, 4), drawn(((5,), 10))),
     "Embedding with padding": (lambda: nn.Embedding(10, 4, padding_idx=0, scale_grad_by_freq=True), drawn(((5,), 10))),
     "EmbeddingBag": (lambda: nn.EmbeddingBag(10, 4, mode="sum"), drawn(((3, 5), 10))),
+    "EmbeddingBag with padding": (lambda: nn.EmbeddingBag(10, 4, padding_idx=0), drawn(((3, 5), 10))),
+    "EmbeddingBag of maxima with padding": (
+        lambda: nn.EmbeddingBag(5, 4, mode="max", padding_idx=0),
+        drawn(((3, 5), 5)),
+    ),
     "Dropout": (lambda: nn.Dropout(0.3), drawn((3, 4))),
     "Dropout in evaluation": (lambda: nn.Dropout(0.3).eval(), drawn((3, 4))),
     "Dropout2d": (lambda: nn.Dropout2d(0.3), drawn((2, 3, 4, 4))),

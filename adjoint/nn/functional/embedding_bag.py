@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import adjoint as torch
@@ -74,35 +75,36 @@ def embedding_bag(
         if per_sample_weights is not None:
             rows = rows * per_sample_weights.unsqueeze(-1)
         return rows.max(1).values if mode == "max" else rows.mean(1) if mode == "mean" else rows.sum(1)
-    if input.dim() == 2:
-        offsets = torch.arange(0, input.numel(), input.size(1), device=input.device)
-        input = input.reshape(-1)
-        per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
-        include_last_offset = False
-    offsets = cast("torch.Tensor", offsets)  # `_check` refuses None for an input of one dimension
     count = weight.size(0)
     if padding_idx is not None and not -count <= padding_idx < count:
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, -{count} through {count - 1}, but got {padding_idx}"
         )
-    bags, groups = _bag_of_each(input, offsets, include_last_offset)
+    if input.dim() == 2:
+        groups = input.size(0)
+        bags = torch.arange(groups, device=input.device).unsqueeze(1).expand_as(input).reshape(-1)
+        input = input.reshape(-1)
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    else:
+        bags, groups = _bag_of_each(input, cast("torch.Tensor", offsets), include_last_offset)  # `_check` refuses None
     input = input[: len(bags)]  # indices after the last bag belong to no bag
     if per_sample_weights is not None:
         per_sample_weights = per_sample_weights[: len(bags)]
-    rows = embedding(input, weight, None, None, norm_type, scale_grad_by_freq, sparse)
+    counted = torch.ones_like(input, dtype=torch.bool)
+    if padding_idx is not None:
+        padding_idx %= count
+        counted = input != padding_idx
+    rows = embedding(input, weight, padding_idx, None, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
     if padding_idx is not None:
-        counted = input != padding_idx % count
-        rows, bags = rows[counted], bags[counted]
+        rows = rows.masked_fill(~counted.unsqueeze(-1), -math.inf if mode == "max" else 0)
     result = rows.new_zeros((groups, weight.size(1)))
+    sizes = bags.new_zeros(groups).index_add(0, bags, counted.to(bags.dtype)).unsqueeze(-1)
     if mode == "max":
-        return result.index_reduce(0, bags, rows, "amax", include_self=False)
+        return result.index_reduce(0, bags, rows, "amax", include_self=False).masked_fill(sizes == 0, 0)
     result = result.index_add(0, bags, rows)
-    if mode == "mean":
-        sizes = torch.bincount(bags, minlength=groups).clamp(min=1)
-        result = result / sizes.unsqueeze(-1).to(result.dtype)
-    return result
+    return result / sizes.clamp(min=1).to(result.dtype) if mode == "mean" else result
 
 
 def _largest(input: Tensor, weight: Tensor) -> Tensor:
