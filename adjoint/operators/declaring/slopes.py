@@ -107,6 +107,7 @@ def with_transpose(kernel: Any, **options: Any) -> Callable[[type], type]:
             "__module__": declaration.__module__,
             "forward": written["forward"],
             "grad_self": written["to_grad"],
+            "lists": vars(declaration).get("lists", ()),
         }
         declared = internal(kernel, **{"tangent": "linear", "batch": "expanded", **options})
         declared(type(f"{name}_backward", (), transpose))

@@ -32,6 +32,7 @@ from ...tape.stale_error import stale_error
 from ...tape.torch_dispatch import DISPATCHING
 from ...tape.versions import bump
 from ...tensor import PLAIN_TYPES, Tensor, ndarray, wrap
+from ..declaring.slopes import with_transpose
 from ..shape.view import alias, unsqueeze
 from . import batched_indexing
 from .keys import apply_basic, basic_view, key_items, leading_part
@@ -145,6 +146,7 @@ def unchanged(indices: Any) -> Any:
     narrow="moves",
     shape_of_elements="masks",
 )
+@with_transpose(Kernel(kernels.index_backward, quiet=True), batch=batched_indexing.index_backward, narrow="computes")
 class index:
     """The elements that arrays of indices or masks select together in the leading dimensions. None selects all indices."""
 
@@ -155,23 +157,6 @@ class index:
 
     def grad_self(grad, self_shape, indices, xp):
         return xp.index_backward(grad, self_shape, unchanged(indices))
-
-
-@internal(
-    Kernel(kernels.index_backward, quiet=True),
-    tangent="linear",
-    batch=batched_indexing.index_backward,
-    narrow="computes",
-)
-class index_backward:
-    """Add `input` to zeros of `shape` at the indices."""
-
-    lists = ("indices",)
-
-    def forward(self: Array, shape, indices): ...
-
-    def grad_self(grad, indices, xp):
-        return xp.index(grad, indices)
 
 
 @internal(

@@ -148,6 +148,14 @@ class heaviside:
 # --- by order -------------------------------------------------------------------------------------------------
 
 
+def _unless_less(grad, self, other, xp):
+    return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
+
+
+def _unless_greater(grad, self, other, xp):
+    return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
+
+
 @binary(Kernel(kernels.maximum, small=numpy.maximum, dtypes=FLOATS), inplace=False, numbers=False)
 class maximum:
     """The greater of two elements, or NaN if one is NaN. Where both are equal, each gets half of the gradient.
@@ -157,22 +165,14 @@ class maximum:
     tensor([3., 5.])
     """
 
-    def grad_self(grad, self, other, xp):
-        return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
-
-    def grad_other(grad, self, other, xp):
-        return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
+    grad_self, grad_other = _unless_less, _unless_greater
 
 
 @binary(Kernel(kernels.minimum, small=numpy.minimum, dtypes=FLOATS), inplace=False, numbers=False)
 class minimum:
     """The smaller of two elements, or NaN if one is NaN. Where both are equal, each gets half of the gradient."""
 
-    def grad_self(grad, self, other, xp):
-        return xp.zero_where(xp.where(self == other, grad / 2, grad), self > other)
-
-    def grad_other(grad, self, other, xp):
-        return xp.zero_where(xp.where(self == other, grad / 2, grad), self < other)
+    grad_self, grad_other = _unless_greater, _unless_less
 
 
 @binary(Kernel(kernels.fmax, small=numpy.fmax, dtypes=FLOATS), inplace=False, numbers=False)

@@ -16,7 +16,8 @@ from ...tape.inference_tensors import share_inference
 from ...tape.node import live_accumulator
 from ...tape.torch_dispatch import disabled_torch_dispatch_impl
 from ...tape.versions import Mark, shared_counter
-from ...tensor import Tensor, can_require_grad, make_subclass, new
+from ...tensor import Tensor, make_subclass, new
+from ..create.creation import check_requires_grad
 from ..shape.view import alias, checked_sizes
 from .conversion import checked_dtype
 
@@ -56,8 +57,8 @@ def _make_subclass(cls: type[T], data: Tensor, require_grad: bool = False) -> T:
     """A leaf of type `cls` that shares memory and version counter with `data`."""
     _check(cls)
     require("Tensor", data, "_make_subclass", "data", 2)
-    if require_grad and not can_require_grad(data._array):
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    if require_grad:
+        check_requires_grad(True, data._array.dtype)
     of_inference = data._extra is not None and data._extra.inference
     if of_inference and require_grad and not modes.STATE.inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
@@ -96,8 +97,8 @@ def _make_wrapper_subclass(
         raise RuntimeError("setting storage offset without stride not supported")
     shape = checked_sizes(size, "_make_wrapper_subclass", "size", 2)
     array = storage.without_elements(shape, kind.numpy, steps, whole(storage_offset or 0))
-    if requires_grad and not can_require_grad(array):
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    if requires_grad:
+        check_requires_grad(True, kind.numpy)
     return make_subclass(cls, array, requires_grad)  # type: ignore[return-value]
 
 

@@ -15,8 +15,8 @@ from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data
 from ...kernels.sparse import layouts as kernels
 from ...tape.aliases import detached
-from ...tensor import LEAF, Tensor, can_require_grad, wrap
-from ..create.creation import checked_shape, is_meta
+from ...tensor import LEAF, Tensor, wrap
+from ..create.creation import check_requires_grad, checked_shape, is_meta
 from ..memory.conversion import checked_dtype
 from .layouts import compressed_of_parts, coo_of_parts
 
@@ -32,11 +32,10 @@ def _as_values(data: Any, dtype: Any) -> Tensor:
     return data if dtype is None else data.to(dtype)
 
 
-def _finished(tensor: Tensor, requires_grad: bool, values: Any) -> Tensor:
-    """Return the tensor as a leaf. The history of `values` remains only if no option is given."""
+def _finished(tensor: Tensor, requires_grad: bool) -> Tensor:
+    """Return the tensor, or a leaf without the history of its elements if it should require grad."""
     if requires_grad:
-        if not can_require_grad(tensor._array):
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        check_requires_grad(True, tensor._array.dtype)
         tensor = detached(tensor, None)
         tensor._edge = LEAF
     return tensor
@@ -86,7 +85,7 @@ def sparse_coo_tensor(
         shape = checked_shape(indices if size is None else size, "sparse_coo_tensor")
         kind = dtypes.get_default_dtype() if dtype is None else checked_dtype(dtype, "sparse_coo_tensor")
         empty = kernels.coo(numpy.zeros((len(shape), 0), numpy.int64), numpy.zeros(0, kind.numpy), shape, True)
-        return _finished(wrap(empty), requires_grad, None)
+        return _finished(wrap(empty), requires_grad)
     places, elements = _as_indices(indices), _as_values(values, checked_dtype(dtype, "sparse_coo_tensor"))
     if elements._array.ndim == 0:
         elements = elements.reshape((1,))
@@ -119,7 +118,7 @@ def sparse_coo_tensor(
     if is_coalesced and check_invariants and (numpy.diff(kernels.keys(rows, shape[:count])) <= 0).any():
         raise RuntimeError("cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor")
     result = coo_of_parts(places, elements, shape, bool(is_coalesced))
-    return _finished(result, requires_grad, values)
+    return _finished(result, requires_grad)
 
 
 def _check_coordinates(indices: Any, values: Any, shape: tuple[int, ...]) -> None:
@@ -168,7 +167,7 @@ def _compressed(
     check.sizes(shape)
     if check_invariants:
         check.order()
-    return _finished(compressed_of_parts(starts, places, elements, shape, kind), requires_grad, values)
+    return _finished(compressed_of_parts(starts, places, elements, shape, kind), requires_grad)
 
 
 class _CompressedParts:
