@@ -63,11 +63,7 @@ def _fill_overload(mask, value):
     return masked_fill_tensor if isinstance(value, Tensor) else masked_fill_number
 
 
-@public(
-    method=True,
-    numpy_names=True,
-    forms=lambda: with_number(masked_fill_tensor.operator),
-)
+@public(method=True, numpy_names=True, forms=lambda: with_number(masked_fill_tensor.operator))
 def masked_fill(input, mask, value):
     """A copy with `value` where `mask` is true. The mask broadcasts with the tensor."""
     return _fill_overload(mask, value)(input, mask, value)

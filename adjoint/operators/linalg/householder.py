@@ -10,12 +10,7 @@ from ..declaring.formulas import unwritten
 from .decompositions import conjugate_transpose
 
 
-@operator(
-    kernel=kernels.geqrf,
-    outputs=("a", "tau"),
-    returns="geqrf",
-    batch="leading",
-)
+@operator(kernel=kernels.geqrf, outputs=("a", "tau"), returns="geqrf", batch="leading")
 class geqrf:
     """The QR factorization in LAPACK's form: R with the reflections below the diagonal, and the scale factors of reflections.
 
