@@ -350,25 +350,21 @@ def _build_chosen(program: Program, namespace: dict[str, Any]) -> str:
 
 
 def _build_inplace(program: Program, namespace: dict[str, Any]) -> str:
-    namespace["small"], namespace["into"] = (
-        _lazily(program, " small", _build_small),
-        _lazily(program, " into", _build_into),
-    )
+    namespace["small"] = _lazily(program, " small", _build_small)
+    namespace["into"] = _lazily(program, " into", _build_into)
     first, *others = program.parameters.arrays
     passed = ", ".join(program.parameters.names)
     alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
-    return "\n".join(
-        [
-            f"def {program.name}({_signature(program, namespace)}):",
-            f"    dtype = {first}.dtype",
-            f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {program.limit}{alike}:",
-            f"        {first}[...] = small({passed})",
-            "    else:",
-            f"        into({passed}, {first})",
-            f"    return {first}",
-            "",
-        ]
-    )
+    return "\n".join([
+        f"def {program.name}({_signature(program, namespace)}):",
+        f"    dtype = {first}.dtype",
+        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {program.limit}{alike}:",
+        f"        {first}[...] = small({passed})",
+        "    else:",
+        f"        into({passed}, {first})",
+        f"    return {first}",
+        "",
+    ])  # fmt: skip
 
 
 def _tuple(names: list[str]) -> str:

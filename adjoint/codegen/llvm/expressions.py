@@ -208,16 +208,10 @@ _SIMPLE: dict[str, Callable[..., Any]] = {
     "isnan": lambda writer, value: writer.compare(ast.NotEq, value, value),
     "isinf": lambda writer, value: writer.compare(ast.Eq, _absolute(writer, value), math.inf),
     "isfinite": lambda writer, value: writer.compare(ast.Lt, _absolute(writer, value), math.inf),
-    "signbit": lambda writer, value: writer.compare(
-        ast.Lt, copysign.lower(writer.lowering, writer.number(1), value), 0
-    ),
+    "signbit": lambda writer, x: writer.compare(ast.Lt, copysign.lower(writer.lowering, writer.number(1), x), 0),
     "ldexp": _load_exponent,
     **{
-        name: lambda writer, *operands, kernel=kernel: writer.lowering.call(kernel, list(operands), {})
-        for name, kernel in (
-            ("gcd", elementary_power.gcd),
-            ("lcm", elementary_power.lcm),
-            ("floor_divide", elementary_power.floor_divide),
-        )
+        kernel.name: lambda writer, *operands, kernel=kernel: writer.lowering.call(kernel, list(operands), {})
+        for kernel in (elementary_power.gcd, elementary_power.lcm, elementary_power.floor_divide)
     },
 }

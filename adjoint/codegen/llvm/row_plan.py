@@ -96,9 +96,8 @@ class RowPlan:
         self.run = RUN // 8 if only_reduces and mode == ACROSS else RUN
         self.strips = TILE_VECTORS if mode == ACROSS else 1
         self.vector = VectorType(type_, self.width)
-        for name in (
-            "begin sums turn of_row numbers offset begin_part end_part places reset step merge end_pass end_row".split()
-        ):
+        names = "begin sums turn of_row numbers offset begin_part end_part places reset step merge end_pass end_row"
+        for name in names.split():
             setattr(self, name, Builtin(getattr(self, f"_{name}")))
 
     @property

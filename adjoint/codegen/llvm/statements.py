@@ -174,14 +174,6 @@ def _while(lowering: Lowering, tree: ast.While) -> None:
     lowering.label(end)
 
 
-def _break(lowering: Lowering, _tree: ast.Break) -> None:
-    lowering.branch(lowering.frame.loops[-1][0])
-
-
-def _continue(lowering: Lowering, _tree: ast.Continue) -> None:
-    lowering.branch(lowering.frame.loops[-1][1])
-
-
 def _return(lowering: Lowering, tree: ast.Return) -> None:
     frame = lowering.frame
     result = None if tree.value is None else lowering.expression(tree.value)
@@ -219,6 +211,8 @@ def _call_statement(lowering: Lowering, tree: ast.Expr) -> None:
 
 
 STATEMENTS: dict[type[ast.stmt], Callable[..., None]] = {
-    ast.Assign: _assign, ast.AugAssign: _update, ast.If: _if, ast.For: _for, ast.While: _while, ast.Break: _break,
-    ast.Continue: _continue, ast.Return: _return, ast.Expr: _call_statement,
+    ast.Assign: _assign, ast.AugAssign: _update, ast.If: _if, ast.For: _for, ast.While: _while,
+    ast.Break: lambda lowering, _tree: lowering.branch(lowering.frame.loops[-1][0]),
+    ast.Continue: lambda lowering, _tree: lowering.branch(lowering.frame.loops[-1][1]),
+    ast.Return: _return, ast.Expr: _call_statement,
 }  # fmt: skip

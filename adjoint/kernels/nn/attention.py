@@ -74,9 +74,8 @@ def attention(
     """
     length = query.shape[2]
     out, statistics = results_like(query, value)
-    for place, _, (q, k, v, added, bits) in parts(
-        query, key, value, mask, kept, AT_ONCE // (length * key.shape[2] or 1)
-    ):
+    heads = AT_ONCE // (length * key.shape[2] or 1)
+    for place, _, (q, k, v, added, bits) in parts(query, key, value, mask, kept, heads):
         exponentials, top, inverse = _exponentials(q, k, added, causal, scale)
         statistics[place][:, :, 0], statistics[place][:, :, 1] = top[..., 0], inverse[..., 0]
         if bits is not None:

@@ -132,12 +132,8 @@ def weights(grid: Array, sizes: tuple[int, ...], sampling: Sampling, orders: tup
     for (coordinates, size), order in zip(_along(grid, sizes), orders, strict=True):
         position, slope = _position(coordinates, size, sampling, stray_pixel(size, len(sizes)))
         fraction = position - numpy.floor(position)
-        each.append(
-            [
-                _derivative(polynomial, order, fraction) * slope**order
-                for polynomial in POLYNOMIALS[sampling.mode].values()
-            ]
-        )
+        polynomials = POLYNOMIALS[sampling.mode].values()
+        each.append([_derivative(polynomial, order, fraction) * slope**order for polynomial in polynomials])
     result = numpy.stack([math.prod(around[1:], start=around[0]) for around in itertools.product(*each)], 1)
     if len(sizes) == 3:
         # Pixels outside of an image are 0, and NaN weights multiply them. Pixels outside of a volume do not exist.

@@ -432,9 +432,8 @@ def _places_of_rows(name: str, x: ndarray, dim: int) -> ndarray:
         best = (numpy.maximum if name == "max" else numpy.minimum).reduce(lines)
         if not is_inexact(x.dtype) or not numpy.isnan(best).any():
             before, places = numpy.ones(best.shape, bool), numpy.zeros(best.shape, numpy.uint8)
-            for line in lines[
-                :-1
-            ]:  # the index is the number of elements before the first that is equal to the extremum
+            # The index is the number of elements before the first that is equal to the extremum.
+            for line in lines[:-1]:
                 before &= line != best
                 places += before
             return places.astype(INT64)

@@ -192,15 +192,8 @@ def _plan(
     word, itemsize = BITS(dtype), dtype.itemsize
     if word is None or 0 in shape or any(step % itemsize for step in (*target_strides, *source_strides)):
         return None
-    axes = collapsed(
-        [
-            (n, t // itemsize, s // itemsize)
-            for n, t, s in zip(shape, target_strides, source_strides, strict=True)
-            if n > 1
-        ]
-    )
-    if not axes:
-        axes = [(1, 1, 1)]
+    steps = zip(shape, target_strides, source_strides, strict=True)
+    axes = collapsed([(n, t // itemsize, s // itemsize) for n, t, s in steps if n > 1]) or [(1, 1, 1)]
     if len(axes) > 5 or any(t == 0 for n, t, _ in axes if n > 1):
         return None
     width = vector_bytes // itemsize
@@ -218,8 +211,8 @@ def _plan(
     kind = "strided"
     if t0 == 1:
         kind = {1: "rows", -1: "backwards", 0: "repeated"}.get(s0, "collected")
-    if kind in ("rows", "repeated") and not every_size and math.prod(shape) * itemsize < _LARGE:
-        return None  # compared with NumPy, only threads would be gained
+    if kind in ("rows", "repeated") and n > 7 and not every_size and math.prod(shape) * itemsize < _LARGE:
+        return None  # compared with NumPy, which is slow for short rows, only threads would be gained
     streamed = kind in ("rows", "repeated") and is_streamed(math.prod(shape) * itemsize)
     if kind in ("rows", "repeated") and not outer:
         return copy_stretch.compiled(T=word, KIND=kind, W=width, STREAMED=streamed), n, 2 * itemsize, ()

@@ -74,9 +74,8 @@ class Work(NamedTuple):
 
     def layouts(self, more: int) -> Iterator[tuple[Work, list[Block], float]]:
         """Return the ways to pack rows and cut blocks. Large blocks waste few lanes, but threads wait longer."""
-        for work in [self, self._replace(axes=(*self.axes[:2], disjoint(self.axes[2])))][
-            : 1 + bool(self.axes[2].reach)
-        ]:
+        first, second, last = self.axes
+        for work in (self, self._replace(axes=(first, second, disjoint(last)))) if last.reach else (self,):
             found = 0
             for each, cost in _FOR_EACH_THREAD:
                 blocks = work.blocks(more, False, each)

@@ -162,19 +162,17 @@ class Loop:
         self.numbers = eval(f"lambda o: ({''.join(f'{source}, ' for source in numbers)})")
         given = "".join(f"s{index}: C, " for index in range(len(numbers)))
         pointers = [f"p{number} = cast_pointer(table[{number} * count + k], T)" for number in range(count)]
-        source = "\n".join(
-            [
-                f"def update(table: Pointer[Pointer[u8]], bounds: Pointer[i64], count: Int, {given}start: Int, stop: Int):",
-                "    for k in range(count):",
-                "        first = maximum(start, bounds[k]) - bounds[k]",
-                "        last = minimum(stop, bounds[k + 1]) - bounds[k]",
-                "        if first < last:",
-                *(f"            {line}" for line in pointers),
-                "            for i in vectorized(first, last):",
-                *(f"                {line}" for line in lines),
-                "",
-            ]
-        )
+        source = "\n".join([
+            f"def update(table: Pointer[Pointer[u8]], bounds: Pointer[i64], count: Int, {given}start: Int, stop: Int):",
+            "    for k in range(count):",
+            "        first = maximum(start, bounds[k]) - bounds[k]",
+            "        last = minimum(stop, bounds[k + 1]) - bounds[k]",
+            "        if first < last:",
+            *(f"            {line}" for line in pointers),
+            "            for i in vectorized(first, last):",
+            *(f"                {line}" for line in lines),
+            "",
+        ])  # fmt: skip
         self.kernel = WrittenLoops("update", source, {**vars(language), "C": TypeVariable("C")}, noalias=False)
 
     def serves(self, options: Any) -> bool:

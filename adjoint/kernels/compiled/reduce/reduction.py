@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 from ....codegen.acceleration import SHAPES
@@ -211,14 +212,9 @@ def _plan(
             left = found
             break
         expected *= shape[axis]
-    lengths: list[int] = []
-    fates: list[bool] = []
-    for axis in left:  # adjacent axes that are both kept or both reduced become one
-        if fates and fates[-1] == (axis in dims):
-            lengths[-1] *= shape[axis]
-        else:
-            lengths.append(shape[axis])
-            fates.append(axis in dims)
+    # Adjacent axes that are both kept or both reduced become one.
+    groups = [(fate, [shape[axis] for axis in axes]) for fate, axes in itertools.groupby(left, dims.__contains__)]
+    fates, lengths = [fate for fate, _ in groups], [math.prod(sizes) for _, sizes in groups]
     if (True not in fates and not planning.calls) or (centered and len(fates) > 2):
         return None
     if True in fates:
