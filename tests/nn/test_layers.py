@@ -292,3 +292,13 @@ def test_recurrent_layers_tell_the_size_of_their_hidden_state():
     layer.check_hidden_size(torch.ones(4, 5, 2), (4, 5, 2))
     with pytest.raises(RuntimeError, match=r"Expected hidden size \(4, 5, 2\), got \[1\]"):
         layer.check_hidden_size(torch.ones(1), (4, 5, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float32])
+def test_attention_takes_a_mask_and_the_causal_mask_together(dtype):
+    query, mask = torch.randn(1, 1, 3, 2), torch.tensor([[1, 0, 1], [1, 1, 0], [0, 1, 1]], dtype=dtype)
+    both = mask.masked_fill(torch.ones(3, 3, dtype=torch.bool).triu(1), False if dtype is torch.bool else -math.inf)
+    attention = F.scaled_dot_product_attention
+    assert torch.equal(attention(query, query, query, mask, is_causal=True), attention(query, query, query, both))
+    with pytest.raises(RuntimeError, match="should not be set when is_causal=True"):
+        attention(query[0], query[0], query[0], mask, is_causal=True)

@@ -569,3 +569,12 @@ def test_repeated_indices_beside_a_whole_dimension_accumulate(name):
     put = getattr(torch.ops.aten, name)
     found = put(torch.zeros(2, 3), [None, torch.tensor([0, 0, 2])], torch.ones(2, 3), True)
     assert found.tolist() == [[2, 0, 1], [2, 0, 1]]
+
+
+def test_the_backward_of_products_transposes_matrices_by_t():
+    x, weight = torch.ones(2, 3, requires_grad=True), torch.ones(4, 3, requires_grad=True)
+    total = functional.linear(x, weight).sum()
+    with Log() as log:
+        total.backward()
+    assert log.names.count("aten.t.default") == 4
+    assert "aten.transpose.int" not in log.names

@@ -47,7 +47,8 @@ def scaled_dot_product_attention(
         enable_gqa: whether groups of query heads (dimension -3) share one key and value head.
 
     Raises:
-        RuntimeError: if both `attn_mask` and `is_causal` are given, or if a tensor has fewer than 2 dimensions.
+        RuntimeError: if a tensor has fewer than 2 dimensions, or if both `attn_mask` and `is_causal` are given and the
+            inputs do not have 4 dimensions and equal features, or there is dropout, as in PyTorch.
     """
     if min(query.dim(), key.dim(), value.dim()) < 2:
         raise RuntimeError(
@@ -59,13 +60,24 @@ def scaled_dot_product_attention(
             "Expected query, key, and value to have the same device type, but got query.device: "
             f"{query.device} key.device: {key.device} and value.device: {value.device} instead."
         )
-    if is_causal and attn_mask is not None:
-        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None and attn_mask.dtype not in (torch.bool, query.dtype, torch.float32):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{_shown(attn_mask.dtype)} and  query.dtype: {_shown(query.dtype)} instead."
         )
+    if is_causal and attn_mask is not None:
+        if (
+            not query.dim() == key.dim() == 4
+            or dropout_p > 0.0
+            or query.size(-1) != value.size(-1)
+            or attn_mask.requires_grad
+        ):
+            raise RuntimeError(
+                "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+            )
+        later = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool, device=query.device).triu(1)
+        attn_mask = attn_mask.masked_fill(later, False if attn_mask.dtype == torch.bool else -math.inf)
+        is_causal = False
     if scale is None:
         scale = 1 / math.sqrt(max(query.size(-1), 1))  # empty products are 0 too
     found = operators.attention_in_blocks(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
