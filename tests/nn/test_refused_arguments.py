@@ -151,3 +151,26 @@ def test_attention_refuses_heads_that_do_not_divide_and_mixed_devices():
         F.scaled_dot_product_attention(query, key, key, enable_gqa=True)
     with pytest.raises(RuntimeError, match=r"query\.device: cpu key\.device: meta and value\.device: cpu instead"):
         F.scaled_dot_product_attention(query, query.to("meta"), query)
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 1)])
+def test_weights_of_classes_match_the_classes_of_probabilities(shape):
+    with pytest.raises(
+        RuntimeError, match=r"cross_entropy: weight tensor should be defined either for all 3 classes or no"
+    ):
+        F.cross_entropy(torch.ones(2, 3), torch.ones(2, 3), weight=torch.ones(shape))
+
+
+def test_the_nuclear_norm_of_a_stack_needs_two_dimensions():
+    x = torch.arange(8.0).reshape(2, 2, 2)
+    with pytest.raises(RuntimeError, match=r"dim must be a 2-tuple. Got 0 1 2"):
+        x.norm("nuc")
+    with pytest.raises(RuntimeError, match=r"dim must be a 2-tuple. Got 1"):
+        x.norm("nuc", 1)
+    assert torch.equal(x.norm("nuc", (1, 2)), torch.linalg.matrix_norm(x, "nuc"))
+
+
+def test_bags_of_embeddings_have_the_node_of_pytorch():
+    weight = torch.ones(3, 2, requires_grad=True)
+    bags = F.embedding_bag(torch.tensor([0, 1, 1]), weight, torch.tensor([0, 2]), mode="mean")
+    assert bags.grad_fn.name() == "EmbeddingBagBackward0"

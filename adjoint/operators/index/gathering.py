@@ -298,7 +298,7 @@ class index_select:
     def forward(self: Array, dim: Int, index: Array): ...
 
 
-@internal(counting.sum_of_runs, out=False, tangent="linear")
+@internal(counting.sum_of_runs, out=False, node="EmbeddingBagBackward0", tangent="linear")
 @with_transpose(counting.sum_of_runs_backward, out=False, batch=None)
 class sum_of_runs:
     """Sums or means of the slices `bounds[g]` to `bounds[g + 1]` of `input`, or of `input[index]`."""

@@ -286,6 +286,11 @@ def _with_probabilities(input, target, weight, ignore_index, reduction, smoothin
         target = tensors.add_number(tensors.mul_number(target, 1 - smoothing), smoothing / classes)
     products = log_probs * target
     if weight is not None:
+        if weight._array.shape != (classes,):
+            raise RuntimeError(
+                f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight "
+                f"tensor of shape: {list(weight._array.shape)}"
+            )
         shape = [1] * input._array.ndim
         shape[class_dim] = classes
         products = products * weight.reshape(tuple(shape))

@@ -154,7 +154,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     tensor(5.)
     """
     if isinstance(p, str) and p != "fro":
-        result = tensors.linalg_matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+        dims = range(input._array.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+        result = tensors.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype)
         return stored(
             "linalg_matrix_norm",
             result,
