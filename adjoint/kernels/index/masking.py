@@ -116,8 +116,10 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     dtype = self.dtype
     if dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN:
-        bounds = _numbers(min, max, dtype)
-        return _limited(self, *bounds) if LOOPS.takes(self.size, LARGE) else _clipped(self, *bounds)
+        low, high = _numbers(min, max, dtype)
+        if LOOPS.takes(self.size, LARGE):
+            return _limited(self, low, high)
+        return clip(self, typed(low, dtype), typed(high, dtype))
     only = max if min is None else min if max is None else None
     if dtype.kind == "f" and type(only) is numpy.ndarray and only.dtype is dtype:
         return (_minimum if min is None else _maximum)(self, only)

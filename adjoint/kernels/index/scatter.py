@@ -19,7 +19,7 @@ from ...codegen.costs import JOINED, MOVED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled, replayed
 from ...codegen.recording import recordable
 from ...dtypes import from_numpy
-from ..memory.copying import clone, contiguous, copy_, widen, zero_
+from ..memory.copying import clone, contiguous, copy_, widen
 from ..runtime.floating import INT64, compute_dtype, refuse, type_name
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.positions import as_places
@@ -115,8 +115,7 @@ def _scattered_by_loops(index: ndarray, x: ndarray, dim: int, src: ndarray, how:
 
 def one_hot(classes: ndarray, count: int) -> ndarray:
     """Return int64 zeros with a one at each class in a new last dimension of size `count`. The classes are in bounds."""
-    result = numpy.empty((*classes.shape, count), INT64)
-    zero_(result)
+    result = numpy.zeros((*classes.shape, count), INT64)
     result.reshape(-1)[classes.reshape(-1) + numpy.arange(0, result.size, count)] = 1
     return result
 

@@ -360,7 +360,7 @@ def _one_hot(classes, num_classes):
     if wrong is not None and classes.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
-        num_classes = int(classes.max()) + 1
+        num_classes = classes.item(classes.argmax()) + 1
     elif wrong is not None:
         raise RuntimeError("Class values must be smaller than num_classes.")
     return one_hot_array(classes, num_classes)
