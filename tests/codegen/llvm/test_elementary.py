@@ -15,7 +15,7 @@ from adjoint.codegen.llvm.expressions import FUNCTIONS
 from adjoint.codegen.llvm.host import HOST
 from adjoint.codegen.llvm.language import Int, Pointer, Static, T, address, f32, f64, load, loops, store
 from adjoint.kernels.math import special as _special  # this import and the next import declare the functions  # noqa: F401
-from adjoint.operators.math import polynomials as _polynomials  # noqa: F401
+from adjoint.operators.math import special_families as _special_families  # noqa: F401
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of overflow and nan
 

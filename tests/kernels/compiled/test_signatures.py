@@ -23,8 +23,10 @@ def attached() -> Iterator[tuple[str, Callable[..., Any]]]:
             continue
         for value in vars(importlib.import_module(module.name)).values():
             form = getattr(value, "__wrapped__", None)
-            if form is not None and hasattr(value, "path") and "compiled=" not in inspect.getsource(form):
-                found[value.path] = form
+            if form is not None and hasattr(value, "path"):
+                source = inspect.getsource(form)
+                if "compiled=" not in source and "_in_passes(" not in source:  # which selects the parameters
+                    found[value.path] = form
     return iter(sorted(found.items()))
 
 
