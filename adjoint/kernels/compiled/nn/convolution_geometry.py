@@ -246,9 +246,7 @@ def cut(
     zeros = (0,) * len(before), (0,) * len(behind)
     return [
         Block(n, 1, g, 1, (*zeros[0], start, *zeros[1]), (*before, after, *behind))
-        for n in range(batch)
-        for g in range(groups)
-        for start, after in divided(places[dimension], parts)
+        for n, g, (start, after) in itertools.product(range(batch), range(groups), divided(places[dimension], parts))
     ]
 
 
