@@ -67,8 +67,10 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
                 f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
         check_overlap(target)
-        check_partial_overlap(target._array, arrays[:apart], disjoint=False)
-        check_partial_overlap(target._array, arrays[apart:], disjoint=True)
+        if apart:
+            check_partial_overlap(target._array, arrays[:apart], disjoint=False)
+        if apart < len(arrays):
+            check_partial_overlap(target._array, arrays[apart:], disjoint=True)
         if target._extra is not None:
             views.check_inference(target)
     for result, target in zip(results, targets, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import textwrap
@@ -68,7 +69,7 @@ class Kind:
         if operator.joint is not None:
             self.formula = {", ".join(operator.differentiable): source_of(operator.joint)}
         else:
-            self.formula = {name: source_of(formula) for name, formula in operator.formulas.items()}
+            self.formula = {name: declared_source(name, formula) for name, formula in operator.formulas.items()}
 
 
 _KINDS: WeakKeys[type[Node], Kind] = WeakKeys()
@@ -214,6 +215,20 @@ def formula_of(node: Node) -> dict[str, str]:
         cls = node._forward_cls
         return {"backward": source_of(cls.backward if cls.vjp is Function.vjp else cls.vjp)}
     return kind_of(class_of(node)).formula
+
+
+def declared_source(name: str, formula: Callable[..., Any]) -> str:
+    """Return the source of the formula for an input. A formula that operators share reads as if it were declared for this one."""
+    source = source_of(formula)
+    if not source.startswith("def ") or source.startswith("def grad_"):
+        return source
+    tree = ast.parse(source)
+    shared: Any = tree.body[0]
+    shared.name, shared.returns = f"grad_{name}", None
+    for parameter in shared.args.args:
+        parameter.annotation = None
+    shared.body = shared.body[ast.get_docstring(shared) is not None :]
+    return ast.unparse(tree)
 
 
 @cache

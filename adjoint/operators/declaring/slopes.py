@@ -99,7 +99,7 @@ def with_transpose(kernel: Any, **options: Any) -> Callable[[type], type]:
         written: dict[str, Any] = {}
         compile_source(source, f"<adjoint {name} transpose>", written)
         tensors = {parameter: kind for parameter, kind in forward.__annotations__.items() if kind in TENSORS}
-        written["forward"].__annotations__ = tensors
+        written["forward"].__annotations__, written["forward"].__defaults__ = tensors, forward.__defaults__
         if not hasattr(declaration, "grad_self"):
             declaration.grad_self = written["to_self"]
         transpose = {
