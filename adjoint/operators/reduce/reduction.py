@@ -220,15 +220,13 @@ def selection(kernel, **options):
     return declare
 
 
-@selection(
-    kernels.max_with_indices,
-    whole=Kernel(kernels.largest, quiet=True),
-    whole_options={"batch": batch_over("amax")},
-    whole_node=1,
-    pairwise="maximum",
-    overloaded=True,
-    same_out=STRICT,
-)
+def _extremum(kernel, whole, over_dims, pairwise):
+    """Declare a function that selects an extremum, with the operators of extrema over dimensions and of two tensors."""
+    options = {"whole_options": {"batch": batch_over(over_dims)}, "whole_node": 1, "pairwise": pairwise}
+    return selection(kernel, whole=Kernel(whole, quiet=True), overloaded=True, same_out=STRICT, **options)
+
+
+@_extremum(kernels.max_with_indices, kernels.largest, "amax", "maximum")
 class max:
     """The largest of all elements or, along `dim`, the largest elements with their indices.
 
@@ -244,15 +242,7 @@ class max:
     grad_all = shared_by_all
 
 
-@selection(
-    kernels.min_with_indices,
-    whole=Kernel(kernels.smallest, quiet=True),
-    whole_options={"batch": batch_over("amin")},
-    whole_node=1,
-    pairwise="minimum",
-    overloaded=True,
-    same_out=STRICT,
-)
+@_extremum(kernels.min_with_indices, kernels.smallest, "amin", "minimum")
 class min:
     """The smallest of all elements or, along `dim`, the smallest elements with their indices.
 

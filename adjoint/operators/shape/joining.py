@@ -32,6 +32,13 @@ def _check_out(result, given, inputs):
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {given.scalar_type}")
 
 
+def _batch_joined(op, batch, items, dim):
+    ndim = items[0]._array.ndim
+    if any(item._array.ndim != ndim for item in items):
+        return None
+    return op.apply([batch.expanded(item) for item in items], batch.shifted(dim, ndim + (op.name == "stack")))
+
+
 def _some(tensors, dim):
     if isinstance(tensors, (list, tuple)) and not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -64,11 +71,7 @@ class cat:
         parts = kernels.cat_backward(grad, tensors_shape, dim)
         return [xp.zeros_like_shape(grad, (0,)) if part is None else part for part in parts]
 
-    def batch(op, batch, items, dim):
-        ndim = items[0]._array.ndim
-        if any(item._array.ndim != ndim for item in items):
-            return None
-        return op.apply([batch.expanded(item) for item in items], batch.shifted(dim, ndim))
+    batch = _batch_joined
 
 
 @public(alias=("concatenate",), numpy_names=True)
@@ -94,11 +97,7 @@ class stack:
     def grad_tensors(grad, dim):
         return list(grad.unbind(dim)) if isinstance(grad, Tensor) else kernels.unstack(grad, dim)
 
-    def batch(op, batch, items, dim):
-        ndim = items[0]._array.ndim
-        if any(item._array.ndim != ndim for item in items):
-            return None
-        return op.apply([batch.expanded(item) for item in items], batch.shifted(dim, ndim + 1))
+    batch = _batch_joined
 
 
 def _at_least(ndim, name):
