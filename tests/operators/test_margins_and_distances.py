@@ -102,3 +102,7 @@ def test_the_largest_rows_of_many_bags_have_the_values_and_gradients_of_gathered
     direction = torch.randn(600, 64)
     assert found.equal(expected)
     assert torch.autograd.grad(found, table, direction)[0].equal(torch.autograd.grad(expected, table, direction)[0])
+
+
+def test_a_score_without_dimensions_has_no_margin():
+    assert F.multi_margin_loss(torch.tensor(2.0), torch.tensor(0)).item() == 0

@@ -263,7 +263,8 @@ def find_own(
 
 def margins(self: ndarray, target: ndarray, p: int, margin: float, weight: ndarray | None, reduction: str) -> Any:
     """Return the plan of `multi_margin_loss`."""
-    dtype, batch, classes = self.dtype, target.size, self.shape[-1]
+    dtype, batch = self.dtype, target.size
+    classes = self.size // max(batch, 1)
     if FLOATS(dtype) is None or not batch or classes >= 1 << 24 or not self.flags.c_contiguous:
         return NotImplemented
     found = [Memory((batch,), dtype)] * 2
