@@ -172,7 +172,7 @@ class Size(NamedTuple):
         if self.dim is None and size != self.example:
             raise AssertionError(f"Guard failed: {text} == {self.example}")
         if isinstance(self.dim, Dim):
-            if size < self.dim.min:
+            if size < self.dim.min and self.dim.min > 2:  # as in PyTorch, 2 stands for any size
                 raise AssertionError(f"Guard failed: {text} >= {self.dim.min}")
             if self.dim.max is not None and size > self.dim.max:
                 raise AssertionError(f"Guard failed: {text} <= {self.dim.max}")

@@ -187,3 +187,14 @@ def test_wrong_calls():
     assert (
         repr(torch.export.dims("a", "b")) == "(Dim('a', min=0), Dim('b', min=0))" and repr(Dim.AUTO) == "DimHint(AUTO)"
     )
+
+
+@pytest.mark.parametrize(("least", "refused"), [(2, False), (3, True)])
+def test_a_least_size_of_two_is_not_required(least, refused):
+    rows = torch.export.Dim("rows", min=least)
+    program = torch.export.export(torch.nn.ReLU(), (torch.ones(4, 3),), dynamic_shapes=({0: rows},)).module()
+    if refused:
+        with pytest.raises(AssertionError, match=r"Guard failed: input.size\(\)\[0\] >= 3"):
+            program(torch.ones(1, 3))
+    else:
+        assert program(torch.ones(1, 3)).shape == (1, 3)
