@@ -174,3 +174,12 @@ def test_bags_of_embeddings_have_the_node_of_pytorch():
     weight = torch.ones(3, 2, requires_grad=True)
     bags = F.embedding_bag(torch.tensor([0, 1, 1]), weight, torch.tensor([0, 2]), mode="mean")
     assert bags.grad_fn.name() == "EmbeddingBagBackward0"
+
+
+def test_separate_weights_of_attention_match_the_features_of_keys_and_values():
+    attention, x = torch.nn.MultiheadAttention(4, 2, kdim=3), torch.ones(2, 1, 4)
+    with pytest.raises(
+        AssertionError, match=r"expecting key weights shape of \(4, 4\), but got torch.Size\(\[4, 3\]\)"
+    ):
+        attention(x, x, x)
+    assert attention(x, x[..., :3], x)[0].shape == (2, 1, 4)

@@ -177,6 +177,10 @@ def multi_head_attention_forward(
     weights: tuple[Any, ...] = tuple(given.values())
     if not use_separate_proj_weight:
         weights = weights[0].chunk(3)
+    else:
+        for name, part, weight in zip(("query", "key", "value"), (query, key, value), weights, strict=True):
+            if weight.shape != (expected := (features, part.size(-1))):
+                raise AssertionError(f"expecting {name} weights shape of {expected}, but got {weight.shape}")
     biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
     q, k, v = (
         torch.nn.functional.linear(part, weight, bias)
