@@ -71,7 +71,7 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
     >>> import adjoint as torch
     >>> found = torch._dynamo.explain(lambda x: x.sin() + 1)(torch.zeros(1))
     >>> found.graph_count, found.graph_break_count, found.op_count
-    (1, 0, 2)
+    (1, 0, 1)
     """
 
     def explained(*args: Any, **kwargs: Any) -> ExplainOutput:
@@ -89,7 +89,7 @@ def explain(f: Callable[..., Any], *extra_args: Any, **extra_kwargs: Any) -> Any
             else f"{each.function.__name__}() is called"
             for each in ends
         ] + ([reason] if reason is not None else [])
-        ops = [[node.target for node in each.graph.nodes if "call" in node.op] for each in backend.graphs]
+        ops = [[node.target for node in each.graph.nodes if node.op == "call_function"] for each in backend.graphs]
         return ExplainOutput(
             backend.graphs,
             len(backend.graphs),
