@@ -293,6 +293,7 @@ for other in (x.long(), x[1:]):
         print(error)
 print([*torch._logging._internal.log_registry.get_log_qnames()], torch._dynamo.test_case.TestCase._exit_stack.close())
 print(common.__name__, common.GPU_TYPES, torch._refs.linalg.det(torch.eye(2)).item(), torch.mps.is_available())
+print(torch._refs.geometric(x, 0.5).dtype, x)
 from torch.utils import cpp_extension
 try:
     cpp_extension.load("name", [])
@@ -306,6 +307,7 @@ except NotImplementedError as error:
         "Shapes torch.Size([2]) and torch.Size([1]) are not equal!",
         "[] None",
         "torch.testing._internal.common ['cuda', 'mps', 'xpu', 'mtia'] 1.0 False",
+        "torch.float32 tensor([1., 1.])",
         "torch.utils.cpp_extension.load is not in adjoint",
     ]
 

@@ -282,7 +282,9 @@ class StandIn(Loader):
             if full.startswith("_refs."):  # `torch._refs.linalg.norm` computes what `torch.linalg.norm` does
                 there = import_module(f"adjoint{full[5:]}".rpartition(".")[0].replace("._conversions", ""))
                 both = (getattr(owner, name, None) for owner in (there, Tensor))
-                return next(filter(callable, both), None) or _absent(full)
+                if (computed := next(filter(callable, both), None)) is None and hasattr(Tensor, f"{name}_"):
+                    return lambda input, *args, **names: getattr(input.clone(), f"{name}_")(*args, **names)  # drawn
+                return computed or _absent(full)
             return _absent(full)
 
         vars(module).update(__getattr__=found, __all__=())
