@@ -53,7 +53,7 @@ class WriteOut(Step):
     def lines(self, leave: str) -> list[str]:
         """Return the lines for an `out` with the shape of the result, no memory shared with an operand, and no history."""
         op = self.op
-        if op.many or op.view or op.draws or op.check_out is not None:
+        if op.many or op.view or op.draws:
             return [leave]
         return out_lines(op, leave, self.plan.caller)
 
