@@ -8,6 +8,7 @@ import numpy
 
 from ..._runtime.tracebacks import warn_once
 from ...dispatch.annotations import Array, Bool, Int, Str
+from ...dispatch.arguments import require
 from ...dispatch.decorators import operator, public, tensors
 from ...dispatch.out import STRICT, all_stored, stored
 from ...dispatch.return_types import return_type
@@ -412,4 +413,6 @@ def cross_function(input, other, dim=None, *, out=None):
             dim = next((d for d, size in enumerate(sizes) if size == 3), None)
             if dim is None:
                 raise RuntimeError("no dimension of size 3 in input")
+    else:
+        require("Int", dim, "cross", "dim", 3)
     return linalg_cross(input, other, dim=-1 if dim is None else dim, out=out)
