@@ -75,7 +75,7 @@ class Rewriter(ast.NodeTransformer):
         return f"_{self.owner}{name}" if private else name
 
     def kept(self, node: Any) -> Any:
-        """Return a node whose parts read nothing."""
+        """Return the node unchanged, because it has no parts to rewrite."""
         return node
 
     visit_Name = visit_Constant = visit_arg = visit_Load = visit_Store = kept
@@ -382,7 +382,7 @@ def definitions_in(nodes: Iterable[ast.AST], code: CodeType) -> list[Any]:
 
 
 def block(lines: list[str], first: int) -> list[ast.stmt]:
-    """Return the syntax tree of the definition that begins in a line of a file. The rest of the file is not parsed.
+    """Return the statements of the definition that begins in a line of a file. The rest of the file is not parsed.
 
     The block ends before a line that is not indented more than the first line. Such a line may also continue a
     signature or a string.

@@ -19,7 +19,7 @@ STRICT = ContextVar("strict", default=False)
 
 
 class error_on_graph_break(Decorating):
-    """A context, or a decorator, in which `torch.compile` raises an error, or not, where it cannot capture a function."""
+    """A context manager or decorator: whether `torch.compile` raises an error where it cannot capture a function."""
 
     def __init__(self, error_on_graph_break: bool) -> None:
         self.is_error = error_on_graph_break

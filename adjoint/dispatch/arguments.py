@@ -99,7 +99,7 @@ def require_tensors(values: Sequence[Any], position: int = 0) -> None:
     """Raise an error unless all elements of a sequence, the argument at `position`, are tensors."""
     for index, item in enumerate(values):
         if not isinstance(item, Tensor):
-            raise TypeError(f"expected Tensor as element {index} in argument {position}, but got {type(item).__name__}")
+            raise TypeError(f"expected Tensor as element {index} in argument {position}, but got {type_name(item)}")
 
 
 def checked(op: Operator, name: str, position: int, values: list[Any]) -> Any:

@@ -22,6 +22,7 @@ from ..tape.node import NOWHERE, Node, start
 from ..tape.refusals import count_change
 from ..tape.versions import about_to_change, bump
 from ..tensor import Tensor
+from .arguments import wrong_type
 from .declaration import Operator
 
 STRICT = "Expected out tensor to have dtype {wanted_c}, but got {given_c} instead"
@@ -106,7 +107,7 @@ def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tenso
     targets = list(out) if isinstance(out, (tuple, list)) else [out]
     for target in targets:
         if not isinstance(target, Tensor):
-            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+            raise wrong_type(name, "out", "", "Tensor", target)
     return targets
 
 
@@ -155,7 +156,7 @@ def stored(
     if out is None:
         return result
     if not isinstance(out, Tensor):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise wrong_type(name, "out", "", "Tensor", out)
     if not recorded:
         refuse_gradient(name, [out] if underived else [result, out])
     check_dtype(name, result._array.dtype, out, same)

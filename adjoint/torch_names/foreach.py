@@ -7,6 +7,7 @@ from typing import Any
 
 import adjoint as torch
 from adjoint._runtime.tracebacks import end_at_caller
+from adjoint.dispatch.signatures import type_name
 from adjoint.dtypes import C_NAMES
 
 _BOUNDS = {"maximum": "clamp_min", "maximum_": "clamp_min", "minimum": "clamp_max", "minimum_": "clamp_max"}
@@ -33,8 +34,7 @@ def _count(name: str, self: Any, args: tuple[Any, ...], options: dict[str, Any])
     for place, each in lists:
         wrong = next((at for at, item in enumerate(each) if not isinstance(item, torch.Tensor)), None)
         if wrong is not None and not (place and all(isinstance(item, (int, float, complex)) for item in each)):
-            found = type(each[wrong]).__name__
-            raise TypeError(f"expected Tensor as element {wrong} in argument {place}, but got {found}")
+            raise TypeError(f"expected Tensor as element {wrong} in argument {place}, but got {type_name(each[wrong])}")
     least, most = _OPERANDS.get(name.rstrip("_"), (0, 0))
     few = len(args) + len(options) < least or (name == "copy_" and args and not isinstance(args[0], (list, tuple)))
     if few or len(args) > most or any(value is None or isinstance(value, str) for value in args):

@@ -8,7 +8,7 @@ import pytest
 import adjoint as torch
 import adjoint.nn.functional as F
 
-X = torch.ones(2)
+X, ARRAY = torch.ones(2), numpy.ones(2)
 
 LERP = """\
 lerp_() received an invalid combination of arguments - got (Tensor, str), but expected one of:
@@ -32,6 +32,15 @@ CALLS = [
     (lambda: torch.softmax(X, "a"), "softmax(): argument 'dim' (position 2) must be int, not str"),
     (lambda: X.where(3, X), "where(): argument 'condition' (position 1) must be Tensor, not int"),
     (lambda: X.matmul(3), "matmul(): argument 'other' (position 1) must be Tensor, not int"),
+    (lambda: X.copy_(ARRAY), "copy_(): argument 'other' (position 1) must be Tensor, not numpy.ndarray"),
+    (lambda: torch.numel(ARRAY), "numel(): argument 'input' (position 1) must be Tensor, not numpy.ndarray"),
+    (lambda: torch.add(X, 1, out=ARRAY), "add(): argument 'out' must be Tensor, not numpy.ndarray"),
+    (lambda: torch.zeros(2, out=ARRAY), "zeros(): argument 'out' must be Tensor, not numpy.ndarray"),
+    (
+        lambda: torch.linalg.eigvals(torch.eye(2), out=ARRAY),
+        "linalg_eigvals(): argument 'out' must be Tensor, not numpy.ndarray",
+    ),
+    (lambda: torch.cat([X, ARRAY]), "expected Tensor as element 1 in argument 0, but got numpy.ndarray"),
     (lambda: torch.exp_(3), "exp_(): argument 'input' (position 1) must be Tensor, not int"),
     (
         lambda: X.add_(),

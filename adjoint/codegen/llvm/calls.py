@@ -345,13 +345,13 @@ def _call_source(
     known = [*constants, *[f"new_{name}" for name in [*allocated, *["total"] * bool(sums)]]]
     given = ", ".join(parameters)
     return "\n".join([
-        f"def make({', '.join(['function', 'rows', 'row_bytes', 'pack', 'table', 'alone', *known])}):",
-        *["    layout, _ = table.buffer_info()"] * in_table,
+        f"def make({', '.join(['function', 'rows', 'row_bytes', 'pack', 'words', 'alone', *known])}):",
+        *["    layout, _ = words.buffer_info()"] * in_table,
         f"    def run({given}):",
         *[f"        {line}" for line in run],
         f"    def into(out, {given}):",
         *[f"        {line}" for line in into],
-        "    run.layout = into.layout = table",
+        "    run.words = into.words = words",
         "    return run, into",
         "",
     ])  # fmt: skip

@@ -94,7 +94,7 @@ class _Job:
             self.function(start, min(start + self.tile_rows, self.n_rows))
 
     def help(self, place: Any) -> None:
-        """Process tiles in a worker, which holds its place until it has finished its tile, unless the job is closed."""
+        """Process tiles in a worker, unless the job is closed. The worker holds its place until it has finished."""
         if place.acquire(blocking=False):
             try:
                 self.work()

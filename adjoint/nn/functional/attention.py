@@ -47,8 +47,8 @@ def scaled_dot_product_attention(
         enable_gqa: whether groups of query heads (dimension -3) share one key and value head.
 
     Raises:
-        RuntimeError: if a tensor has fewer than 2 dimensions, or if both `attn_mask` and `is_causal` are given and the
-            inputs do not have 4 dimensions and equal features, or there is dropout, as in PyTorch.
+        RuntimeError: if a tensor has fewer than 2 dimensions, or if `attn_mask` and `is_causal` are combined where PyTorch
+            refuses it: with dropout, a mask that requires grad, inputs without 4 dimensions, or values of another size.
     """
     if min(query.dim(), key.dim(), value.dim()) < 2:
         raise RuntimeError(

@@ -140,8 +140,7 @@ def result_dtype(function: str, dtype: Any, out: Any) -> Any:
     dtype = checked_dtype(dtype, function)
     if out is None:
         return dtype
-    if not isinstance(out, Tensor):
-        raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    require("Tensor", out, function, "out")
     if dtype is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype.scalar_type} does not match dtype of out parameter ({out.dtype.scalar_type})")
     return out.dtype

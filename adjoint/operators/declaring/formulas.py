@@ -1,8 +1,8 @@
 """Formulas that many operators share: the gradient itself, zero, and the formulas of operators without a derivative.
 
-Operators without a derivative are recorded, and raise an error in backward and in forward mode. The messages are
-PyTorch's, which has one for operators that are not in its table of derivatives, and another for derivatives that the
-table lists as not implemented.
+Operators without a derivative are recorded, and raise an error in backward and in forward mode. PyTorch
+has one message for operators that are not in its table of derivatives, and another for derivatives that the table lists
+as not implemented.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ def same(grad):
 
 
 def zero(grad, xp):
-    """Return the gradient of an input that is overwritten, or on which the result depends in steps."""
+    """Return zeros, the gradient of an input that is overwritten, and of step functions."""
     return xp.zeros_like(grad)
 
 
 def added(one: Any, other: Any) -> Any:
-    """Return the sum of two parts of a gradient, of which the first may be None."""
+    """Return the sum of two parts of a gradient. The first may be None."""
     return other if one is None else one + other
 
 
 def underived(name: str) -> Callable[[Any], Any]:
-    """Return the formula, which raises, of an operator without any derivative that PyTorch calls `name`."""
+    """Return the formula of an operator without a derivative, which raises an error. PyTorch calls the operator `name`."""
 
     def formula(grad: Any) -> Any:
         raise RuntimeError(f"derivative for aten::{name} is not implemented")

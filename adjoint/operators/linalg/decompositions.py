@@ -39,7 +39,7 @@ def factors_shown(transposed):
 
 
 def of_matrices(kernel, **options):
-    """Declare a function of `linalg` on stacks of matrices. Several results have their names and the operator's name."""
+    """Declare a function of `linalg` on stacks of matrices. The named tuple of `outputs` has the operator's name."""
 
     def declare(declaration):
         shared = {"namespace": "linalg", "same_out": STRICT, "batch": "leading"}
@@ -172,7 +172,10 @@ class linalg_svd:
 
 
 def _svd_gradient(grads, U, S, Vh, xp):
-    """Return the gradient (Wan & Zhang, 2019, "Automatic differentiation for complex valued SVD") of leading vectors."""
+    """Return the gradient (Wan & Zhang, 2019, "Automatic differentiation for complex valued SVD").
+
+    Only the leading singular vectors have derivatives.
+    """
     to_u, to_s, to_vh = grads
     k = S.shape[-1]
     u, vh = U[..., :, :k], Vh[..., :k, :]

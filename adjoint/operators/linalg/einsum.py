@@ -427,7 +427,7 @@ def _check_sizes(aligned, order):
 
 
 def _sum_of_products(a, b, sums):
-    """Return the product of two aligned tensors, summed over `sums`, which remain with size 1, by `bmm` if possible."""
+    """Return the product of two aligned tensors, summed over `sums` (kept with size 1). It uses `bmm` if possible."""
     shape_a, shape_b = a._array.shape, b._array.shape
     only_a = tuple(d for d in sums if shape_b[d] == 1 and shape_a[d] != 1)
     only_b = tuple(d for d in sums if shape_a[d] == 1 and shape_b[d] != 1)

@@ -367,7 +367,7 @@ def check_tensors(function, **arguments):
 
 
 def _batched(input, other, left, right):
-    """Return a product with a stack of matrices. One matrix or vector may multiply the stack as one tall matrix."""
+    """Return a product with a stack of matrices. If the other factor allows it, the stack is multiplied as one tall matrix."""
     a, b = input._array.shape, other._array.shape
     if left == right == 3 and a[0] == b[0] and input.layout is not strided:
         return bmm(input, other)

@@ -173,7 +173,7 @@ def _onesided(name, input, dim, sizes, norm, last, forward):
 
 
 def _real(name, input, dim, sizes, norm, last, forward):
-    """Return the real numbers with the onesided transform (if `forward`, the inverse) `input`. `last` is the last size."""
+    """Return real numbers from half of their transform (if `forward`, of the inverse). `last`: the size of the last dimension."""
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
     size = 2 * (sizes[-1] - 1) if last is None else last

@@ -286,7 +286,7 @@ class i1e:
 
 
 def _i1_quotient(self, result, xp, scaled):
-    """`i1(self) / self` (if `scaled`, of `i1e`), near 0 by a series, so that the derivative loses no digits."""
+    """Return `i1(self) / self` or, if `scaled`, `i1e(self) / self`. Near 0, a series keeps the digits of the derivative."""
     if self.dtype.itemsize == 2:
         raise refuse(f"i1{'e' if scaled else ''}_backward", self.dtype)
     near = abs(self) < 0.01

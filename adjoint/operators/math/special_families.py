@@ -42,27 +42,26 @@ def _of_x(x: Array): ...
 def _of_degree(x: Array, n: Array): ...
 
 
-def _declare(name, doc, kernel, forward=None, **options):
-    members = {"__doc__": f"{doc} There is no derivative, as in PyTorch.", "__module__": __name__}
+def _declare(name, doc, kernel, forward=None, more="", **options):
+    doc = f"{doc}, elementwise.\n\n    {more}There is no derivative, as in PyTorch."
+    members = {"__doc__": doc, "__module__": __name__}
     function = type(name, (), members if forward is None else {**members, "forward": forward})
     shared: Any = {"function_name": f"special_{name}", "namespace": "special", "method": (), "promote": "float"}
     operator(kernel=kernel, **shared, **options)(function)
 
 
 def _declare_polynomial(name, doc, kernel):
-    doc = f"{doc}.\n\n    A degree is rounded towards 0; a negative one gives 0."
-    options: Any = {"overloaded": True, "elementwise": True, "numbers": "first"}
+    more = "A degree is rounded towards 0. Negative degrees give 0. "
+    options: Any = {"overloaded": True, "elementwise": True, "numbers": "first", "more": more}
     _declare(name, doc, kernel, _of_degree, forms=lambda op: number_either_way(op, out=True), **options)
 
 
 for _name, _doc in _FUNCTIONS.items():
     _named_x = _name in ("airy_ai", "spherical_bessel_j0")  # as in PyTorch
-    _declare(
-        _name, f"{_doc[0].upper()}{_doc[1:]}, elementwise.\n\n   ", getattr(kernels, _name), _of_x if _named_x else None
-    )
+    _declare(_name, f"{_doc[0].upper()}{_doc[1:]}", getattr(kernels, _name), _of_x if _named_x else None)
 
 for _name, _doc in _FAMILIES.items():
-    _declare_polynomial(_name, f"{_doc} of degree `n`, elementwise", kernels.polynomials(_name))
+    _declare_polynomial(_name, f"{_doc} of degree `n`", kernels.polynomials(_name))
     if _name.startswith("chebyshev"):
-        _doc = f"{_doc} of degree `n`, elementwise, on the interval from 0 to 1"
+        _doc = f"{_doc} of degree `n` on the interval from 0 to 1"
         _declare_polynomial(f"shifted_{_name}", _doc, kernels.polynomials(_name, True))

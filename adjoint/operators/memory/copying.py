@@ -100,7 +100,7 @@ def copy_(input, other, non_blocking: bool = False):
     """
     if not isinstance(other, Tensor):
         if not isinstance(other, (int, float, complex)):
-            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+            require("Tensor", other, "copy_", "other", 1)
         other = wrap(numpy.asarray(other))
     if other._edge is not None and not can_require_grad(input._array):
         other = other.detach()
@@ -352,7 +352,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
 
 
 def _window(source, *place):
-    """Return the offset, size and strides (none if contiguous) given to `set_`, or None if none of them is given."""
+    """Return the offset, size and strides given to `set_` (contiguous by default), or None if there are no such arguments."""
     storage_offset, size, stride = place
     if source is MISSING or isinstance(source, (Tensor, storages.UntypedStorage)):
         if all(value is MISSING for value in place):

@@ -43,8 +43,7 @@ def _function_of(name, on_arrays=None):
 
     def function(input=None, *, x=None):
         input = x if input is None else input
-        if not isinstance(input, Tensor):
-            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        require("Tensor", input, name, "input", 1)
         return method(input)
 
     function.__name__ = function.__qualname__ = name

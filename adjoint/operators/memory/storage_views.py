@@ -226,7 +226,7 @@ def _with_own_bits(tensor: Tensor) -> Any:
 
 
 def _edge_between(source: Any, result: Any, edge: Any, last: str | None) -> Any:
-    """Return the edge of the array `result`. `edge` is that of `source`, on the same memory; `last` the last operation."""
+    """Return the edge of the array `result`, which shares memory with `source`. `edge`: the edge of `source`."""
     before, after = lazy_bits_of(source), lazy_bits_of(result)
     source, result = without_lazy_bits(source), without_lazy_bits(result)
     if last in _READINGS:

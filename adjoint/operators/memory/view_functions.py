@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...dispatch.arguments import require
 from ...dispatch.decorators import public, tensors
-from ...tensor import Tensor
 
 
 @public(namespace=None, method=True)
@@ -14,8 +14,7 @@ def _view_func(input, new_base=None):
     """
     if new_base is None:
         raise TypeError('_view_func() missing 1 required positional arguments: "new_base"')
-    if not isinstance(new_base, Tensor):
-        raise TypeError(f"_view_func(): argument 'new_base' (position 1) must be Tensor, not {type(new_base).__name__}")
+    require("Tensor", new_base, "_view_func", "new_base", 1)
     base = input._base
     if base is None or any(getattr(base, name)() != getattr(new_base, name)() for name in _GEOMETRY):
         return None

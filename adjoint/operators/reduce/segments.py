@@ -21,7 +21,7 @@ _OF_NOTHING = {"sum": 0.0, "mean": math.nan, "prod": 1.0, "max": -math.inf, "min
 
 @internal(kernels.segment_of_each, out=False)
 class segment_of_each:
-    """The segment of each of `size` elements, which is the number of segments for elements outside all segments."""
+    """The number of the segment of each of `size` elements. Elements outside all segments get the number of segments."""
 
     def forward(given: Array, of_lengths, size): ...
 

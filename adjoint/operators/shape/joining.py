@@ -290,7 +290,7 @@ def _repeated(input, repeats, dim, output_size):
 
 @sequential_fallback
 def _repeated_positions(repeats, size, output_size):
-    """Return the numbers below `size`, number i repeated `repeats[i]` times: `output_size` numbers, if that is known."""
+    """Return the numbers below `size`, with number i repeated `repeats[i]` times. `output_size`: their count, if known."""
     if repeats.dtype not in (int32, int64):
         raise refuse("repeat_interleave_cpu", repeats._array)
     counts = materialize(repeats._array).reshape(-1).astype(numpy.int64, copy=False)

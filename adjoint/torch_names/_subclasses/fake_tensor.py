@@ -114,13 +114,12 @@ class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: i
                 "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
                 f"Found in {func}"
             )
-        if func is torch.ops.aten._local_scalar_dense.default:
-            if not is_fake(args[0]):
-                return func(*args)
+        aten = torch.ops.aten
+        if func is aten._local_scalar_dense.default and not is_fake(args[0]):
+            return func(*args)
+        if func in (aten._local_scalar_dense.default, aten.equal.default, aten.allclose.default):
             raise DataDependentOutputException(func)
-        if func in (torch.ops.aten.equal.default, torch.ops.aten.allclose.default):
-            raise DataDependentOutputException(func)
-        if func is torch.ops.aten.linalg_lstsq.default:
+        if func is aten.linalg_lstsq.default:
             raise DynamicOutputShapeException(func)
         place = next((each.device for each in tensors), torch.device("cpu"))
         if kwargs.get("device") is not None:

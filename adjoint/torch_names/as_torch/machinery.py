@@ -219,7 +219,6 @@ OF_VALUE: list[tuple[Any, str]] = [
             "utils._python_dispatch.is_in_torch_dispatch_mode utils.checkpoint._infer_device_type "
             "utils.data.IterDataPipe _higher_order_ops.control_flow._fake_associative_scan "
             "_higher_order_ops.control_flow._fake_map _higher_order_ops.control_flow._fake_scan "
-            ""
             "autograd._functions.check_onnx_broadcast export.Dim fx.experimental.proxy_tensor.get_isolated_graphmodule "
             "utils.ThroughputBenchmark utils.data.functional_datapipe Tensor._addmm_activation "
             "Tensor._autocast_to_full_precision Tensor._autocast_to_reduced_precision Tensor._conj Tensor._conj_physical "
@@ -282,8 +281,9 @@ class StandIn(Loader):
             if full.startswith("_refs."):  # `torch._refs.linalg.norm` computes what `torch.linalg.norm` does
                 there = import_module(f"adjoint{full[5:]}".rpartition(".")[0].replace("._conversions", ""))
                 both = (getattr(owner, name, None) for owner in (there, Tensor))
-                if (computed := next(filter(callable, both), None)) is None and hasattr(Tensor, f"{name}_"):
-                    return lambda input, *args, **names: getattr(input.clone(), f"{name}_")(*args, **names)  # drawn
+                computed = next(filter(callable, both), None)
+                if computed is None and hasattr(Tensor, f"{name}_"):  # such as `exponential`
+                    return lambda input, *args, **names: getattr(input.clone(), f"{name}_")(*args, **names)
                 return computed or _absent(full)
             return _absent(full)
 
