@@ -49,6 +49,9 @@ JOINED = CALL * 4
 CALLS = 1000
 """The calls (see `elementary.PIECEWISE_OPERATIONS`) after which compiling a form for small arrays has paid off."""
 
+KERNEL_CALLS = 20
+"""The calls of a compiled kernel after which a built-in function for it has paid off."""
+
 FIRST_CACHE, SECOND_CACHE = 1 << 15, 1 << 19
 """The numbers of bytes that stay in a core's first-level cache, and in its second-level cache."""
 

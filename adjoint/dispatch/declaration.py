@@ -85,15 +85,15 @@ class Operator:
         tensors from dense ones. `narrow`: how it accepts dtypes that kernels do not compute with (see `narrow`).
 
     Options for writing results:
-        `inplace`: it has an in-place variant. "disjoint": no operand may share memory with the changed tensor. "uniform": all
-        elements become equal, so they may share memory. "copies": the second tensor, of any device, dtype and memory, replaces
-        the first. "resizes": the first tensor gets the shape of the result.
+        `inplace`: it has an in-place variant. "disjoint": no other operand may share memory with the changed tensor, or with
+        `out`. "uniform": all elements become equal, so they may share memory. "copies": the second tensor, of any device, dtype
+        and memory, replaces the first. "resizes": the first tensor gets the shape of the result.
         `out`: it accepts `out=` (by default unless it is a view). "disjoint": `out` may not share memory with the inputs.
         "underived": it is recorded without a derivative. "decides": the dtype of `out` is the default of `dtype`.
         `same_out`: the error if the dtype of `out=` differs from the dtype of the result.
 
     Options for derivatives and batching:
-        `node`: the name of its nodes, and of the nodes of its in-place variant if it differs (by default for views):
+        `node`: the name of its nodes, and of the nodes of its in-place variant if it differs, as by default for views:
         "TBackward0, TBackward1".
         `tangent`: the rule of forward mode (see `transforms.tangents`). `batch`: the rule of `vmap`.
 

@@ -10,7 +10,7 @@ from numpy import ndarray
 from ..._runtime.first_use import import_late, unwatched
 from ..._runtime.platform import ctypes
 from ...kernels.runtime.addresses import AFTER_HEAD, WORDS
-from ..costs import CALLS
+from ..costs import KERNEL_CALLS
 from ..observed_kernels import KERNELS
 from .element_types import NumberType, PointerType, Static, VectorType, i64
 from .functions import Frame, LoopKernel
@@ -47,9 +47,9 @@ class CompiledFunction:
         self.pack: Any = None
 
     def _quick(self, *arguments: Any) -> Any:
-        """Run the machine code. After some calls, create a built-in function for the next calls."""
+        """Run the machine code. After `KERNEL_CALLS` calls, create a built-in function for the next calls."""
         self._calls += 1
-        if self._calls > CALLS // 50 and self.code.also and not KERNELS.observers:
+        if self._calls > KERNEL_CALLS and self.code.also and not KERNELS.observers:
             self.quick = import_late("adjoint.codegen.llvm.calls").of_arguments(self)
         return self.call(*in_numbers(arguments))
 
