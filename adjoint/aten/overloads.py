@@ -8,7 +8,10 @@ from typing import Any
 from .._runtime.first_use import computed_once, import_late
 from .._runtime.tracebacks import ending_at_caller
 from ..dispatch.declaration import OPERATORS, VALUE, Operator
+from ..dispatch.out import STRICT, check_dtype, check_overlap, refuse_gradient, store
 from ..dispatch.registry import load_all
+from ..dispatch.wrappers import signature_of
+from ..tape.refusals import count_change
 from ..tape.torch_function import taken_over
 from ..tensor import Tensor
 from .gradients import backward_named
@@ -78,8 +81,38 @@ class OpOverload:
         """
         return taken_over(self, self._applied, args, names)
 
+    @computed_once
+    def _source(self) -> OpOverload | None:
+        """The overload whose results this overload writes to its targets, or None if the function itself writes there."""
+        name, whole = self._packet.__name__, _operators().get(f"{self._packet.__name__}_all")
+        if not self._targets or ((function := function_named(name)) is None and self.operator is None):
+            return None
+        of_all = self._overloadname == "out" and whole is not None and not whole.out
+        if not of_all and (function is None or "out" in signature_of(function).parameters):
+            return None
+        source = "default" if self._overloadname == "out" else self._overloadname.removesuffix("_out")
+        return overload_named(name, source) if source in self._packet.overloads() else None
+
+    @computed_once
+    def _targets(self) -> list[str]:
+        """The names of the arguments that results are written to."""
+        return [] if self._schema is None else [each.name for each in self._schema.arguments if each.is_out]
+
+    def _written(self, source: OpOverload, args: tuple[Any, ...], names: dict[str, Any]) -> Any:
+        """Apply `source` and write its results to the targets."""
+        name, targets = self._packet.__name__, [names.pop(each) for each in self._targets]
+        refuse_gradient(name, [each for each in (*args, *names.values(), *targets) if isinstance(each, Tensor)])
+        results = source(*args, **names)
+        for result, target in zip(results if len(targets) > 1 else (results,), targets, strict=True):
+            check_dtype(name, result._array.dtype, target, STRICT)
+            check_overlap(target)
+            count_change(target, name, store, result._array, target, depth=6)
+        return tuple(targets) if len(targets) > 1 else targets[0]
+
     def _applied(self, /, *args: Any, **names: Any) -> Any:
         schema = self._schema
+        if self._targets and names.keys() >= set(self._targets) and self._source is not None:
+            return self._written(self._source, args, names)
         if schema is not None and len(args) > len(schema.arguments):
             raise RuntimeError(
                 f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args)} argument(s). "
@@ -158,6 +191,10 @@ class OpOverloadPacket:
         return taken_over(self, self._applied, args, names)
 
     def _applied(self, /, *args: Any, **names: Any) -> Any:
+        if "out" in names and "out" in self.overloads() and self.out._source is not None:
+            whole = function_named(self.__name__)
+            if len(args) + len(names) == 2 or "out" not in signature_of(whole).parameters:
+                return self.out._applied(*args, **names)
         if names:
             schemas = [schema_of(self.__name__, each) for each in self.overloads()]
             args, names = _in_order(schemas, args, names)

@@ -88,7 +88,8 @@ class Operator:
         `inplace`: it has an in-place variant. "disjoint": no other operand may share memory with the changed tensor, or with
         `out`. "uniform": all elements become equal, so they may share memory. "copies": the second tensor, of any device, dtype
         and memory, replaces the first. "resizes": the first tensor gets the shape of the result.
-        `out`: it accepts `out=` (by default unless it is a view). "disjoint": `out` may not share memory with the inputs.
+        `out`: it accepts `out=` (by default unless it is a view). "disjoint": `out` may not share memory with the inputs;
+        "disjoint input": with the first input.
         "underived": it is recorded without a derivative. "decides": the dtype of `out` is the default of `dtype`.
         `same_out`: the error if the dtype of `out=` differs from the dtype of the result.
 
@@ -120,7 +121,8 @@ class Operator:
         self.copies, self.resizes = inplace == "copies", inplace == "resizes"
         out = options.get("out", not self.view)
         self.out: bool = bool(out)
-        self.out_no_overlap = out == "disjoint"
+        self.out_no_overlap = out in ("disjoint", "disjoint input")
+        self.out_reuses = out == "disjoint input"
         numbers = options.get("numbers", self.promote is not None)
         self.numbers: bool = bool(numbers)
         words = numbers.split() if isinstance(numbers, str) else ()

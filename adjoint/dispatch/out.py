@@ -56,6 +56,7 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
     wording: Any = FOUND if op.same_out is True else op.same_out
     arrays = [tensor._array for tensor in inputs]
     apart = 0 if op.out_no_overlap else 1 if op.no_overlap else len(arrays)  # the operands from here on share no memory
+    may_be, never = (arrays[1:], arrays[:1]) if op.out_reuses else (arrays[:apart], arrays[apart:])
     names = op.outputs or ("result",) * len(results)
     for result, target, name in zip(results, targets, names, strict=True):
         if callable(wording):
@@ -68,10 +69,10 @@ def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], 
                 f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
         check_overlap(target)
-        if apart:
-            check_partial_overlap(target._array, arrays[:apart], disjoint=False)
-        if apart < len(arrays):
-            check_partial_overlap(target._array, arrays[apart:], disjoint=True)
+        if may_be:
+            check_partial_overlap(target._array, may_be, disjoint=False)
+        if never:
+            check_partial_overlap(target._array, never, disjoint=True)
         if target._extra is not None:
             views.check_inference(target)
     for result, target in zip(results, targets, strict=True):

@@ -119,3 +119,14 @@ def test_searchsorted_warns_of_inputs_that_it_copies(monkeypatch):
         with pytest.warns(UserWarning, match=rf"searchsorted\(\): {name} tensor is non-contiguous"):
             call()
         call()
+
+
+def test_gather_can_write_to_its_index_but_not_to_its_input():
+    x, index = torch.tensor([[3, 4, 5]]), torch.tensor([[2, 0, 1]])
+    assert torch.gather(x, 1, index.clone(), out=(out := index.clone())) is out and out.tolist() == [[5, 3, 4]]
+    assert torch.gather(x, 1, index, out=index).tolist() == [[5, 3, 4]] == index.tolist()
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.gather(x, 1, torch.tensor([[2, 0, 1]]), out=x)
+    memory = torch.zeros(1, 4, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.gather(x, 1, memory[:, :3], out=memory[:, 1:])

@@ -97,3 +97,28 @@ def test_a_declaration_with_an_option_that_there_is_not_is_refused():
         @operator(namespace=None, method=False, called="half")
         class half:
             def forward(self: "Array"): ...  # noqa: F821
+
+
+@pytest.mark.parametrize("name", ["sum", "prod"])
+def test_totals_take_no_out(name):
+    function, out = getattr(torch, name), torch.empty(())
+    with pytest.raises(TypeError, match=rf"{name}\(\) received an invalid combination .* got \(Tensor, out=Tensor\)"):
+        function(X, out=out)
+    with pytest.raises(TypeError, match='missing 1 required positional arguments: "dim"'):
+        function(X, dtype=torch.float32, out=out)
+    assert function(X, 0, out=torch.empty(3)).equal(function(X, 0))
+
+
+@pytest.mark.parametrize("name", ["std", "var"])
+def test_moments_of_all_elements_take_no_out_with_unbiased(name):
+    for keywords in ({"out": torch.empty(())}, {"keepdim": True}):
+        with pytest.raises(TypeError, match="invalid combination of arguments"):
+            getattr(torch, name)(X, unbiased=False, **keywords)
+    out = torch.empty(())
+    assert getattr(torch, name)(X, out=out) is out
+
+
+@pytest.mark.parametrize("function", [lambda out: torch.dist(X, X, out=out), lambda out: torch.relu(X, out=out)])
+def test_functions_without_out(function):
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'out'"):
+        function(torch.empty(()))

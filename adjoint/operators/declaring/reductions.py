@@ -47,8 +47,7 @@ def reduction(
         kernel: the kernel, with the parameters of `forward`.
         whole: the kernel of the operator over all elements, if it is a separate operator. True means that the single
             operator has two overloads in PyTorch, which errors list.
-        whole_options: additional options of that operator (see `decorators.operator`). `listed_out=False`: errors list
-            its form without `out=`.
+        whole_options: additional options of that operator (see `decorators.operator`).
         whole_node: 0 or 1, the number in the name of its node. The operator over dimensions has the other number.
         pairwise: the operator for a second tensor in place of `dim`.
         fields: the names of several results, which form a named tuple.
@@ -76,12 +75,11 @@ def reduction(
             "batch": batch_over(f"{name}_dim"),
             **(whole_options or {}),
         }
-        listed_out = of_all.pop("listed_out", of_all.get("out", True))
         signature = _all_in_dtype if in_dtype else _all
         every = operator(kernel=whole, **of_all)(
             _part(declaration, signature, "grad_self", "nondifferentiable", grad_all="grad_self")
         )
-        FORMS[name] = lambda: _forms(every.operator, over.operator, listed_out, pairwise)
+        FORMS[name] = lambda: _forms(every.operator, over.operator, pairwise)
         if in_dtype:
             return _published(
                 _choosing_in_dtype(name, every, over), declaration, True, on_arrays=kernel, methods_retried=False
@@ -142,9 +140,9 @@ def batch_over(name: str) -> Callable[..., Any]:
 # --- forms, for errors ----------------------------------------------------------------------------------------
 
 
-def _forms(of_all: Any, over: Any, listed_out: bool, pairwise: str | None) -> tuple[str, ...]:
+def _forms(of_all: Any, over: Any, pairwise: str | None) -> tuple[str, ...]:
     between = () if pairwise is None else (form(OPERATORS[pairwise]),)
-    return form(of_all, out=listed_out), *between, form(over, required=("dim",))
+    return form(of_all), *between, form(over, required=("dim",))
 
 
 def _forms_of_one(op: Any) -> tuple[str, ...]:
@@ -208,7 +206,12 @@ def _choosing_in_dtype(name: str, of_all: Any, over: Any) -> Any:
             if dim is MISSING:
                 if keepdim is not MISSING:
                     raise invalid_arguments(name, input, keepdim=keepdim)
-                return of_all(input, dtype=dtype, out=out)
+                if out is not None and not of_all.operator.out:
+                    if dtype is None:
+                        raise invalid_arguments(name, input, out=out)
+                    raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
+                keywords = {} if out is None else {"out": out}
+                return of_all(input, dtype=dtype, **keywords)
             return over(input, dim, keepdim is not MISSING and keepdim, dtype=dtype, out=out)
         except Exception as error:
             shorten(error)
@@ -235,8 +238,12 @@ def _corrected(name: str, over: Any) -> Any:
         if type(dim) is list:
             dim = tuple(dim)
         if unbiased is not MISSING:
-            if correction is not MISSING or type(unbiased) is not bool:
-                raise invalid_arguments(name, dim, unbiased)
+            if (
+                correction is not MISSING
+                or type(unbiased) is not bool
+                or (dim is MISSING and not (keepdim is False and out is None))
+            ):
+                raise invalid_arguments(name, input, dim, unbiased)
             correction = int(unbiased)
         elif correction is MISSING:
             correction = None if dim is MISSING else 1

@@ -28,7 +28,7 @@ from . import batched_indexing
 @operator(
     kernel=Kernel(scatter_kernels.gather, quiet=True),
     same_out=STRICT,
-    out="disjoint",
+    out="disjoint input",
     tangent="linear",
     batch="expanded",
     narrow="trivial",

@@ -56,7 +56,7 @@ class nextafter:
         return xp.zeros_like(grad)
 
 
-@operator(kernel=moments.distance, promote="common", elementwise=False, check=no_bool, narrow="halves")
+@operator(kernel=moments.distance, promote="common", out=False, elementwise=False, check=no_bool, narrow="halves")
 class dist:
     """The `p`-norm of `input - other`. The operands are broadcast together.
 

@@ -11,7 +11,7 @@ from ..math.pointwise import sigmoid, tanh
 # --- pieces of lines ------------------------------------------------------------------------------------------
 
 
-@operator(kernel=kernels.relu, inplace=True, tangent="elementwise", public_inplace=True, sparse="values")
+@operator(kernel=kernels.relu, inplace=True, out=False, tangent="elementwise", public_inplace=True, sparse="values")
 class relu:
     """`max(input, 0)`, elementwise; the derivative at 0 is 0.
 

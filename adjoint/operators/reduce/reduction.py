@@ -57,7 +57,7 @@ def _batch_of_position(op, batch, value, dim, keepdim):
 @reduction(
     kernels.sum,
     whole=Kernel(kernels.sum, small=kernels.total, quiet=SMALL),
-    whole_options={"listed_out": False, "sparse": "reductions.total"},
+    whole_options={"out": False, "sparse": "reductions.total"},
     tangent="linear",
     out="decides",
     overloaded=True,
@@ -138,7 +138,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 # --- product --------------------------------------------------------------------------------------------------
 
 
-@reduction(kernels.prod_along, whole=kernels.prod, whole_options={"listed_out": False}, out="decides", overloaded=True)
+@reduction(kernels.prod_along, whole=kernels.prod, whole_options={"out": False}, out="decides", overloaded=True)
 class prod:
     """The product over dimension `dim`, or of all elements. Integers are multiplied in int64."""
 
