@@ -33,7 +33,7 @@ from .fusion import in_one_loop
 from .launches import outlined
 from .loops import write
 from .objects import Deferred, words
-from .passes import Held, in_few_buffers, recomputed, with_short_views
+from .passes import RunMemory, in_few_buffers, recomputed, with_short_views
 from .program import Instruction, Program, Reference
 from .runner import HEAD, block_runner, fork, words_of
 
@@ -321,12 +321,12 @@ def fused(program: Program, instructions: list[Instruction], kept: list[bool], l
     wanted = with_short_views(program, wanted)
     if not words():
         return wanted
-    held = Held(program, wanted, lasting)
+    memory = RunMemory(program, wanted, lasting)
     result: list[Instruction] = []
     position = 0
     while position < len(wanted):
-        held.begin(position)
-        run, stop = longest_run(program, wanted, position, held)
+        memory.begin(position)
+        run, stop = longest_run(program, wanted, position, memory)
         if run is None:
             result.append(wanted[position])
             position += 1
@@ -337,7 +337,9 @@ def fused(program: Program, instructions: list[Instruction], kept: list[bool], l
     return result
 
 
-def longest_run(program: Program, wanted: list[Instruction], position: int, held: Held) -> tuple[Writer | None, int]:
+def longest_run(
+    program: Program, wanted: list[Instruction], position: int, memory: RunMemory
+) -> tuple[Writer | None, int]:
     """Return a writer with the blocks of the longest run of instructions from `position` on, and the end of the run."""
     first = wanted[position]
     number = next((each for each in first.results if each is not None), None)
@@ -350,7 +352,7 @@ def longest_run(program: Program, wanted: list[Instruction], position: int, held
     stop, written = position, 0
     while stop < len(wanted) and sum(launch.work for _, launch in writer.launches) < LONGEST:
         instruction = wanted[stop]
-        if not held.takes(stop):
+        if not memory.takes(stop):
             break
         if instruction.name == "set_grad":  # it only stores a value, and may do so later
             writer.stored.append((stop - position - len(writer.stored), *instruction.operands))

@@ -176,7 +176,7 @@ ENOUGH = 0.77
 """Values are computed again until the peak of memory has fallen to this fraction. A lower peak would cost time."""
 
 WORTHWHILE = 1 << 24
-"""No value is computed again if the peak is below this number of bytes."""
+"""If the peak is below this number of bytes, no value is computed again, and runs may use any memory."""
 
 
 class Lives:
@@ -207,7 +207,7 @@ class Lives:
 
     def spans(self, buffer: int) -> list[tuple[int, int]]:
         """Return the first and last positions at which a buffer is stored, twice if it is computed again."""
-        first, *_, last = [self.uses[buffer][0], *self.uses[buffer]]
+        first, last = self.uses[buffer][0], self.uses[buffer][-1]
         last = self.count - 1 if buffer in self.kept else last
         if buffer not in self.gaps:
             return [(first, last)]
@@ -241,10 +241,10 @@ class Lives:
         return (positions[at - 1], positions[at]) if idle else None
 
 
-class Held:
+class RunMemory:
     """The memory in use during runs. A run holds arrays from outside until its end, and allocates its results at its beginning.
 
-    `most`: the memory that a run may use: little more than its instructions one by one.
+    `most`: the memory that may be in use: little more than the peak of the instructions one by one.
     """
 
     def __init__(self, program: Program, instructions: list[Instruction], lasting: set[int]) -> None:
