@@ -251,11 +251,13 @@ ATTRIBUTES = ("_array", "_base", "_counter", "_edge", "_extra", "_grad")
 """The attributes that all tensors have."""
 
 
-@functools.cache
 def words() -> dict[str, int]:
     """Return the positions of attributes in tensor objects, in words, or nothing if machine code cannot read objects."""
-    if not LOOPS.available or LOOPS.has_given_up(PROGRAMS):
-        return {}
+    return _places() if LOOPS.enabled and not LOOPS.has_given_up(PROGRAMS) else {}
+
+
+@functools.cache
+def _places() -> dict[str, int]:
     tensor, marks = new_tensor(), {name: object() for name in ATTRIBUTES}
     for name, mark in marks.items():
         setattr(tensor, name, mark)
@@ -384,7 +386,6 @@ def compile_deferred(namespace: dict[str, Any]) -> bool:
                 namespace[name] = value.make()
     except CompilationError as error:
         LOOPS.give_up(PROGRAMS, error)
-        words.cache_clear()
         tensor_maker.cache_clear()
         return False
     return True

@@ -243,8 +243,8 @@ def test_an_explanation():
         return y.cos()
 
     found = torch._dynamo.explain(f)(torch.ones(2))
-    assert (found.graph_count, found.graph_break_count, found.op_count) == (3, 2, 5)
-    assert found.ops_per_graph == [["sin", "sum", operator.gt], [operator.add], ["cos"]]
+    assert (found.graph_count, found.graph_break_count, found.op_count) == (3, 2, 2)
+    assert found.ops_per_graph == [[operator.gt], [operator.add], []]  # methods do not count
     assert [each.reason for each in found.break_reasons] == ["a condition depends on a tensor", "print() is called"]
     assert "Graph Break Count: 2" in str(found)
     refused = torch._dynamo.explain(lambda x: (x + 1).item())(torch.ones(1))

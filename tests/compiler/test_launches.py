@@ -11,7 +11,7 @@ from adjoint.codegen.recording import Recorder, Unrecorded
 
 F = nn.functional
 
-pytestmark = pytest.mark.skipif(not LOOPS.available, reason="there are no compiled loops")
+pytestmark = pytest.mark.skipif(not LOOPS.enabled, reason="there are no compiled loops")
 
 
 def norms(x, weight, bias):

@@ -25,7 +25,7 @@ F = torch.nn.functional
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(not LOOPS.available, reason="there are no compiled loops"),
+    pytest.mark.skipif(not LOOPS.enabled, reason="there are no compiled loops"),
 ]
 
 
@@ -207,7 +207,6 @@ def test_the_first_call_compiles_nothing_and_a_refused_block_leaves_programs_to_
             assert compiled_names
             assert LOOPS.failures == {PROGRAMS: "no such instruction"}
         compiled_names.clear()
-        words.cache_clear()
         tensor_maker.cache_clear()
 
 

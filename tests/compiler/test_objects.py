@@ -13,7 +13,7 @@ from adjoint.codegen.acceleration import LOOPS
 from adjoint.compiler import objects
 from adjoint.tensor import Tensor, wrap
 
-pytestmark = pytest.mark.skipif(not LOOPS.available, reason="there are no compiled loops")
+pytestmark = pytest.mark.skipif(not LOOPS.enabled, reason="there are no compiled loops")
 
 LIKE = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
 

@@ -480,7 +480,7 @@ def a_step(kind=torch.optim.SGD, **options):
     return step, optimizer
 
 
-@pytest.mark.skipif(not LOOPS.available, reason="there are no compiled loops")
+@pytest.mark.skipif(not LOOPS.enabled, reason="there are no compiled loops")
 @pytest.mark.parametrize("name", ["SGD", "SGD with momentum", "Adam", "Adagrad", "RMSprop centered"])
 def test_a_new_learning_rate_is_a_number_of_the_same_call(name):
     step, optimizer = a_step(getattr(torch.optim, name.split()[0]), **OPTIMIZERS[name])
