@@ -173,7 +173,7 @@ def calls_user(owner: Any) -> bool:
 
 
 def parts_of(owners: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the dictionaries, lists and tensors of which objects consist, each with its content."""
+    """Yield the dictionaries, lists and tensors that objects contain, each with its content."""
     seen, values = set[int](), [*owners]
     while values:
         value = values.pop()

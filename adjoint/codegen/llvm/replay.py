@@ -31,12 +31,12 @@ allocated = function_of_python("PyMem_Malloc", i64, i64)
 freed = function_of_python("PyMem_Free", None, i64)
 
 REPLAY = Struct("launches bytes flag arrays")
-"""A recording. The numbers of the objects that are arrays follow, and then the launches. They share so many `bytes` of memory, in
-which the flag has an offset, or -1 if there is no flag."""
+"""A recording. The numbers of the objects that are arrays follow, and then the launches. `bytes`: the size of the memory that the
+launches share. `flag`: the offset of the flag in this memory, or -1."""
 
 LAUNCH = Struct("address words arrays")
-"""A launch: the address of machine code, its words, and for each array the number of the object in which it lies, or -1 for the
-shared memory, and its offset there in bytes."""
+"""A launch. Two words follow for each array, and then the table: the number of the object that contains the array, or -1 for the
+shared memory, and the offset of the array there in bytes. `words`: the length of the table."""
 
 
 @loops(noalias=False, explicit=True, plain=True)

@@ -228,7 +228,7 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
 
 @pointwise("renorm")
 def _shrunk(self: Array, norm: Array, maxnorm: float) -> Any:
-    """Return the slices, scaled by `_shrinking` of their norms."""
+    """Return the slices times `_shrinking` of their norms, computed in one loop."""
     return self * xp.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1)
 
 

@@ -21,7 +21,7 @@ def orthogonal(self: Array, mode: str) -> Any:
 
 
 def factor_orthogonal(a: Array, mode: str) -> Any:
-    """Compute `numpy.linalg.qr` by its loops, in double precision, too. The columns of both factors are contiguous."""
+    """Compute `numpy.linalg.qr` in double precision by NumPy's loops. The columns of both factors are contiguous."""
     rows, columns = a.shape[-2:]
     kind = "D" if a.dtype.kind == "c" else "d"
     packed = numpy.array(a, kind)  # the loop replaces it by R and the reflections

@@ -19,7 +19,7 @@ def same(grad):
 
 
 def zero(grad, xp):
-    """Return zeros, the gradient of an input that is overwritten, and of step functions."""
+    """Return zeros: the gradient of an input that is overwritten, or of a step function."""
     return xp.zeros_like(grad)
 
 

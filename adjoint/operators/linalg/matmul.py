@@ -32,21 +32,21 @@ MV = "addmv input tensors must have the same dtype, but got {given}, {wanted}, a
 ADDBMM = "self and mat2 must have the same dtype, but got {given} and {wanted}"
 
 
-def _turned(matrix, xp):
+def _transposed(matrix, xp):
     """Return the transposed matrix. Dispatch modes and classes see `aten.t`, as in PyTorch's backward."""
     return matrix.mT if type(matrix) is numpy.ndarray else xp.t(matrix)
 
 
 def _like_first(grad, mat2, xp):
     """Return the gradient of the first factor in the memory layout of that factor."""
-    return xp.mm(grad, _turned(mat2, xp).conj())
+    return xp.mm(grad, _transposed(mat2, xp).conj())
 
 
 def _like_second(grad, mat1, strides, xp):
     """Return the gradient of the second factor in the memory layout of that factor."""
     if strides[0] < strides[1]:
-        return _turned(xp.mm(_turned(grad, xp), mat1.conj()), xp)
-    return xp.mm(_turned(mat1, xp).conj(), grad)
+        return _transposed(xp.mm(_transposed(grad, xp), mat1.conj()), xp)
+    return xp.mm(_transposed(mat1, xp).conj(), grad)
 
 
 def _sizes_of_factors(first, second):
@@ -123,7 +123,7 @@ class mv:
         return grad.reshape((-1, 1)) * vec.conj()
 
     def grad_vec(grad, self, xp):
-        return xp.mv(_turned(self, xp).conj(), grad)
+        return xp.mv(_transposed(self, xp).conj(), grad)
 
     def batch(op, batch, matrix, vector):
         if not batch.has(matrix):

@@ -188,7 +188,7 @@ def reflected_right_shift(input, other):
 
 
 def _kind(kernel, **options):
-    """Declare a function that tells elements of a kind from others."""
+    """Declare a function that returns which elements are of a kind."""
     return unary(kernel, promote=None, inplace=False, **options)
 
 

@@ -38,7 +38,7 @@ def _no_complex_moment(result, given, inputs):
 
 
 def _with_mean(to_moment, to_mean, self, dim, correction, keepdim, xp):
-    """Return the gradient of a variance and the mean, of which one may have no gradient."""
+    """Return the gradient of a variance and of the mean. One of the two may have no gradient."""
     total = None if to_moment is None else _variance_gradient(to_moment, self, dim, correction, keepdim, xp)
     if to_mean is None:
         return total
