@@ -27,7 +27,7 @@ from ..dispatch.slow_path import run
 from ..dispatch.steps.compute import LayOut, Round
 from ..dispatch.steps.promote import prepared
 from ..dtypes import from_numpy
-from ..kernels.memory.copying import clone, copy_
+from ..kernels.memory.copying import clone, copy_, strided_empty
 from ..kernels.runtime.floating import HALVES, unwarned
 from ..kernels.runtime.layout import laid_out
 from ..tape import modes, origin
@@ -538,7 +538,7 @@ class Copied:
     table_index: int | None = None
 
     def __init__(self, array: Any) -> None:
-        self.array = clone(array)
+        self.array = _twin(array)
 
     @property
     def kernel(self) -> Any:
@@ -557,7 +557,16 @@ class Copied:
 
     def __call__(self) -> Any:
         """Return a new array."""
-        return clone(self.array)
+        return _twin(self.array)
+
+
+def _twin(array: Any) -> Any:
+    """Return a copy of an array with the same strides, even if its elements overlap or have gaps between them."""
+    made = clone(array)
+    if made.strides != array.strides:
+        made = strided_empty(array.shape, tuple([step // array.itemsize for step in array.strides]), array.dtype)
+        made[...] = array
+    return made
 
 
 class SizeOf:

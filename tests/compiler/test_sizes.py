@@ -348,6 +348,14 @@ def test_expanded_gradients_of_results_have_the_size_of_the_call():
             torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("strides", [(1, 1), (8, 1), (1, 2), (0, 1)])
+def test_new_arrays_keep_overlaps_and_gaps(strides):
+    f = torch.compile(lambda x: (torch.empty_strided((2, 3), strides).zero_(), x + 1))
+    for _ in range(3):
+        made, _ = f(torch.ones(2))
+        assert made.stride() == strides and not made.any()
+
+
 def test_strides_of_dimensions_of_size_one():
     """The stride of a dimension of size 1 is that of the call, too, although no element depends on it."""
     compiled = torch.compile(lambda x: (x * 2 + 1).unsqueeze(0))
