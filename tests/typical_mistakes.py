@@ -223,6 +223,7 @@ nn.grad.conv2d_input((1, 1, 4, 4), torch.ones(1, 1, 2, 2), torch.ones(1, 1, 9, 9
 torch.distributions.utils.broadcast_all("a")
 torch.hspmm(x.to_sparse(), x)
 torch.nonzero(x, as_tuple=3)
+torch.nonzero(x, as_tuple=True, out=labels)
 x.numpy(force="a")
 torch.distributions.Normal(torch.zeros(2), torch.ones(3))
 torch.distributions.kl_divergence(torch.distributions.Normal(0.0, 1.0), torch.distributions.Bernoulli(0.5))

@@ -24,6 +24,7 @@ from ..tape.versions import about_to_change, bump
 from ..tensor import Tensor
 from .arguments import wrong_type
 from .declaration import Operator
+from .signatures import type_name
 
 STRICT = "Expected out tensor to have dtype {wanted_c}, but got {given_c} instead"
 """The error about a wrong dtype of `out=`, for most operators that require the dtype of the result (`same_out=STRICT`)."""
@@ -102,7 +103,7 @@ def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tenso
     """Return `out=` as a list of tensors. With `count`, it must be a tuple or list of this length."""
     if count is not None:
         if not isinstance(out, (tuple, list)):
-            raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+            raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {type_name(out)}")
         if len(out) != count:
             raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
     targets = list(out) if isinstance(out, (tuple, list)) else [out]

@@ -40,6 +40,10 @@ CALLS = [
         lambda: torch.linalg.eigvals(torch.eye(2), out=ARRAY),
         "linalg_eigvals(): argument 'out' must be Tensor, not numpy.ndarray",
     ),
+    (lambda: torch.svd(torch.eye(2), out=ARRAY), "svd(): argument 'out' must be tuple of Tensors, not numpy.ndarray"),
+    (lambda: torch.zeros(2, layout=ARRAY), "zeros(): argument 'layout' must be torch.layout, not numpy.ndarray"),
+    (lambda: torch.zeros(2, dtype=ARRAY), "zeros(): argument 'dtype' must be torch.dtype, not numpy.ndarray"),
+    (lambda: torch.nonzero(X, as_tuple=True, out=ARRAY), "nonzero(): argument 'out' must be Tensor, not numpy.ndarray"),
     (lambda: torch.cat([X, ARRAY]), "expected Tensor as element 1 in argument 0, but got numpy.ndarray"),
     (lambda: torch.exp_(3), "exp_(): argument 'input' (position 1) must be Tensor, not int"),
     (

@@ -15,6 +15,7 @@ from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, require, wrong_type
 from ...dispatch.decorators import public
 from ...dispatch.out import check_overlap, store
+from ...dispatch.signatures import type_name
 from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data, check_array
 from ...kernels.memory import copying, storage, storages
@@ -65,7 +66,7 @@ def _refuse_pinned_memory() -> None:
 def check_requires_grad(requires_grad: Any, dtype: Any) -> None:
     """Raise an error unless a tensor of NumPy's `dtype` can require grad as requested."""
     if requires_grad is not True and requires_grad is not False and requires_grad is not None:
-        raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
+        raise TypeError(f"argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
     kind = dtypes.from_numpy(dtype)
     if requires_grad and not (kind.is_floating_point or kind.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -88,7 +89,7 @@ def check_request(
     if requires_grad is not False:
         check_requires_grad(requires_grad, dtype)
     if layout is not None and not isinstance(layout, type(strided)):
-        raise TypeError(f"{function}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
+        raise TypeError(f"{function}(): argument 'layout' must be torch.layout, not {type_name(layout)}")
     if out is not None:
         _check_out(function, out)
 

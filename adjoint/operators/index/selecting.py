@@ -9,12 +9,12 @@ import numpy
 
 from ...codegen.kernel import Kernel
 from ...dispatch.annotations import Array, Int
-from ...dispatch.arguments import invalid_arguments
+from ...dispatch.arguments import invalid_arguments, require
 from ...dispatch.declaration import OPERATORS
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import SAME_TYPE, STRICT
 from ...dispatch.sequential import sequential_fallback
-from ...dispatch.signatures import with_number
+from ...dispatch.signatures import type_name, with_number
 from ...kernels.index import indexing as indexing_kernels
 from ...kernels.shape import joining as kernels
 from ...tensor import Tensor, wrap
@@ -150,11 +150,12 @@ def nonzero(input, *, as_tuple=False, out=None):
     (tensor([1, 2]),)
     """
     if type(as_tuple) is not bool:
-        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type_name(as_tuple)}")
     if not as_tuple:
         return nonzero_places(input, out=out)
     if out is not None:
-        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+        require("Tensor", out, "nonzero", "out")
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     return (input if input._array.ndim else input.reshape((1,))).nonzero().unbind(1)
 
 

@@ -22,6 +22,7 @@ from ...device import (
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import invalid_arguments, require
 from ...dispatch.decorators import internal, public
+from ...dispatch.signatures import type_name
 from ...kernels.memory import copying
 from ...kernels.runtime.layout import has_channels_last
 from ...kernels.runtime.meta_array import Meta, in_order, parked
@@ -44,7 +45,7 @@ def checked_dtype(dtype: Any, function: str) -> Any:
     try:
         return _BUILTIN_TYPES[dtype]
     except (KeyError, TypeError):
-        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}") from None
+        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type_name(dtype)}") from None
 
 
 def check_device(place: Any) -> None:

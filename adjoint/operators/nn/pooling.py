@@ -414,9 +414,7 @@ def _avg_pool_function(dims):
         _flag(count_include_pad, name, "count_include_pad", None)
         if divisor_override is not None:
             if type(divisor_override) is not int:
-                raise TypeError(
-                    f"{name}(): argument 'divisor_override' must be int, not {type(divisor_override).__name__}"
-                )
+                raise wrong_type(name, "divisor_override", "", "Int", divisor_override)
             if divisor_override == 0:
                 raise RuntimeError("divisor must be not zero")
         return target(input, kernel, step, pad, ceil_mode, count_include_pad, divisor_override, out=out)
