@@ -250,6 +250,14 @@ def test_reduced_products(reduce, monkeypatch):
     assert gradgradcheck(product, (values, other))
 
 
+def test_gradients_of_half_products():
+    matrix = torch.tensor([[1.0, 0.0], [2.0, 3.0]], dtype=torch.bfloat16).to_sparse_csr().requires_grad_()
+    other = torch.ones(2, 3, dtype=torch.bfloat16, requires_grad=True)
+    to_matrix, to_other = torch.autograd.grad(torch.sparse.mm(matrix, other, "amax").sum(), (matrix, other))
+    assert to_matrix.values().tolist() == [3.0, 0.0, 3.0] and to_matrix.dtype is torch.bfloat16
+    assert to_other.tolist() == [[1.0] * 3, [3.0] * 3]
+
+
 W = torch.arange(6.0, dtype=torch.float64).reshape(3, 2)
 DIRECTIONAL = {
     "to_dense": lambda x: x.to_dense(),

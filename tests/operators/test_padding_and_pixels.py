@@ -100,6 +100,9 @@ def test_corners_of_a_single_pixel_are_the_first_one() -> None:
         assert F.interpolate(x, size=(1, 1), mode="bilinear", align_corners=True, antialias=antialias).item() == 0
 
 
+WHOLE = torch.ones(1, 2, dtype=torch.int32)
+
+
 @pytest.mark.filterwarnings("ignore:torch.range is deprecated")
 @pytest.mark.parametrize(
     ("call", "name"),
@@ -114,6 +117,9 @@ def test_corners_of_a_single_pixel_are_the_first_one() -> None:
         (lambda: torch.special.i1e(torch.ones(2).half().requires_grad_()).sum().backward(), "i1e_backward"),
         (lambda: torch.range(0, 3, dtype=torch.complex64), "range_cpu"),
         (lambda: torch.logspace(0, 1, 3, dtype=torch.bool), "logspace_cpu"),
+        (lambda: torch.ops.aten.reflection_pad1d_backward(WHOLE, WHOLE, [0, 0]), "reflection_pad1d_backward"),
+        (lambda: torch.ops.aten.hardtanh_backward(WHOLE, WHOLE, 0, 1), "hardshrink_backward_cpu"),
+        (lambda: torch.ops.aten.softshrink_backward(WHOLE, WHOLE, 0.5), "shrink_backward_cpu"),
     ],
 )
 def test_dtypes_that_a_kernel_of_pytorch_refuses_are_refused(call, name):

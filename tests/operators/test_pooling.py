@@ -39,3 +39,17 @@ def test_unpooling_needs_one_size_for_each_dimension():
     x = torch.ones(1, 3, 1, 1, 1)
     with pytest.raises(RuntimeError, match=r"exactly three elements .* but got 2"):
         F.max_unpool3d(x, torch.zeros(x.shape, dtype=torch.int64), [1, 1])
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.complex64])
+def test_gradients_of_integers_and_complex_numbers_are_refused(dtype):
+    aten, x, grad = torch.ops.aten, torch.ones(1, 4, 4, dtype=dtype), torch.ones(1, 2, 2, dtype=dtype)
+    indices = torch.zeros(1, 2, 2, dtype=torch.int64)
+    for call, name in (
+        (lambda: aten.max_pool2d_with_indices_backward(grad, x, 2, 2, 0, 1, False, indices), "max_pool2d_backward"),
+        (lambda: aten.adaptive_max_pool2d_backward(grad, x, indices), "adaptive_max_pool2d_backward"),
+        (lambda: aten.avg_pool2d_backward(grad, x, [2, 2], [2, 2], [0, 0], False, True, None), "avg_pool2d_backward"),
+        (lambda: aten._adaptive_avg_pool2d_backward(grad, x), "adaptive_avg_pool2d_backward"),
+    ):
+        with pytest.raises(NotImplementedError, match=f'"{name}" not implemented for'):
+            call()

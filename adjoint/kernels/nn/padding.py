@@ -15,7 +15,7 @@ from ...codegen.plans import Memory, Plan, compiled, empty, replayed
 from ...codegen.recording import recordable
 from ..index.scatter import combine, take_rows
 from ..memory.copying import copy_elements, rounded, widen
-from ..runtime.floating import Array, refuse
+from ..runtime.floating import Array, is_inexact, refuse
 from ..runtime.layout import row_major
 from ..runtime.scalar import typed
 from .windows import flat_places
@@ -75,6 +75,8 @@ def padding(mode: str, name: str) -> tuple[Callable[..., Array], Callable[..., A
         return result
 
     def backward(grad: Array, self: Array, padding: Sequence[int]) -> Array:
+        if not is_inexact(grad.dtype):
+            raise refuse(f"{name}_backward", grad)
         return padded_backward(grad, self, tuple(padding), mode)
 
     return forward, backward

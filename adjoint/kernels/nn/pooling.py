@@ -22,7 +22,17 @@ from ..index.places import out_of_bounds
 from ..index.scatter import combine, gather
 from ..memory.copying import rounded, widen
 from ..reduce import reduction
-from ..runtime.floating import HALVES, INT64, Array, compute_dtype, is_floating, is_inexact, refuse, type_name
+from ..runtime.floating import (
+    HALVES,
+    INT64,
+    Array,
+    check_floating,
+    compute_dtype,
+    is_floating,
+    is_inexact,
+    refuse,
+    type_name,
+)
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.parallel import parallel_rows
 from .windows import Along, Bounds, check_gradient, divided, divided_elements, window_sizes, windows_of
@@ -174,6 +184,7 @@ def max_scattering(name: str, dims: int) -> Callable[..., ndarray]:
     def kernel(grad: ndarray, self: ndarray, indices: ndarray) -> ndarray:
         if name.startswith("adaptive"):
             check_gradient(name, grad.shape)
+        check_floating(name.replace("_with_indices", ""), grad)
         return max_pool_backward(grad, indices, self.shape, dims)
 
     return kernel
@@ -287,6 +298,8 @@ def avg_pooling(dims: int) -> tuple[Callable[..., ndarray], Callable[..., ndarra
 
     @recordable
     def backward(grad: ndarray, self: ndarray, *windows: Any) -> ndarray:
+        if grad.dtype != INT64:
+            check_floating("avg_pool3d_backward_out_frame" if dims == 3 else f"avg_pool{dims}d_backward", grad)
         return avg_pool_backward(grad, self.shape, dims, *windows)
 
     return forward, backward
@@ -298,6 +311,7 @@ def adaptive_averaging(dims: int) -> Callable[..., ndarray]:
     @recordable
     def kernel(grad: ndarray, self: ndarray) -> ndarray:
         check_gradient(f"adaptive_avg_pool{dims}d_backward", grad.shape)
+        check_floating("adaptive_avg_pool3d_backward_cpu" if dims == 3 else f"adaptive_avg_pool{dims}d_backward", grad)
         return adaptive_avg_pool_backward(grad, self.shape, dims)
 
     return kernel

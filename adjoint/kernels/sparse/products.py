@@ -190,7 +190,7 @@ def product_gradient(grad: Any, mat2: Any, mask: Any) -> Any:
     if isinstance(mask, SparseArray) and not isinstance(grad, SparseArray) and not isinstance(mat2, SparseArray):
         whole = coordinates(mask)
         rows, columns = whole.parts.indices
-        values = numpy.einsum("ij,ij->i", grad[rows], mat2.conj()[columns])
+        values = numpy.einsum("ij,ij->i", widen(grad)[rows], widen(mat2).conj()[columns])
         whole = coo(whole.parts.indices, values.astype(mask.dtype, copy=False), mask.shape, whole.parts.coalesced)
         if mask.parts.layout == "sparse_coo":
             return whole

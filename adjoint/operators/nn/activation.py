@@ -76,7 +76,7 @@ class leaky_relu_backward:
 
 
 @with_slope(
-    kernels.hardtanh, refusal="hardtanh_backward_cpu", namespace="functional", inplace=True, tangent="elementwise"
+    kernels.hardtanh, refusal="hardshrink_backward_cpu", namespace="functional", inplace=True, tangent="elementwise"
 )
 class hardtanh:
     """`input` limited to `[min_val, max_val]`. Unlike in `clamp`, the derivative at the bounds is 0."""
@@ -88,7 +88,7 @@ class hardtanh:
 
 
 @with_slope(
-    kernels.hardsigmoid, refusal="hardsigmoid_backward_cpu", namespace="functional", inplace=True, tangent="elementwise"
+    kernels.hardsigmoid, refusal="hardsigmoid_backward", namespace="functional", inplace=True, tangent="elementwise"
 )
 class hardsigmoid:
     """`min(max(input + 3, 0), 6) / 6`, elementwise."""
@@ -120,7 +120,7 @@ class hardswish_double_backward:
         return xp.hardswish_double_backward(grad, self)
 
 
-@with_slope(kernels.hardshrink, refusal="softshrink_cpu", same_out=True, tangent="elementwise")
+@with_slope(kernels.hardshrink, refusal="shrink_backward_cpu", same_out=True, tangent="elementwise")
 class hardshrink:
     """`input`, but 0 where its magnitude is at most `lambd`."""
 
@@ -130,7 +130,9 @@ class hardshrink:
         return xp.shrink_backward(grad, self, lambd)
 
 
-@with_slope(kernels.softshrink, refusal="softshrink_cpu", namespace="functional", same_out=True, tangent="elementwise")
+@with_slope(
+    kernels.softshrink, refusal="shrink_backward_cpu", namespace="functional", same_out=True, tangent="elementwise"
+)
 class softshrink:
     """`input` moved towards 0 by `lambd`. The result is 0 where `input` would cross 0."""
 
