@@ -116,7 +116,7 @@ def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tenso
 def check_out(op: Operator, out: Any, inputs: list[Tensor]) -> None:
     """Raise an error if autograd would have to record the operator. This runs before the computation."""
     if op.differentiable:
-        targets = checked_targets(op.function_name, out)
+        targets = checked_targets(op.function_name, out, len(op.outputs) or None)
         refuse_gradient(op.function_name, targets if op.out_underived else inputs + targets)
 
 

@@ -41,6 +41,10 @@ CALLS = [
         "linalg_eigvals(): argument 'out' must be Tensor, not numpy.ndarray",
     ),
     (lambda: torch.svd(torch.eye(2), out=ARRAY), "svd(): argument 'out' must be tuple of Tensors, not numpy.ndarray"),
+    (
+        lambda: torch.linalg.qr(torch.eye(2), out=ARRAY),
+        "linalg_qr(): argument 'out' must be tuple of Tensors, not numpy.ndarray",
+    ),
     (lambda: torch.zeros(2, layout=ARRAY), "zeros(): argument 'layout' must be torch.layout, not numpy.ndarray"),
     (lambda: torch.zeros(2, dtype=ARRAY), "zeros(): argument 'dtype' must be torch.dtype, not numpy.ndarray"),
     (lambda: torch.nonzero(X, as_tuple=True, out=ARRAY), "nonzero(): argument 'out' must be Tensor, not numpy.ndarray"),
