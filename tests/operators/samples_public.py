@@ -209,7 +209,6 @@ _TORCH = {
     "nn.functional.native_channel_shuffle": [sample(real(1, 4, 2), 2)],
     "svd_lowrank": [sample(real(4, 3), 3, 1, seeded=True, second=False, after=lambda results: results[1])],
     "pca_lowrank": [sample(real(4, 3), 3, seeded=True, second=False, after=lambda results: results[1])],
-    "as_strided_scatter": [sample(real(3, 4), real(2, 2), (2, 2), (1, 5), 1)],
     "histogram": [sample(real(6), 3, second=False, after=lambda results: results[0])],
     "histogramdd": [sample(real(6, 2), 3, second=False, after=lambda results: results[0])],
     "stft": [sample(real(12), 4, 2, 3, constant(positive(3)), return_complex=True)],

@@ -3,6 +3,7 @@
 import pytest
 
 import adjoint as torch
+from adjoint.utils._python_dispatch import TorchDispatchMode
 
 
 @pytest.mark.parametrize(
@@ -143,3 +144,33 @@ def test_elements_are_written_over_the_input_but_not_over_the_indices_or_the_sou
     for which in (1, 2):
         with pytest.raises(RuntimeError, match="refer to a single memory location"):
             call(which)
+
+
+def test_as_strided_scatter_writes_to_a_copy_with_the_memory_of_its_input():
+    x, rows = torch.arange(6.0), torch.arange(6.0).view(2, 3)
+    assert torch.as_strided_scatter(x[3:], -torch.ones(2), (2,), (1,), 4).tolist() == [3.0, -1.0, -1.0]
+    assert torch.as_strided_scatter(x[3:], -torch.ones(2), (2,), (1,)).tolist() == [-1.0, -1.0, 5.0]
+    columns = torch.as_strided_scatter(rows[:, ::2], -torch.ones(2), (2,), (1,))
+    assert columns.tolist() == [[-1.0, 2.0], [3.0, 5.0]] and columns.stride() == (3, 2)
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 24"):
+        torch.as_strided_scatter(x, torch.ones(2), (2,), (9,))
+
+
+def test_as_strided_scatter_is_one_operator_with_derivatives():
+    seen = []
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x, part = torch.arange(6.0, requires_grad=True), torch.ones(2, requires_grad=True)
+    with Names():
+        result = torch.as_strided_scatter(x[1:], part, (2,), (2,), 2)
+    assert seen[-1] == "aten.as_strided_scatter.default"
+    to_x, to_part = torch.autograd.grad(result, (x, part), torch.arange(5.0))
+    assert (to_x.tolist(), to_part.tolist()) == ([0.0, 0.0, 0.0, 2.0, 0.0, 4.0], [1.0, 3.0])
+    batched = torch.func.vmap(lambda a, b: torch.as_strided_scatter(a, b, (2,), (3,)))(
+        torch.zeros(2, 4), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    )
+    assert batched.tolist() == [[1.0, 0.0, 0.0, 2.0], [3.0, 0.0, 0.0, 4.0]]

@@ -54,7 +54,7 @@ STRAIGHT_THROUGH = frozenset(
 
 # The results of these operators depend on the memory layout, or the operators refuse other layouts.
 OF_MEMORY = frozenset(
-    "view_shape reshape_alias view_as_complex as_strided as_strided_copy view_as_complex_copy".split()
+    "view_shape reshape_alias view_as_complex as_strided as_strided_copy as_strided_scatter view_as_complex_copy".split()
 )
 
 DIFFERENTIABLE = [

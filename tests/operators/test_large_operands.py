@@ -262,7 +262,8 @@ def assert_same(one, other):
 # equal elements. The list also contains internal operators whose callers check dtypes and shapes (`_softmax_backward_data`).
 LEFT_OUT = frozenset(
     """
-    as_strided as_strided_copy view_as_complex view_as_complex_copy view_as_real reshape_alias topk linalg_eig linalg_eigh
+    as_strided as_strided_copy as_strided_scatter view_as_complex view_as_complex_copy view_as_real reshape_alias topk
+    linalg_eig linalg_eigh
     linalg_svd softmax_backward log_softmax_backward linalg_qr geqrf conv_input_grad conv_weight_grad convolution prod_all
     prod_dim pdist
     addr linalg_lstsq

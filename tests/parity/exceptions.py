@@ -114,9 +114,6 @@ KNOWN: dict[str, Difference] = {
             "istft graph",
             "istft method",
             "istft keywords",
-            "as_strided_scatter view",
-            "as_strided_scatter graph",
-            "as_strided_scatter method",
         )
     },
     **{

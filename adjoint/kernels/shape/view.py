@@ -499,15 +499,21 @@ def narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
     return narrow(self, dim, start, length).copy()
 
 
+def as_strided_scatter(self: Array, src: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
+    """Return a copy of `self` with `src` at positions in its memory. The shapes must match."""
+    start = 0 if storage_offset is None else storage_offset - storage.storage_offset(self)
+    return _scatter_into(functools.partial(as_strided, storage_offset=start), self, src, size, stride)
+
+
 def _scatter_into(view: Callable[..., Array], self: Array, src: Array, *where: Any) -> Array:
     """Return a copy of `self` with `src` written to the part that `view` returns. The shapes must match."""
-    shape = view(self, *where).shape
+    copy = _with_its_steps(self)
+    shape = view(copy, *where).shape
     if src.shape != shape:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(shape)}"
         )
-    copy = _with_its_steps(self)
     numpy.copyto(view(copy, *where), src, casting="unsafe")
     return copy
 

@@ -200,6 +200,38 @@ class as_strided_gather:
         return xp.as_strided_backward(grad, geometry, size, stride, storage_offset)
 
 
+@operator(kernel=kernels.as_strided_scatter, out=False, narrow="moves")
+class as_strided_scatter:
+    """A copy of `input` with `src` at the memory positions that sizes, strides and offset describe.
+
+    Raises:
+        RuntimeError: if `src` has another size, or if a position is out of range.
+    """
+
+    saved_display = {"self_geometry": None}
+
+    def forward(self: Array, src: Array, size: Ints, stride: Ints, storage_offset: Int = None): ...
+
+    def grad_self(grad, src, self_geometry, size, stride, storage_offset, xp):
+        written = xp.as_strided_backward(xp.ones_like(src), self_geometry, size, stride, storage_offset)
+        return xp.where(written == 0, grad, xp.zeros_like(grad))
+
+    def grad_src(grad, self_geometry, size, stride, storage_offset, xp):
+        return xp.as_strided_gather(grad, self_geometry, size, stride, storage_offset)
+
+    def batch(op, batch, value, src, size, stride, storage_offset):
+        if batch.has(value):
+            first = batch.first(value)
+        else:
+            first = batch.expanded(value).contiguous()
+            storage_offset = None if storage_offset is None else storage_offset - value.storage_offset()
+        offset = first.storage_offset() if storage_offset is None else storage_offset
+        _check_window(first, list(size), list(stride), offset)
+        return first.as_strided_scatter(
+            batch.expanded(src), (first.shape[0], *size), (first.stride(0), *stride), offset
+        )
+
+
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any = None) -> Node:
     """Return the node that computes `view` from the current value of its base.
 
@@ -311,24 +343,3 @@ def replay(base: Tensor, made_by: tuple[Any, ...]) -> Any:
     finally:
         modes.set_grad(enabled)
     return view._edge
-
-
-@public(method=True)
-def as_strided_scatter(input: Tensor, src: Tensor, size, stride, storage_offset=None):
-    """A copy of `input` with `src` at the memory positions that sizes, strides and offset describe.
-
-    Raises:
-        RuntimeError: if `src` has another size, if a position is out of range, or if `input` requires grad and is not
-            contiguous.
-    """
-    if input.requires_grad and not input.is_contiguous():
-        raise RuntimeError("as_strided_scatter is currently only supported for contiguous inputs")
-    if src._array.shape != tuple(size):
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src._array.shape)}, slice size = {list(size)}"
-        )
-    copy = input.clone()
-    offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
-    copy.as_strided(size, stride, offset).copy_(src)
-    return copy
