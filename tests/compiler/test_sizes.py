@@ -21,16 +21,11 @@ SIZES = [6, 3, 3, 3, 7, 7, 2, 8, 8, 5, 4, 9, 12, 1, 3, 2, 2]
 """The sizes of calls, in order. Most sizes are new and were not captured, and some sizes occur until they are planned."""
 
 ONE_PROGRAM_EACH = {
-    *(
-        "Conv2d circular",
-        "CircularPad2d",
-        "EmbeddingBag",
-        "ChannelShuffle",
-        "Fold",
-    ),  # these modules compute indices from sizes
+    # These modules compute indices from sizes:
+    *("Conv2d circular", "CircularPad2d", "ChannelShuffle", "Fold"),
+    *("EmbeddingBag", "EmbeddingBag with padding", "EmbeddingBag of maxima with padding"),
     *("CrossMapLRN2d", "LSTM with projection"),  # these modules iterate over a dimension
     *("Upsample", "GLU"),  # these modules compute multiples and halves of sizes
-    *("Flatten", "Unflatten"),  # the results are views of arguments
     "FractionalMaxPool2d",  # the random numbers are drawn outside of operators
 }
 """Modules whose programs are valid for one size only, with these dimensions."""
