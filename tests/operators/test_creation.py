@@ -312,3 +312,19 @@ def test_bounds_of_ranges_outside_int64_are_refused():
     assert torch.arange(2**63 - 3, 2**63 - 1).tolist() == [2**63 - 3, 2**63 - 2]
     with pytest.raises(RuntimeError, match="negative dimension"):
         torch.fft.fftfreq(-1)
+
+
+@pytest.mark.parametrize("function", [torch.linspace, torch.logspace])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.complex32])
+def test_kernels_of_ranges_refuse_dtypes_from_two_steps_on(function, dtype):
+    assert function(1, 2, 0, dtype=dtype).shape == (0,) and function(1, 2, 1, dtype=dtype).dtype is dtype
+    with pytest.raises(NotImplementedError, match=f'"{function.__name__}_cpu" not implemented for'):
+        function(1, 2, 2, dtype=dtype)
+
+
+def test_half_complex_parts_have_no_derivative():
+    x = torch.ones(2, 2, dtype=torch.complex32, requires_grad=True)
+    with pytest.raises(
+        RuntimeError, match=r"^select_scatter does not support automatic differentiation for outputs with"
+    ):
+        torch.select_scatter(x, x.detach()[0], 0, 0)

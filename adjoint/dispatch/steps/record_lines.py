@@ -108,7 +108,7 @@ def real_lines(op: Operator, *conditions: str) -> list[str]:
     name = getattr(op.declaration, "real_derivative", None)
     if name is None:
         return []
-    conditions = (*conditions, f"{public_name(op.differentiable[0])}._array.dtype.kind == 'c'")
+    conditions = (*conditions, f"{public_name(op.differentiable[0])}._array.dtype.kind in 'cW'")
     words = f"{name} does not support automatic differentiation for outputs with complex dtype."
     return block(f"if {' and '.join(conditions)}:", [f"raise RuntimeError({words!r})"])
 

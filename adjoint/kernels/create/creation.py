@@ -111,7 +111,7 @@ def linspace(start: Any, end: Any, kind: dtype, shape: tuple[int], _: Any) -> Ar
         found = numpy.empty(steps, kind.numpy)
         if _FROM_BOTH_ENDS.run(steps, found, start, end) is not NotImplemented:
             return found
-    if kind is dtypes.bool or (kind.roles is not None and steps > 1):
+    if steps > 1 and (kind is dtypes.bool or kind.roles is not None):
         raise refuse("linspace_cpu", kind)
     return _spaced(start, end, steps, kind).astype(kind.numpy, copy=False)
 
@@ -155,7 +155,7 @@ def _spaced(start: Any, end: Any, steps: int, kind: dtype) -> Array:
 def logspace(start: Any, end: Any, base: float, kind: dtype, shape: tuple[int], _: Any) -> Array:
     """Return `base` to the powers `linspace(start, end, steps)`."""
     (steps,) = shape
-    if kind.roles is not None or (kind.numpy.kind == "b" and steps > 1):
+    if steps > 1 and (kind is dtypes.bool or kind.roles is not None):
         raise refuse("logspace_cpu", kind)
     if kind.is_complex:
         return convert(numpy.power(base, _spaced(start, end, steps, kind)), kind.numpy)
