@@ -116,6 +116,8 @@ def test_moments_of_all_elements_take_no_out_with_unbiased(name):
             getattr(torch, name)(X, unbiased=False, **keywords)
     out = torch.empty(())
     assert getattr(torch, name)(X, out=out) is out
+    with pytest.raises(TypeError, match=rf"{name}_mean\(\) received an invalid .* got \(Tensor, int, out=tuple\)"):
+        getattr(torch, f"{name}_mean")(X, 0, out=(out, out))
 
 
 @pytest.mark.parametrize("function", [lambda out: torch.dist(X, X, out=out), lambda out: torch.relu(X, out=out)])

@@ -233,6 +233,8 @@ def _corrected(name: str, over: Any) -> Any:
     ) -> Any:
         if names:
             return with_numpy_names(function, names, input, dim, unbiased, keepdim, correction=correction, out=out)
+        if out is not None and not over.operator.out:
+            raise invalid_arguments(name, input, dim, unbiased, out=out)
         if type(dim) is bool and unbiased is MISSING:
             dim, unbiased = MISSING, dim
         if type(dim) is list:
