@@ -191,7 +191,8 @@ class OpOverloadPacket:
         return taken_over(self, self._applied, args, names)
 
     def _applied(self, /, *args: Any, **names: Any) -> Any:
-        if "out" in names and "out" in self.overloads() and self.out._source is not None:
+        written = "out" in names and "out" in self.overloads() and names.keys() >= {*self.out._targets}
+        if written and self.out._source is not None:
             whole = function_named(self.__name__)
             if len(args) + len(names) == 2 or "out" not in signature_of(whole).parameters:
                 return self.out._applied(*args, **names)

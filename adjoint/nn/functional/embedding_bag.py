@@ -81,6 +81,8 @@ def embedding_bag(
             f"padding_idx must be within the number of embeddings, -{count} through {count - 1}, but got {padding_idx}"
         )
     if input.dim() == 2:
+        if input.size(1) == 0:
+            raise RuntimeError("step must be nonzero")
         groups = input.size(0)
         bags = torch.arange(groups, device=input.device).unsqueeze(1).expand_as(input).reshape(-1)
         input = input.reshape(-1)
