@@ -178,7 +178,7 @@ class CompiledPointwise:
                 self.tree, lambda each: _variant_lines(each, char, variants), lambda _: ["return None"]
             )
             source = "\n".join([f"def choose({', '.join(self.parameters)}):", *("    " + line for line in lines)])
-            namespace: dict[str, Any] = {}
+            namespace: dict[str, Any] = {"__package__": __package__}
             exec(compile(source, f"<adjoint scalars of {self.name}>", "exec"), namespace)
             found = self._dtypes[char] = (namespace["choose"], variants)
         return found

@@ -167,7 +167,7 @@ def _maker(requested: tuple[bool, ...]) -> Any:
         return {names[0] if len(names) == 1 else out} if into({out}, *arguments) is None else NotImplemented
     return run
 """
-    namespace: dict[str, Any] = {}
+    namespace: dict[str, Any] = {"__package__": __package__}
     exec(code_of(source, f"<adjoint run {len(requested)}>"), namespace)
     return namespace["make"]
 
@@ -279,14 +279,8 @@ def replayed(form: _Function) -> _Function:
         return runs.keep(key, replayed_later(form, record, functools.partial(runs.keep, key)))
 
     source = _REPLAYED.format(name=form.__name__, passed=", ".join(names), key=signature(form, names))
-    namespace: dict[str, Any] = {
-        "SHAPES": SHAPES,
-        "LOOPS": LOOPS,
-        "ndarray": ndarray,
-        "_form": form,
-        "_runs": runs,
-        "_later": later,
-    }
+    namespace: dict[str, Any] = {"__package__": "adjoint.kernels", "_form": form, "_runs": runs, "_later": later}
+    namespace |= {"SHAPES": SHAPES, "LOOPS": LOOPS, "ndarray": ndarray}
     exec(code_of(source, f"<adjoint replayed {form.__module__}.{form.__name__}>"), namespace)
     kernel: Any = functools.update_wrapper(namespace[form.__name__], form)
     kernel.__defaults__, kernel.recordable = form.__defaults__, True

@@ -101,7 +101,10 @@ SAMPLES = {
         Sample((_NUMBER,), {}, complex_numbers="only"),
     ],
     "view_as_complex": [sample(real(3, 2)), sample(real(0, 2)), sample(real(2))],
-    "as_strided_scatter": [sample(real(3, 4), real(2, 2), (2, 2), (1, 5), 1)],
+    "as_strided_scatter": [
+        sample(real(3, 4), real(2, 2), (2, 2), (1, 5), 1),
+        sample(real(3, 4), real(0, 2), (0, 2), (4, 1)),
+    ],
     "as_strided": [
         both(real(6), (2, 2), (3, 1)),
         both(real(6), (2, 2), (1, 1), 1),

@@ -364,7 +364,7 @@ _numbers = itertools.count()
 def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[..., Any]]]:
     namespace: dict[str, Any] = {
         "struct_error": struct.error, "launch": launch, "row_major": row_major_copy, "added": added, "KERNELS": KERNELS,
-        "BEFORE_BYTES": BEFORE_BYTES, "new_flag": new_flag,
+        "BEFORE_BYTES": BEFORE_BYTES, "new_flag": new_flag, "__package__": __package__,
     }  # fmt: skip
     exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
     return namespace["make"]

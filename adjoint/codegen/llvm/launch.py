@@ -157,6 +157,7 @@ def runner(kernel: Loops) -> Any:
         arguments=", ".join(arguments),
         first=arguments[0],
     )
-    namespace: dict[str, Any] = {"_functions": {}, "_bound": bound, "_launch": launch, "_copied": row_major_copy}
+    namespace: dict[str, Any] = {"__package__": __package__, "_functions": {}, "_bound": bound, "_launch": launch}
+    namespace["_copied"] = row_major_copy
     exec(code_of(source, f"<adjoint run {kernel.name}>"), namespace)
     return namespace[kernel.name]

@@ -134,7 +134,7 @@ def replay_of(plain: Callable[..., Any], record: Callable[..., Any], arguments: 
             words += (place, begin + offset)
         words += table
     own = numpy.array(words, numpy.int64)
-    known = {"SHAPES": SHAPES, "KERNELS": KERNELS, "plain": plain, "parallel": parallel}
+    known = {"__package__": __package__, "SHAPES": SHAPES, "KERNELS": KERNELS, "plain": plain, "parallel": parallel}
     known["kept"] = own, recorder.kept, [each.launch.kept for each in recorder.launches]
     known["replay"] = built_in(plain.__name__, run_launches.compiled().code.address, own)
     known |= {f"new_{number}": memory.allocator() for number, memory in enumerate(memories)}

@@ -248,11 +248,11 @@ def _base(size: tuple[int, ...], align_corners: bool, dtype: Any) -> Array:
 def affine_grid(theta: Array, size: tuple[int, ...], align_corners: bool) -> Array:
     """Return a grid: the positions of the pixels of images of this size after affine maps `(N, d, d + 1)`."""
     maps = widen(theta).swapaxes(-1, -2)
-    result = _base(size, align_corners, maps.dtype) @ maps
+    result = _base(tuple(size), align_corners, maps.dtype) @ maps
     return result.astype(theta.dtype, copy=False).reshape(theta.shape[0], *size[2:], theta.shape[1])
 
 
 def affine_grid_backward(grad: Array, size: tuple[int, ...], align_corners: bool) -> Array:
     """Return the transpose of `affine_grid`."""
     flat = widen(grad).reshape(grad.shape[0], math.prod(grad.shape[1:-1]), grad.shape[-1])
-    return (flat.swapaxes(-1, -2) @ _base(size, align_corners, flat.dtype)).astype(grad.dtype, copy=False)
+    return (flat.swapaxes(-1, -2) @ _base(tuple(size), align_corners, flat.dtype)).astype(grad.dtype, copy=False)
