@@ -119,17 +119,19 @@ def test_kernels_are_replayed(name: str, replays: list[str]) -> None:
     assert any(not each.startswith("-") for each in replays), replays
 
 
-def test_an_index_out_of_bounds_is_an_error_in_a_replay() -> None:
-    x, target = values(5, 13), torch.tensor([1, 2, 3, 4, 12])
-    wrong = torch.tensor([1, 2, 3, 4, 13])
-    errors = []
-    for index in (target, wrong) * (CALLS + 2):
-        try:
-            F.cross_entropy(x, index)
-        except IndexError as error:
-            errors.append(str(error))
-    assert len(errors) == CALLS + 2
-    assert {*errors} == {"Target 13 is out of bounds."}
+@pytest.mark.parametrize("change", [torch.Tensor.scatter_add_, torch.Tensor.index_add_])
+def test_an_index_out_of_bounds_is_an_error_in_a_replay_that_changes_nothing(change: Any) -> None:
+    x, index = values(5, 13), torch.tensor([1, 2, 3, 4, 0])
+    source = values(5, 13, seed=1)
+    wrong = torch.tensor([1, 2, 5, 4, 0])
+    if change is torch.Tensor.scatter_add_:
+        index, wrong = index[:, None].expand(5, 13).clone(), wrong[:, None].expand(5, 13).clone()
+    for _ in range(CALLS + 2):
+        change(x.clone(), 0, index, source)
+        changed = x.clone()
+        with pytest.raises(RuntimeError, match="index 5 is out of bounds for dimension 0 with size 5"):
+            change(changed, 0, wrong, source)
+        assert torch.equal(changed, x)
 
 
 def test_numbers_of_numpy_and_subclasses_are_not_replayed() -> None:
