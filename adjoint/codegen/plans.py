@@ -273,10 +273,7 @@ def replayed(form: _Function) -> _Function:
     runs: Plans[Any] = Plans()
 
     def later(key: Any) -> Any:
-        def record(_: Any, given: Any) -> Any:
-            return form(*given)
-
-        return runs.keep(key, replayed_later(form, record, functools.partial(runs.keep, key)))
+        return runs.keep(key, replayed_later(form, form, functools.partial(runs.keep, key)))
 
     source = _REPLAYED.format(name=form.__name__, passed=", ".join(names), key=signature(form, names))
     namespace: dict[str, Any] = {"__package__": "adjoint.kernels", "_form": form, "_runs": runs, "_later": later}
@@ -383,11 +380,7 @@ class compiled:
             if made is not NotImplemented:
                 plan = made if isinstance(made, Plan) else made.plan(names)
                 if plan.call is None and any(getattr(each, "recordable", False) for each in (plan.into, plan.run)):
-                    plan.run = replayed_later(
-                        plan.run,
-                        lambda recorder, given: recorder.run(plan, given),
-                        functools.partial(setattr, plan, "run"),
-                    )
+                    plan.run = replayed_later(plan.run, plan.compute, functools.partial(setattr, plan, "run"))
             elif (copies := with_copies(args)) is not None:
                 plan = _of_copies(make((key, "copies"), *copies))
             return plans.keep(key, plan)

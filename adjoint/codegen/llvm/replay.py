@@ -88,8 +88,8 @@ def run_launches(own: Int, objects: Pointer[i64], given: Int) -> i64:
 def replay_of(plain: Callable[..., Any], record: Callable[..., Any], arguments: Sequence[Any]) -> Callable[..., Any]:
     """Return a function like `plain` that replays the recording of a call with these arguments.
 
-    `record` returns the results of the kernel for a recorder and outlines in place of arrays. Return `plain` itself if the kernel
-    cannot be recorded, if the call does much work, or if an argument is 0.0, which has the same signature as -0.0.
+    `record` returns the results of the kernel for outlines in place of arrays. Return `plain` itself if the kernel cannot be
+    recorded, if the call does much work, or if an argument is 0.0, which has the same signature as -0.0.
     """
     recorder = Recorder()
     try:
@@ -97,7 +97,7 @@ def replay_of(plain: Callable[..., Any], record: Callable[..., Any], arguments: 
             recorder.outline(each.shape, each.dtype, each.strides) if isinstance(each, ndarray) else each
             for each in arguments
         ]
-        results = recorder.record(record, recorder, outlines)
+        results = recorder.record(record, *outlines)
     except Exception:  # noqa: BLE001  (whatever a kernel raises without elements)
         return plain
     work = sum(each.launch.work for each in recorder.launches)
