@@ -10,9 +10,9 @@ import numpy
 from .._runtime.forks import lock_across_forks
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import large
-from ..codegen.costs import LARGE, THREADED
 from ..device import strided
 from ..kernels.memory.storage import is_dense
+from ..kernels.runtime.costs import LARGE, THREADED
 from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.sparse_array import SparseArray
 from ..tape.inference_tensors import mark_inference

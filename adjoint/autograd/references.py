@@ -8,9 +8,9 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..codegen.costs import THREADED
 from ..kernels.memory.copying import copy_elements, expanded
 from ..kernels.memory.storage import is_dense
+from ..kernels.runtime.costs import THREADED
 from ..kernels.runtime.sparse_array import SparseArray
 
 

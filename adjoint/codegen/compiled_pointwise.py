@@ -12,12 +12,12 @@ import numpy
 from numpy import ndarray
 
 from ..kernels.runtime.addresses import overlap
+from ..kernels.runtime.costs import CALLS, LARGE, MOVED, PIECEWISE, STEPS
 from ..kernels.runtime.floating import FLOAT32
 from ..kernels.runtime.lazy_conj import lazy_bits_of, without_lazy_bits
 from . import source
 from .acceleration import LOOPS, SHAPES
 from .compiled_complex import EXACT, PARTS, by_parts
-from .costs import CALLS, ELEMENTARY, LARGE, PIECEWISE, STEPS
 from .elementary import COSTLY_OPERATIONS, FUNCTIONS, PIECEWISE_OPERATIONS
 from .expression import BOOL, SCALAR, Expression, Node, Tree, choice_lines, leaves, scalar_source
 from .numpy_tiles import result_like, walked
@@ -48,8 +48,8 @@ def smallest(tree: Tree) -> int:
         return PIECEWISE
     count = len(operations_of(tree))
     if is_costly(tree):
-        return STEPS if count > 2 else ELEMENTARY
-    return ELEMENTARY if count > 4 else LARGE
+        return STEPS if count > 2 else MOVED
+    return MOVED if count > 4 else LARGE
 
 
 def is_costly(tree: Tree) -> bool:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from numpy import ndarray
 
+from ..kernels.runtime.costs import SECOND_CACHE
 from .acceleration import LOOPS
-from .costs import SECOND_CACHE
 from .expression import BOOL, COLUMN, ROW_LENGTH, Expression, Node, scalar_source
 from .plans import Memory
 from .row_tiles import BLOCKS

@@ -10,12 +10,12 @@ import numpy
 from numpy import ndarray
 
 from .._runtime.first_use import computed_once
+from ..kernels.runtime.costs import LARGE, PASSES, STEPS, THREADED
 from ..kernels.runtime.floating import FLOAT16, HALVES, OFF, WARNINGS, refuse, restore, unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of
 from .acceleration import LOOPS
 from .compiled_complex import EXACT, FUNCTIONS, PARTS
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest, smallest_repeated
-from .costs import CONVERTED, HALVED, LARGE, THREADED
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
 
 _OF_INTEGERS = frozenset(
@@ -64,7 +64,7 @@ class LargeUfunc:
         self.compiled = CompiledPointwise(name, tree, arrays, names[len(arrays) :])
         self.compiled.of_complex = EXACT if name in EXACT else FUNCTIONS
         self.elements = smallest_repeated(tree) if is_costly(tree) else THREADED
-        self.halves = CONVERTED if is_costly(tree) else HALVED
+        self.halves = PASSES if is_costly(tree) else STEPS
         self._elements_of_complex = smallest(tree) if is_costly(tree) else LARGE
         self.names = names
 
@@ -97,7 +97,7 @@ class LargeUfunc:
 
     def _is_large_enough(self, size: int, dtype: numpy.dtype[Any]) -> bool:
         if dtype.itemsize == 2 and dtype in HALVES:
-            many = LOOPS.takes(size, CONVERTED)
+            many = LOOPS.takes(size, PASSES)
             return many or (dtype is FLOAT16 and LOOPS.takes(size, self.halves) and self.compiled.repays(size))
         if dtype.kind == "c":
             return LOOPS.takes(size, self._elements_of_complex)

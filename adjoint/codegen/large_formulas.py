@@ -14,12 +14,12 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..kernels.runtime.costs import LARGE
 from ..kernels.runtime.lazy_conj import CONJ, lazy_bits_of, with_lazy_bits
 from .acceleration import LOOPS
 from .compiled_complex import EXACT
 from .compiled_pointwise import CompiledPointwise, computed_in
 from .compiled_ufuncs import large
-from .costs import LARGE
 from .expression import INPUT, ROW_OPERATIONS, Expression, Node, Tree, leaves
 from .schedule import lowered
 from .tracing import ARRAY, Parameters, TracingError, trace, xp

@@ -21,10 +21,10 @@ from numpy import ndarray
 
 from .._runtime.first_use import import_late
 from .._runtime.forks import code_of
+from ..kernels.runtime.costs import CALLS
 from ..kernels.runtime.floating import HALVES
 from ..kernels.runtime.parallel import scratch
 from .acceleration import LOOPS, SHAPES, with_copies, without_repetition
-from .costs import CALLS
 from .kernel import FLOATS, Kernel, as_kernel
 
 Dtype = numpy.dtype[Any]

@@ -19,13 +19,13 @@ from numpy import ndarray
 
 from .._runtime.first_use import computed_once
 from .._runtime.forks import lock_across_forks
+from ..kernels.runtime.costs import LARGE, THREADED
 from ..kernels.runtime.floating import FLOAT32, HALVES, refuse
 from ..kernels.runtime.layout import row_major
 from ..kernels.runtime.scalar import typed
 from . import source
 from .acceleration import LOOPS, SHAPES
 from .compiled_pointwise import CompiledPointwise, has_numpy_bits, is_costly, operations_of, smallest_repeated
-from .costs import LARGE, THREADED
 from .expression import BOOL, REAL, ROW_OPERATIONS, Tree, leaves
 from .kernel import FLOATS, Kernel
 from .numpy_tiles import result_like, run_tiles

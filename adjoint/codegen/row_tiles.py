@@ -11,8 +11,9 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..kernels.runtime.costs import TILE_BYTES
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
-from ..kernels.runtime.parallel import PARALLEL_BYTES, TILE_BYTES, parallel_rows
+from ..kernels.runtime.parallel import parallel_rows
 from .expression import COLUMN, ELEMENT, INPUT, Expression, is_absent
 
 Dtype = numpy.dtype[Any]
@@ -75,7 +76,7 @@ class RowTiles:
                 start += count
 
         tile_rows = None
-        if self.sums and self.rows * self.row_bytes >= PARALLEL_BYTES:
+        if self.sums and self.rows * self.row_bytes >= TILE_BYTES:
             tile_rows = max(1, min(-(-self.rows // BLOCKS), self.tile_bytes // self.row_bytes))
         token = WARNINGS[self.warnings]
         try:

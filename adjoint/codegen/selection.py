@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy
 
+from ..kernels.runtime.costs import LARGE
 from ..kernels.runtime.scalar import ZERO
 from .acceleration import LOOPS
 from .compiled_pointwise import CompiledPointwise
-from .costs import LARGE
 from .expression import BOOL, INPUT, NUMBER, Expression, Graph
 
 Array = numpy.ndarray[Any, Any]

@@ -15,11 +15,11 @@ from typing import Any
 import numpy
 
 from ..codegen.acceleration import LOOPS
-from ..codegen.costs import ON_ONE_THREAD
 from ..codegen.expression import INPUT, NUMBER, Expression, Graph
 from ..codegen.llvm.streaming import is_streamed
 from ..codegen.recording import Recorder, unchanged
 from ..kernels.linalg.matmul import SMALL as SMALL_PRODUCT
+from ..kernels.runtime.costs import ON_ONE_THREAD
 from .blocks import SMALL, STATUS, Foreign, Place, Writer
 from .computations import compiled_form
 from .copies import extent

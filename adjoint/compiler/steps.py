@@ -27,8 +27,9 @@ from ..codegen.llvm.language import (
     i64,
     type_of,
 )
-from ..codegen.llvm.launch import PARALLEL_BYTES, launch
+from ..codegen.llvm.launch import launch
 from ..kernels.compiled.nn.optimization import Loop, loop_of
+from ..kernels.runtime.costs import PARALLEL_BYTES
 from ..tape import origin
 from ..tape.modes import FLAGS
 from ..tape.versions import shared_counter

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjoint.codegen.costs import THREADED
 from adjoint.codegen.expression import BOOL
 from adjoint.codegen.pointwise import pointwise
 from adjoint.codegen.tracing import xp
+from adjoint.kernels.runtime.costs import THREADED
 from adjoint.kernels.runtime.layout import laid_out
 from adjoint.kernels.runtime.parallel import get_num_threads, set_num_threads
 

@@ -20,6 +20,7 @@ from numpy import ndarray
 
 from ..._runtime.forks import code_of
 from ...kernels.runtime.addresses import AFTER_HEAD, BEFORE_BYTES
+from ...kernels.runtime.costs import PARALLEL_BYTES, WHOLE_BYTES
 from ...kernels.runtime.layout import row_major_copy
 from ..observed_kernels import KERNELS
 from ..plans import Launch, Memory, Plan, empty, new_flag
@@ -27,7 +28,7 @@ from .atomics import call_address
 from .compilation import CompiledFunction, character, in_numbers, takes_table
 from .external import NONE, apart, built_in, error_raised, float_of, function_of_python, new_float, new_reference
 from .language import *
-from .launch import PARALLEL_BYTES, WHOLE_BYTES, launch
+from .launch import launch
 from .launch import loops as launched
 from .workers import run_rows
 

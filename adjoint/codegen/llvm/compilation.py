@@ -10,7 +10,7 @@ from numpy import ndarray
 from ..._runtime.first_use import import_late, unwatched
 from ..._runtime.platform import ctypes
 from ...kernels.runtime.addresses import AFTER_HEAD, WORDS
-from ..costs import KERNEL_CALLS
+from ...kernels.runtime.costs import KERNEL_CALLS
 from ..observed_kernels import KERNELS
 from .element_types import NumberType, PointerType, Static, VectorType, i64
 from .functions import Frame, LoopKernel

@@ -11,6 +11,7 @@ from typing import Any
 from ..._runtime.forks import code_of
 from ...kernels.runtime import parallel
 from ...kernels.runtime.addresses import BEFORE_BYTES
+from ...kernels.runtime.costs import PARALLEL_BYTES, WHOLE_BYTES
 from ...kernels.runtime.layout import row_major_copy
 from ..acceleration import SHAPES
 from ..observed_kernels import KERNELS
@@ -19,15 +20,6 @@ from .element_types import TypeVariable, type_of
 from .host import HOST
 from .language import Loops
 from .workers import WORKERS, run_rows
-
-PARALLEL_BYTES = 1 << 18
-"""The amount of work in bytes below which the calling thread works alone, as measured on an EPYC."""
-
-WHOLE_BYTES = 1 << 26
-"""The amount of work in bytes that is not split into parts, between which Python raises pending interrupts."""
-
-FIRST_BYTES = 1 << 23
-"""The size of the first part. The time that it takes determines the size of the next part."""
 
 PART_SECONDS = 0.04
 """The intended duration of a part, so that an interrupt is raised soon even on a busy machine."""
@@ -76,7 +68,7 @@ def _split(function: Any) -> Any:
 def _launch_in_parts(split: Any, n: int, row_bytes: int, place: int) -> None:
     """Run all rows like `launch`, in calls that take about `PART_SECONDS` and have rows for all threads."""
     threads = parallel.num_threads
-    begin, rows = 0, FIRST_BYTES // row_bytes
+    begin, rows = 0, WHOLE_BYTES // 8 // row_bytes
     while begin < n:
         rows = min(max(rows // threads, 1) * threads, n - begin)
         started = perf_counter()

@@ -16,6 +16,7 @@ from numpy import ndarray
 from ..._runtime.forks import code_of
 from ...kernels.runtime import parallel
 from ...kernels.runtime.addresses import AFTER_HEAD
+from ...kernels.runtime.costs import PARALLEL_BYTES
 from ...kernels.runtime.parallel import LINE
 from ..acceleration import SHAPES
 from ..observed_kernels import KERNELS
@@ -25,7 +26,6 @@ from .atomics import call_address
 from .calls import MOST_ARRAYS, REFUSED
 from .external import NONE, built_in, function_of_python, new_reference
 from .language import *
-from .launch import PARALLEL_BYTES
 
 allocated = function_of_python("PyMem_Malloc", i64, i64)
 freed = function_of_python("PyMem_Free", None, i64)

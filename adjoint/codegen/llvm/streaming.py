@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...kernels.runtime.costs import STREAMED_BYTES
 from .functions import Builtin
 from .host import HOST
 from .language import Int, Static, as_pointer, i64, loops, prefetch, u8, unrolled
 from .lowering import Lowering
 from .values import size_of
 
-STREAMED_BYTES = 1 << 24
-"""The minimum size, in bytes, of results that are written without the cache.
-
-On two processors of an EPYC, a copy of 16 MB takes 580 microseconds through the cache and 230 without it, and a copy of
-4 MB takes 170 and 290.
-"""
-
 LINES_UNREAD = {"znver5": 1 << 25}
-"""The same size for processors that do not read a line before a whole vector is written to it.
+"""The `STREAMED_BYTES` of processors that do not read a line before a whole vector is written to it.
 
 On two processors of such an EPYC, filling 16 MB takes 90 microseconds through the cache and 390 without it.
 """

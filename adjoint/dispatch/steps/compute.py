@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from ...codegen import compiled_ufuncs
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import CONVERTED
+from ...kernels.runtime.costs import PASSES
 from ...kernels.runtime.floating import unwarned
 from ...kernels.runtime.layout import laid_out
 from ...kernels.runtime.lazy_conj import lazy_bits_of, with_lazy_bits, without_lazy_bits
@@ -195,8 +195,8 @@ def by_size(op: Operator, form: Any, lines: list[str], passed: str, target: str 
     call = f"{name}.into({passed}, {target})" if target else f"array = {name}.direct({passed})"
     limit = 0 if LOOPS.every_size else large.elements
     first, *others = (f"{tensor}_array" for tensor in op.tensors)
-    wide = f"({first}.size < {CONVERTED} or {first}.dtype not in HALVES)"  # NumPy converts each number
-    if large.halves < CONVERTED:
+    wide = f"({first}.size < {PASSES} or {first}.dtype not in HALVES)"  # NumPy converts each number
+    if large.halves < PASSES:
         wide = f"({first}.size < {large.halves} or {first}.dtype is not HALVES[0] and {wide})"  # float16
     few = f"{first}.size < {limit} and {wide}"
     if others and not target:  # two small arrays may be broadcast to a large one

@@ -12,9 +12,9 @@ import numpy
 
 from ... import dtypes
 from ...codegen.backend import NUMPY
-from ...codegen.costs import THREADED
 from ...codegen.kernel import FLOATS
 from ...kernels.memory.copying import convert
+from ...kernels.runtime.costs import THREADED
 from ...kernels.runtime.floating import quietly
 from ...kernels.runtime.lazy_conj import LazyConjNeg, materialize, without_lazy_bits
 from ...kernels.runtime.meta_array import Unread

@@ -10,11 +10,11 @@ import numpy
 
 from ... import dtypes
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import CONVERTED, LARGE, MOVED
 from ...codegen.plans import compiled
 from ...dtypes import dtype
 from ..math.fma import each, fma32, fma64, is_exact
 from ..memory.copying import convert
+from ..runtime.costs import LARGE, MOVED, PASSES
 from ..runtime.floating import Array, quietly, refuse, type_name
 from ..runtime.layout import laid_out
 from ..runtime.narrow_array import kept
@@ -57,7 +57,7 @@ def range_length(start: Any, end: Any, step: Any, kind: dtype) -> int:
 
 
 _BLOCKS = compiled("create.ranges.blocks", least=MOVED, cost=1)
-_POWERS = compiled("create.ranges.powers", least=CONVERTED, cost=1)
+_POWERS = compiled("create.ranges.powers", least=PASSES, cost=1)
 _FROM_BOTH_ENDS = compiled("create.ranges.from_both_ends", least=MOVED, cost=1)
 
 

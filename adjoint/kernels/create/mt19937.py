@@ -17,9 +17,9 @@ from ..._runtime.first_use import import_late
 from ..._runtime.forks import lock_across_forks
 from ..._runtime.platform import ctypes
 from ...codegen.acceleration import LOOPS, SHAPES
-from ...codegen.costs import THREADED
 from ...codegen.plans import compiled
 from ..runtime.addresses import address
+from ..runtime.costs import THREADED
 
 DEFAULT_SEED = 67280421310721
 """The default seed of a generator."""

@@ -11,12 +11,12 @@ from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, SHAPES
-from ...codegen.costs import MOVED, STEPS
 from ...codegen.plans import compiled, replayed, zeros
 from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
 from ...codegen.tracing import xp
 from ..memory.copying import clone, convert, widen
+from ..runtime.costs import MOVED, STEPS
 from ..runtime.floating import HALVES, INT64, Array, compute_dtype, type_name
 from ..runtime.layout import reordered
 from ..runtime.positions import as_places

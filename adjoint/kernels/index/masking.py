@@ -15,12 +15,12 @@ from numpy._core.umath import clip  # type: ignore[attr-defined]  # the ufunc: `
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size, of_kinds
-from ...codegen.costs import LARGE
 from ...codegen.pointwise import pointwise
 from ...codegen.selection import choose, chosen
 from ...codegen.tracing import xp
 from ...dtypes import Rank, can_cast, from_numpy, promote, scalar_dtype
 from ..memory.copying import expanded
+from ..runtime.costs import LARGE
 from ..runtime.floating import Array, c_name, is_floating, refuse, type_name
 from ..runtime.positions import gives_positions
 from ..runtime.scalar import ZERO, typed

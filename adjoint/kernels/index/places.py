@@ -7,8 +7,8 @@ import numpy
 from numpy import ndarray
 
 from ...codegen.acceleration import LOOPS, SHAPES
-from ...codegen.costs import MOVED
 from ...codegen.plans import Plans
+from ..runtime.costs import MOVED
 from ..runtime.floating import INT64
 
 _UINT64 = numpy.dtype(numpy.uint64)

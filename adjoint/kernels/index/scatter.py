@@ -15,11 +15,11 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS, SHAPES
-from ...codegen.costs import JOINED, MOVED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled, replayed
 from ...codegen.recording import recordable
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_, widen
+from ..runtime.costs import JOINED, MOVED, SUMMED
 from ..runtime.floating import INT64, compute_dtype, refuse, type_name
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.positions import as_places

@@ -8,9 +8,9 @@ from typing import Any
 import numpy
 from numpy.linalg import _umath_linalg
 
-from ...codegen.costs import SCANNED
 from ...codegen.plans import compiled
 from ..memory.copying import contiguous, real_part
+from ..runtime.costs import SCANNED
 from ..runtime.floating import Array, is_inexact, refuse, type_name, unwarned
 from ..shape.joining import tril
 from . import LinAlgError

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from ...codegen.costs import SCANNED
 from ...codegen.plans import compiled
+from ..runtime.costs import SCANNED
 from ..runtime.floating import Array, unwarned
 from .decompositions import check_matrix, inverse
 from .elimination import SMALL

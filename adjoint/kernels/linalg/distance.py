@@ -12,12 +12,12 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
-from ...codegen.costs import LARGE, MOVED, PART
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import rounded, widen
 from ..reduce import moments
+from ..runtime.costs import LARGE, MOVED, PART
 from ..runtime.floating import HALVES, Array, is_floating, refuse, type_name, unwarned
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows

@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import FIRST_CACHE, SCANNED
 from ...codegen.plans import NUMPY, Plan, compiled
+from ..runtime.costs import FIRST_CACHE, SCANNED
 from ..runtime.floating import Array, unwarned
 from ..shape.joining import tril, triu
 from .stacks import by_lapack

@@ -6,8 +6,8 @@ import numpy
 
 from ..._runtime.tracebacks import warn_once
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import SORTED
 from ...codegen.plans import compiled
+from ..runtime.costs import PASSES
 from ..runtime.floating import Array, is_inexact, refuse, type_name, unwarned
 from ..runtime.shapes import require_dims
 from ..shape.joining import tril, triu
@@ -54,7 +54,7 @@ def refuse_zero_pivot(info: Array, name: str) -> None:
         )
 
 
-_UNPACK = compiled("linalg.elimination.unpack", least=SORTED)
+_UNPACK = compiled("linalg.elimination.unpack", least=PASSES)
 
 
 def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
@@ -62,7 +62,7 @@ def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     _check_factorable("linalg.lu", self)
     _check_eliminable(self, pivot)
     small = self.size > 0 and max(self.shape[-2:]) <= elimination.SMALL
-    if small and self.dtype.char in "fd" and LOOPS.takes(self.size, SORTED):
+    if small and self.dtype.char in "fd" and LOOPS.takes(self.size, PASSES):
         work, pivots = elimination.eliminated(self)
         made = _UNPACK.run(self.size, work, pivots)
         if made is not NotImplemented:

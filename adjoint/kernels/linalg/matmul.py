@@ -12,11 +12,11 @@ from numpy import asarray
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
-from ...codegen.costs import LARGE, MOVED, ON_ONE_THREAD, PART
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
 from ..memory.copying import convert, widen
+from ..runtime.costs import LARGE, MOVED, ON_ONE_THREAD, PART
 from ..runtime.floating import FLOAT32, FLOAT64, HALVES, Array, c_name, type_name
 from ..runtime.layout import laid_out
 from ..runtime.scalar import scalar_array

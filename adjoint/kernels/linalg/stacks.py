@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy
 
-from ...codegen.costs import ON_ONE_THREAD
 from ...codegen.plans import compiled
 from ..runtime import parallel
+from ..runtime.costs import ON_ONE_THREAD
 from ..runtime.floating import Array
 
 _RESTING = 512  # rows; for larger matrices OpenBLAS's threads help

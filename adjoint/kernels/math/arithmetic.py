@@ -12,7 +12,6 @@ from numpy._core.multiarray import count_nonzero  # without a look for other arr
 from ... import dtypes
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import large_with_number, of_any_size, of_kinds
-from ...codegen.costs import LARGE
 from ...codegen.elementary import elementary
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.plans import compiled
@@ -20,6 +19,7 @@ from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
 from ..index.masking import common_dtype
 from ..memory.copying import convert, expanded, widen
+from ..runtime.costs import LARGE
 from ..runtime.floating import FLOAT32, FLOAT64, HALVES, Array, c_name, compute_dtype, is_floating, refuse
 from ..runtime.layout import row_major
 from ..runtime.scalar import ONE, TWO, ZERO, scalar_array, typed

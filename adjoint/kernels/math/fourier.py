@@ -11,9 +11,9 @@ from numpy.fft import _pocketfft_umath as _LOOPS  # type: ignore[attr-defined]  
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
-from ...codegen.costs import LARGE, THREADED
 from ...codegen.plans import compiled
 from ..memory.copying import contiguous
+from ..runtime.costs import LARGE, THREADED
 from ..runtime.floating import Array
 from ..runtime.parallel import get_num_threads, parallel_rows
 

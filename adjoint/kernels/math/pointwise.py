@@ -9,13 +9,13 @@ from typing import Any
 import numpy
 
 from ...codegen.compiled_ufuncs import of_any_size, of_kinds
-from ...codegen.costs import LARGE
 from ...codegen.kernel import FLOATS, Kernel
 from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ...dtypes import limits_of
 from ..memory.copying import clone, widen
+from ..runtime.costs import LARGE
 from ..runtime.floating import Array, refuse
 from ..runtime.scalar import ZERO, Number
 

@@ -11,11 +11,11 @@ import numpy
 from ..._runtime.determinism import must_fill
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, SHAPES
-from ...codegen.costs import CONVERTED, HALVED, MOVED, THREADED, TILE
 from ...codegen.plans import NUMPY, Plan, compiled, empty
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import bool as boolean
 from ...dtypes import from_numpy
+from ..runtime.costs import MOVED, PASSES, STEPS, THREADED, TILE
 from ..runtime.floating import FLOAT16, FLOAT32, HALVES, OFF, WARNINGS, Array, quietly, restore, unwarned
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.meta_array import Unread
@@ -144,10 +144,10 @@ def clone(array: Array, memory_format: Any = None) -> Array:
 _COPY = compiled("memory.copying.copy_into", least=MOVED)
 _COPY_ROWS = compiled("memory.copying.copy_into", least=THREADED)
 _CONVERT = compiled("memory.copying.convert", least=THREADED)
-_CONVERT_HALVES = compiled("memory.copying.convert", least=CONVERTED)
+_CONVERT_HALVES = compiled("memory.copying.convert", least=PASSES)
 
 
-@compiled("memory.copying.half", least=CONVERTED, cost=1)
+@compiled("memory.copying.half", least=PASSES, cost=1)
 def _half(array: Array, dtype: Any) -> Plan:
     """Convert from float16 or to float16."""
     return NUMPY
@@ -198,10 +198,10 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
         and (
             array.size < THREADED
             if array.dtype.num <= _DOUBLE and dtype.num <= _COMPLEX
-            else array.size < CONVERTED and (array.dtype, dtype) in _ROUNDED and not LOOPS.every_size
+            else array.size < PASSES and (array.dtype, dtype) in _ROUNDED and not LOOPS.every_size
         )
     ):
-        if (array.dtype is FLOAT16 or dtype is FLOAT16) and array.size >= HALVED and array.flags.c_contiguous:
+        if (array.dtype is FLOAT16 or dtype is FLOAT16) and array.size >= STEPS and array.flags.c_contiguous:
             found = _half(array, dtype)
             if found is not NotImplemented:
                 return found
@@ -239,12 +239,12 @@ def widen(array: Array) -> Array:
     dtype = array.dtype
     if dtype.itemsize != 2 or dtype not in HALVES:
         return array
-    return array.astype(FLOAT32) if array.size < HALVED else convert(array, FLOAT32)
+    return array.astype(FLOAT32) if array.size < STEPS else convert(array, FLOAT32)
 
 
 def rounded(array: Array, dtype: Any) -> Array:
     """Return `array` itself if it has this dtype, otherwise a converted copy, with one rounding."""
-    if array.size >= HALVED and array.dtype is FLOAT32 and dtype in HALVES:
+    if array.size >= STEPS and array.dtype is FLOAT32 and dtype in HALVES:
         return convert(array, dtype)
     return array.astype(dtype, copy=False)
 
@@ -312,7 +312,7 @@ def may_overlap(first: Array, second: Array) -> bool:
 def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
     """Write `other`, broadcast and converted, to `self`."""
     if (
-        self.size < CONVERTED
+        self.size < PASSES
         and self.dtype.num <= _DOUBLE >= other.dtype.num
         and (other.shape == self.shape or can_expand(other.shape, self.shape))
     ):
@@ -332,7 +332,7 @@ def copy_(self: Array, other: Array, non_blocking: bool = False) -> None:
             copy_elements(self, other)
         return
     source = expanded(other, self)
-    if self.size >= CONVERTED and self.flags.c_contiguous and not numpy.may_share_memory(self, source):
+    if self.size >= PASSES and self.flags.c_contiguous and not numpy.may_share_memory(self, source):
         conversion = _CONVERT_HALVES if self.dtype in HALVES or source.dtype in HALVES else _CONVERT
         if conversion.run(self.size, source, self.dtype, self) is not NotImplemented:
             return

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy
 
-from ...codegen.costs import PIECEWISE
 from ...codegen.plans import compiled
+from ..runtime.costs import PIECEWISE
 from ..runtime.floating import Array, refuse
 
 

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import PIECEWISE
 from ...codegen.plans import Memory, Plan, compiled
 from ...dtypes import from_numpy
 from ..create.creation import linspace
 from ..math.fma import fma32
 from ..memory.copying import rounded, widen
+from ..runtime.costs import PIECEWISE
 from ..runtime.floating import HALVES, Array, refuse
 
 BILINEAR, NEAREST, BICUBIC = range(3)

@@ -11,7 +11,6 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import LARGE
 from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
@@ -21,6 +20,7 @@ from ..index.masking import clamp
 from ..index.places import out_of_bounds
 from ..memory.copying import rounded, widen
 from ..reduce.reduction import total as total_of
+from ..runtime.costs import LARGE
 from ..runtime.floating import INT64, Array, check_floating, compute_dtype, is_floating, quietly, refuse, type_name
 from ..runtime.parallel import parallel_rows
 

@@ -15,7 +15,6 @@ import numpy
 from numpy import asarray, count_nonzero, ndarray
 
 from ...codegen.acceleration import SHAPES
-from ...codegen.costs import MOVED
 from ...codegen.plans import Memory, Plan, compiled, replayed
 from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
@@ -23,6 +22,7 @@ from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import PerColumn, PerPart, PerRow, column, part, row, xp
 from ..memory.copying import rounded, widen
 from ..reduce import moments
+from ..runtime.costs import MOVED
 from ..runtime.floating import Array, check_floating, compute_dtype, unwarned
 from ..runtime.layout import has_channels_last, row_major
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.costs import SORTED
 from ...codegen.plans import compiled
 from ..math.pointwise import sign
+from ..runtime.costs import PASSES
 from ..runtime.floating import HALVES, OFF, WARNINGS, restore
 
 Formula = Callable[..., None]
@@ -105,7 +105,7 @@ class FusedMethods(RoundingOnce, Methods):
     """`Methods` with the roundings of PyTorch's fused optimizers."""
 
 
-_UPDATE = compiled("nn.optimization.update", least=SORTED)
+_UPDATE = compiled("nn.optimization.update", least=PASSES)
 
 
 def update(formula: Formula, options: Any, lists: Sequence[list[ndarray]], fused: bool = False) -> bool:

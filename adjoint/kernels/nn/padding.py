@@ -10,11 +10,11 @@ from typing import Any
 import numpy
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import THREADED
 from ...codegen.plans import Memory, Plan, compiled, empty, replayed
 from ...codegen.recording import recordable
 from ..index.scatter import combine, take_rows
 from ..memory.copying import copy_elements, rounded, widen
+from ..runtime.costs import THREADED
 from ..runtime.floating import Array, is_inexact, refuse
 from ..runtime.layout import row_major
 from ..runtime.scalar import typed

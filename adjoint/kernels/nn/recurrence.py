@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy
 
-from ...codegen.costs import MOVED
 from ...codegen.plans import compiled
 from ...codegen.recording import recordable
+from ..runtime.costs import MOVED
 from ..runtime.floating import Array, unwarned
 
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}

@@ -11,14 +11,13 @@ from typing import Any, Literal
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.costs import MOVED, SORTED, TILE
 from ...codegen.plans import compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
 from ..memory.copying import contiguous, rounded, widen
+from ..runtime.costs import MOVED, PASSES, TILE, TILE_BYTES
 from ..runtime.floating import HALVES, INT64, compute_dtype, is_floating, refuse, type_name
 from ..runtime.layout import row_major
-from ..runtime.parallel import TILE_BYTES
 from ..runtime.positions import as_places, gives_positions
 from ..runtime.shapes import normalize_dim, require_dims
 from .sorting import sort, take_last
@@ -60,7 +59,7 @@ def unique(
 
 def _in_order(x: ndarray) -> ndarray | None:
     """Return the sorted elements of a small array, or None for other arrays, and for zeros, which may differ in sign."""
-    if x.size >= SORTED or x.dtype.char not in "lifd":
+    if x.size >= PASSES or x.dtype.char not in "lifd":
         return None
     values = numpy.sort(x)
     if x.dtype.kind == "f" and 0 in values[values.searchsorted(0) :][:1]:  # zeros of either sign
@@ -234,7 +233,7 @@ def searchsorted(
     ordered = not _has_nan(sorted_sequence)
     place: Literal["left", "right"] = "right" if right else "left"
     compiled: Any = NotImplemented
-    if ordered and (sorted_sequence.ndim > 1 or values.size >= SORTED):
+    if ordered and (sorted_sequence.ndim > 1 or values.size >= PASSES):
         compiled = _PLACES.run(values.size, sorted_sequence, values, right)
     if compiled is not NotImplemented:
         found = asarray(compiled)
@@ -250,15 +249,15 @@ def searchsorted(
 
 
 _SUM_OF_RUNS = compiled("index.scattering.sum_of_runs", least=MOVED)
-_COUNT = compiled("index.scattering.count", least=SORTED)
-_PLACES = compiled("index.searching.places", least=SORTED, cost=1)
+_COUNT = compiled("index.scattering.count", least=PASSES)
+_PLACES = compiled("index.searching.places", least=PASSES, cost=1)
 
 FEW_ROWS = 64
 """The least number of rows that are searched at once, instead of one by one with NumPy."""
 
 
 def _has_nan(x: ndarray) -> bool:
-    if x.dtype.kind == "f" and 0 < x.size < SORTED:
+    if x.dtype.kind == "f" and 0 < x.size < PASSES:
         largest = x.item(x.argmax())  # the first NaN, if there is one
         return bool(largest != largest)
     return is_floating(x.dtype) and bool(numpy.isnan(x).any())

@@ -8,8 +8,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ...codegen.costs import SORTED, TILE
 from ...codegen.plans import NUMPY, Plan, compiled
+from ..runtime.costs import PASSES, TILE
 from ..runtime.floating import refuse
 from ..runtime.lazy_conj import materialize
 from .counting import searchsorted
@@ -97,7 +97,7 @@ def histogram(points: ndarray, edges: list[ndarray], weight: ndarray | None, den
     return counts
 
 
-@compiled("index.searching.histogram", least=SORTED, cost=1)
+@compiled("index.searching.histogram", least=PASSES, cost=1)
 def _counted_by_loops(values: ndarray, edges: ndarray) -> Plan:
     """Return the numbers of values in equal bins, found by compiled loops."""
     return NUMPY

@@ -11,11 +11,11 @@ from numpy import asarray, ndarray
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import MOVED, SUMMED, THREADED
 from ...codegen.plans import compiled
 from ...codegen.rows import row_program
 from ...codegen.tracing import row, xp
 from ..memory.copying import widen
+from ..runtime.costs import MOVED, SUMMED, THREADED
 from ..runtime.floating import Array, compute_dtype, is_floating, is_inexact, type_name
 from ..runtime.layout import row_major
 from ..runtime.scalar import typed

@@ -18,12 +18,12 @@ import numpy
 from numpy import asarray, empty, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import MOVED, PART, SUMMED, THREADED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.recording import recordable
 from ...codegen.selection import zero_where
 from ..index.scatter import gather
 from ..memory.copying import contiguous, rounded, widen
+from ..runtime.costs import MOVED, PART, SUMMED, THREADED
 from ..runtime.floating import (
     HALVES,
     INT64,

@@ -14,11 +14,11 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
-from ...codegen.costs import MOVED, SCANNED, SUMMED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.recording import recordable
 from ..index.places import require_in_bounds
 from ..memory.copying import rounded, widen
+from ..runtime.costs import MOVED, SCANNED, SUMMED
 from ..runtime.floating import FLOAT32, FLOAT64, INT64, Array, is_floating, is_inexact, refuse, unwarned
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim

@@ -13,11 +13,11 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import MOVED, PART, SORTED
 from ...codegen.plans import NUMPY, Plan, compiled
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous, copy_elements, widen
+from ..runtime.costs import MOVED, PART, PASSES
 from ..runtime.floating import INT64, is_floating, is_inexact, refuse, unwarned
 from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
@@ -29,19 +29,19 @@ Pair = tuple[ndarray, ndarray]
 _EXCHANGED = 256  # elements; in larger arrays, the choice among equal elements differs from PyTorch's
 
 
-@compiled("reduce.sorting.sort", least=SORTED, cost=1)
+@compiled("reduce.sorting.sort", least=PASSES, cost=1)
 def _sorted_by_loops(x: ndarray, descending: bool) -> Plan:
     """Return the result of `_sort_last`, computed by compiled loops."""
     return NUMPY
 
 
-@compiled("reduce.selection.first", least=SORTED, cost=1)
+@compiled("reduce.selection.first", least=PASSES, cost=1)
 def _first_by_loops(x: ndarray, k: int, descending: bool) -> Plan:
     """Return the first `k` elements in order, found by compiled loops."""
     return NUMPY
 
 
-@compiled("reduce.selection.place_in_order", least=SORTED, cost=1)
+@compiled("reduce.selection.place_in_order", least=PASSES, cost=1)
 def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
     """Return the element at position `k` of the sorted order, found by compiled loops. `numbers` determines how NaN counts."""
     return NUMPY
@@ -145,7 +145,7 @@ def _first(x: ndarray, k: int, descending: bool) -> Pair:
         if found is not NotImplemented:
             return found
     # A few elements are all sorted, so that the first of equal elements are selected.
-    if x.size < SORTED and not LOOPS.every_size:
+    if x.size < PASSES and not LOOPS.every_size:
         order = _order(x, descending, k)
         return take_last(x, order), order
     if k == 0 or 8 * k >= length:
@@ -224,7 +224,7 @@ def _kth(x: ndarray, k: int) -> Pair:
     found: Pair = _placed_by_loops(contiguous(x), k, "count")
     if found is not NotImplemented:
         return found
-    if x.size < SORTED:
+    if x.size < PASSES:
         indices = widen(x).argsort(-1, kind="stable")[..., k : k + 1]
     else:
         indices = widen(x).argpartition(k, -1)[..., k : k + 1]
@@ -239,7 +239,7 @@ def _kept(values: ndarray, indices: ndarray, dim: int, keepdim: bool) -> Pair:
 
 def median_of_all(x: ndarray) -> ndarray:
     """Return the median of all elements, without its index."""
-    if x.dtype.char in "fd" and 0 < x.size < SORTED and not LOOPS.every_size:
+    if x.dtype.char in "fd" and 0 < x.size < PASSES and not LOOPS.every_size:
         flat = x.flatten()
         flat.sort()
         found = flat.item((x.size - 1) // 2)
@@ -304,7 +304,7 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
         raise refuse("mode_cpu", x)
     along_last = _moved(x, dim, x.ndim - 1)
     rows = along_last.reshape(math.prod(along_last.shape[:-1]), x.shape[dim])
-    if x.size < SORTED:
+    if x.size < PASSES:
         values, places = _longest_runs(*_sort_last(rows, descending=False))
     else:
         values, places = numpy.empty((len(rows), 1), x.dtype), numpy.empty((len(rows), 1), INT64)
@@ -318,7 +318,7 @@ def mode(x: ndarray, dim: int = -1, keepdim: bool = False) -> Pair:
     return _kept(values.reshape(shape), places.reshape(shape), dim, keepdim)
 
 
-@compiled("reduce.sorting.longest_runs", least=SORTED, cost=1)
+@compiled("reduce.sorting.longest_runs", least=PASSES, cost=1)
 def _longest_runs_by_loops(values: ndarray, order: ndarray) -> Plan:
     """Return `_longest_runs`, found by compiled loops."""
     return NUMPY

@@ -13,7 +13,6 @@ import numpy
 
 from ..._runtime.tracebacks import warn
 from ...codegen.acceleration import LOOPS, SHAPES
-from ...codegen.costs import JOINED, LARGE, MOVED, THREADED
 from ...codegen.plans import replayed
 from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
@@ -22,6 +21,7 @@ from ...codegen.tracing import xp
 from ...dtypes import from_numpy
 from ..memory.bounds import check_addressable
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty, widen, zero_
+from ..runtime.costs import JOINED, LARGE, MOVED, THREADED
 from ..runtime.floating import Array, c_name, refuse
 from ..runtime.layout import has_channels_last, row_major
 from ..runtime.scalar import scalar_array

@@ -11,7 +11,6 @@ import numpy
 from numpy import ndarray
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.costs import LARGE
 from ...codegen.plans import zeros
 from ...codegen.recording import recordable
 from ...dtypes import HELD, bfloat16, from_numpy
@@ -19,6 +18,7 @@ from ..memory import storage
 from ..memory.bounds import whole
 from ..memory.copying import clone, contiguous, strided_empty
 from ..memory.storage import restrided
+from ..runtime.costs import LARGE
 from ..runtime.floating import Array, type_name
 from ..runtime.narrow_array import kept
 from ..runtime.shapes import normalize_dim, normalize_dims

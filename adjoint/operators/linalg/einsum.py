@@ -6,11 +6,11 @@ import functools
 import math
 from typing import Any
 
-from ...codegen.costs import LARGE
 from ...codegen.plans import Plans
 from ...dispatch.arguments import require, require_tensors
 from ...dispatch.decorators import public, tensors
 from ...dispatch.out import stored
+from ...kernels.runtime.costs import LARGE
 from ...tape.edges import has_no_history, is_plain
 from ...tensor import Tensor, wrap, wrap_dim
 from ..shape.view import reshaped

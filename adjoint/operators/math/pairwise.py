@@ -6,7 +6,6 @@ import math
 
 import numpy
 
-from ...codegen.costs import LARGE
 from ...codegen.kernel import FLOATS, Kernel
 from ...dispatch.annotations import Array
 from ...dispatch.decorators import binary, operator, publish, tensors
@@ -15,6 +14,7 @@ from ...dispatch.signatures import number_either_way, with_number
 from ...kernels.math import arithmetic as kernels
 from ...kernels.math import special
 from ...kernels.reduce import moments
+from ...kernels.runtime.costs import LARGE
 from ..declaring.formulas import zero
 from ..declaring.overloads import overloads
 from ..reduce.moments import norm_gradient

@@ -14,12 +14,12 @@ pytest.importorskip("llvmlite", reason="compiled kernels need the extra `fast`")
 
 from adjoint.codegen.acceleration import LOOPS
 from adjoint.codegen.compiled_ufuncs import large
-from adjoint.codegen.costs import CALLS
 from adjoint.codegen.llvm.calls import NativeCall
 from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, i64, loops
 from adjoint.codegen.llvm.launch import launch
 from adjoint.codegen.plans import Memory
 from adjoint.kernels.math import arithmetic
+from adjoint.kernels.runtime.costs import CALLS
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
 ENDS = [(0, 1), (-3, 7.5), (2.5, 2.5), (1e-30, 1e10), (0.1, -1000), (-1e-3, 1e-3), (5, 1)]

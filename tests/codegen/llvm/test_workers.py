@@ -19,8 +19,9 @@ import adjoint as torch
 from adjoint.codegen.llvm import launch as launching
 from adjoint.codegen.llvm.atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store
 from adjoint.codegen.llvm.language import Int, Pointer, T, address, f32, f64, i64, loops
-from adjoint.codegen.llvm.launch import PARALLEL_BYTES, launch
+from adjoint.codegen.llvm.launch import launch
 from adjoint.codegen.llvm.workers import WORKERS, run_ranges
+from adjoint.kernels.runtime.costs import PARALLEL_BYTES
 
 
 @loops
@@ -158,7 +159,6 @@ def test_more_rows_than_pieces_have_numbers_for(threads):
 @pytest.mark.parametrize("function", [count_rows, count_rows_once])
 def test_long_work_is_done_in_parts_that_together_are_all_rows(threads, rows, function, monkeypatch):
     monkeypatch.setattr(launching, "WHOLE_BYTES", 0)
-    monkeypatch.setattr(launching, "FIRST_BYTES", 10 * MUCH)
     monkeypatch.setattr(launching, "PART_SECONDS", 1e-5)
     seen = numpy.zeros(rows, numpy.int64)
     arguments = (1,) if function is count_rows else ()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....codegen.costs import MOVED
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import LINE
 from ....codegen.llvm.values import size_of
 from ....codegen.plans import Plan
+from ...runtime.costs import MOVED
 from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads
 from ..memory.copying import copy_row

@@ -12,7 +12,6 @@ from array import array
 from typing import NamedTuple
 
 from ....codegen.acceleration import LOOPS
-from ....codegen.costs import FLOPS_PER_BYTE, ON_ONE_THREAD, SECOND_CACHE
 from ....codegen.llvm.amx import TILES, has_pairs
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store, call_address
 from ....codegen.llvm.compilation import CompiledFunction
@@ -21,6 +20,7 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.llvm.workers import PIECES, WORKERS, run_ranges, run_ranges_apart
 from ....codegen.plans import Launch
+from ...runtime.costs import FLOPS_PER_BYTE, ON_ONE_THREAD, SECOND_CACHE
 from ...runtime.parallel import get_num_threads
 from .blas import BLAS, enter_alone, gemm, leave_alone
 from .panels import PANEL_ROWS, multiply_rectangle

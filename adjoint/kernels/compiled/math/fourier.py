@@ -9,10 +9,10 @@ transform exchanges real and imaginary parts, which costs nothing here.
 
 from __future__ import annotations
 
-from ....codegen.costs import SECOND_CACHE
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import transposed
+from ...runtime.costs import SECOND_CACHE
 from ...runtime.parallel import get_num_threads, scratch
 
 AHEAD = 32

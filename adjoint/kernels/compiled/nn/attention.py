@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ....codegen.costs import FLOPS_PER_BYTE, PART
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.plans import Plans
 from ...memory.copying import contiguous, copy_, copy_elements, widen
 from ...nn.attention import gradients_like, parts, result_like, results_like
+from ...runtime.costs import FLOPS_PER_BYTE, PART
 from ...runtime.floating import HALVES
 from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads, parallel_rows

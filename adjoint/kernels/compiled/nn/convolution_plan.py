@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from ....codegen.costs import FIRST_CACHE, ON_ONE_THREAD, SECOND_CACHE
 from ....codegen.llvm.external import apart
 from ....codegen.llvm.kernels import *
 from ...memory.copying import contiguous
+from ...runtime.costs import FIRST_CACHE, ON_ONE_THREAD, SECOND_CACHE
 from .convolution_correlation import SUMS, accumulate, add_up, correlate
 from .convolution_geometry import Axes, Block, Geometry, cut, disjoint, divided, single_time, spaced
 from .convolution_kernels import BLOCK, PACKING, PART, PRODUCTS, convolve, interleave, multiply, pack, pack_weights

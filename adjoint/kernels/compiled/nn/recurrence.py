@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....codegen.acceleration import LOOPS, SHAPES
-from ....codegen.costs import FLOPS_PER_BYTE
 from ....codegen.llvm.amx import TILES
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.recording import Unrecorded
 from ...memory.copying import copy_elements
+from ...runtime.costs import FLOPS_PER_BYTE
 from ...runtime.layout import row_major, row_major_copy
 from ...runtime.parallel import get_num_threads
 from ..linalg.pieces import SIDE, SQUARE, STEP, TILE, pack

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ....codegen.acceleration import LOOPS
-from ....codegen.costs import PIECEWISE
 from ....codegen.llvm.calls import not_row_major
 from ....codegen.llvm.kernels import *
+from ...runtime.costs import PIECEWISE
 from ...runtime.floating import compute_dtype
 
 

@@ -6,7 +6,6 @@ import itertools
 from typing import NamedTuple
 
 from ....codegen.acceleration import SHAPES
-from ....codegen.costs import MOVED
 from ....codegen.expression import ELEMENT, INPUT, NUMBER, ROW, Expression
 from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.kernels import *
@@ -14,6 +13,7 @@ from ....codegen.llvm.row_loops import row_kernel
 from ....codegen.llvm.row_plan import ACROSS, ALONG, LAYOUT, RUN, SHORTEST, TILE_VECTORS, TURNED, RowArray, RowPlan
 from ....codegen.tracing import Symbol, Trace, row, xp
 from ...memory.copying import convert
+from ...runtime.costs import MOVED
 from ...runtime.floating import compute_dtype, is_inexact
 from ...runtime.layout import row_major_copy
 from ...runtime.shapes import Dims, normalize_dims

@@ -18,10 +18,10 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.first_use import import_late
-from ....codegen.costs import SORTED, TILE
 from ....codegen.elementary import on_arrays
 from ....codegen.plans import compiled
 from ...math.fma import each, fma32, fma64, rounded
+from ...runtime.costs import PASSES, TILE
 from ...runtime.floating import FLOAT32, FLOAT64, c_name, compute_dtype, is_floating, type_name, unwarned
 from ...runtime.parallel import parallel_rows
 from ...runtime.shapes import broadcast_shapes
@@ -75,8 +75,8 @@ def normal_(stream: Stream, out: ndarray, mean: float = 0.0, std: float = 1.0) -
     return out
 
 
-_MANY = Drawing("create.normals.many", least=SORTED, cost=20)
-_PAIRS = Drawing("create.normals.pairs", least=SORTED, cost=20)
+_MANY = Drawing("create.normals.many", least=PASSES, cost=20)
+_PAIRS = Drawing("create.normals.pairs", least=PASSES, cost=20)
 _NUMBERS = {int, float}
 
 
@@ -155,7 +155,7 @@ def _fill(stream: Stream, out: ndarray, mean: float, std: float) -> None:
         out[-BLOCK:] = round_to(last, out.dtype)
 
 
-@compiled("create.normals.transform", least=SORTED)
+@compiled("create.normals.transform", least=PASSES)
 def _transform(values: ndarray, mean: float, std: float) -> None:
     """Convert fractions to normally distributed numbers, in place, block by block."""
     transform = _transform32 if values.dtype == numpy.float32 else _transform64
@@ -239,7 +239,7 @@ def exponential_(stream: Stream, out: ndarray, lambd: float = 1.0) -> ndarray:
     )
 
 
-_EXPONENTIALS = Drawing("create.normals.exponentials", least=SORTED, cost=1)
+_EXPONENTIALS = Drawing("create.normals.exponentials", least=PASSES, cost=1)
 
 
 def cauchy_(stream: Stream, out: ndarray, median: float = 0.0, sigma: float = 1.0) -> ndarray:

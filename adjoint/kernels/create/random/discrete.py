@@ -8,12 +8,12 @@ import numpy
 from numpy import ndarray
 
 from .... import dtypes
-from ....codegen.costs import REJECTED, TILE
 from ....codegen.plans import compiled
 from ...math.fma import each
 from ...memory.copying import empty_like
 from ...reduce.counting import searchsorted
 from ...reduce.sorting import topk
+from ...runtime.costs import PIECEWISE, TILE
 from ...runtime.floating import FLOAT32, FLOAT64, compute_dtype, is_floating, is_inexact, refuse, type_name, unwarned
 from ...runtime.narrow_array import is_narrow
 from ...runtime.parallel import parallel_rows
@@ -224,7 +224,7 @@ def poisson(stream: Stream, rate: ndarray) -> ndarray:
     return in_tiles(_poisson_counts, stream, rate)
 
 
-@compiled("create.rejection.poisson", least=REJECTED)
+@compiled("create.rejection.poisson", least=PIECEWISE)
 def _poisson_counts(rates: ndarray, stream: Stream) -> ndarray:
     """Return numbers of events for rates in float64."""
     return run_in_python("poisson_kernel", stream, rates)

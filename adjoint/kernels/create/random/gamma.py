@@ -16,9 +16,9 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.first_use import import_late
-from ....codegen.costs import REJECTED
 from ....codegen.elementary import on_arrays
 from ....codegen.plans import compiled
+from ...runtime.costs import PIECEWISE
 from ...runtime.floating import FLOAT32, FLOAT64, refuse, type_name
 from ..mt19937 import Stream
 from .uniform import in_tiles
@@ -69,7 +69,7 @@ def standard_gamma(stream: Stream, concentration: ndarray) -> ndarray:
     return numpy.maximum(result, numpy.finfo(result.dtype).tiny, out=result)
 
 
-@compiled("create.rejection.standard_gamma", least=REJECTED)
+@compiled("create.rejection.standard_gamma", least=PIECEWISE)
 def _gammas(concentrations: ndarray, stream: Stream, single: bool) -> ndarray:
     """Return gamma distributed numbers. `single`: whether the concentrations, which are float64 here, were float32."""
     waiting, has_waiting = [stream.normal or 0.0], [stream.normal is not None]
@@ -101,7 +101,7 @@ def binomial(stream: Stream, count: ndarray, prob: ndarray) -> ndarray:
     return in_tiles(partial(_binomials, single=count.dtype == FLOAT32), stream, *numpy.broadcast_arrays(count, prob))
 
 
-@compiled("create.rejection.binomial", least=REJECTED)
+@compiled("create.rejection.binomial", least=PIECEWISE)
 def _binomials(counts: ndarray, probs: ndarray, stream: Stream, single: bool) -> ndarray:
     """Return numbers of successes. `single`: whether the numbers of trials, which are float64 here, were float32."""
     return run_in_python("binomial_kernel", stream, counts, probs.ravel().tolist(), single)

@@ -9,10 +9,10 @@ import numpy
 from numpy import ndarray
 
 from ...._runtime.tracebacks import warn
-from ....codegen.costs import THREADED, TILE
 from ....codegen.plans import compiled
 from ....dtypes import limits_of
 from ...math.fma import fma32, fma64
+from ...runtime.costs import THREADED, TILE
 from ...runtime.floating import FLOAT32, FLOAT64, INT64, c_name, is_floating, refuse, type_name
 from ...runtime.layout import row_major
 from ...runtime.narrow_array import is_narrow
