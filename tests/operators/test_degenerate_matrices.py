@@ -158,3 +158,17 @@ def test_factors_of_a_kronecker_product_are_those_of_its_call():
     product = torch.kron(factor, factor)
     factor.mul_(3)
     torch.testing.assert_close(torch.autograd.grad(product.sum(), leaf)[0], torch.tensor([2.0, 2.0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex128])
+@pytest.mark.parametrize("size", [2, 4, 7])
+def test_equal_eigenvalues_have_independent_eigenvectors_if_there_are_enough(size, dtype):
+    single, shifted = torch.ones(size, size, dtype=dtype), torch.ones(size, size, dtype=dtype) + 2 * torch.eye(size)
+    batch = torch.stack([single, shifted, torch.ones(size, size, dtype=dtype).triu()])
+    values, vectors = torch.linalg.eig(batch)
+    torch.testing.assert_close(batch.to(values.dtype) @ vectors, vectors * values[:, None, :])
+    torch.testing.assert_close(vectors.abs().square().sum(-2), torch.ones(3, size, dtype=values.abs().dtype))
+    assert (torch.linalg.cond(vectors[:2]) < 1e3).all()
+    leaf = batch[:2].clone().requires_grad_()
+    torch.linalg.eigvals(leaf).real.square().sum().backward()
+    torch.testing.assert_close(leaf.grad, 2 * batch[:2].mT.conj())

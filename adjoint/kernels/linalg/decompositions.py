@@ -405,8 +405,27 @@ def eig(self: Array) -> tuple[Array, Array]:
     if not numpy.isfinite(self).all():
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
     values, vectors = of_stack(numpy.linalg.eig, self)
+    _make_independent(self, values, vectors)
     kind = numpy.result_type(self.dtype, numpy.complex64)
     return values.astype(kind), numpy.ascontiguousarray(vectors.mT).mT.astype(kind)
+
+
+def _make_independent(matrices: Array, values: Array, vectors: Array) -> None:
+    """Replace dependent eigenvectors of equal eigenvalues by a basis of their eigenspace, if it has enough dimensions.
+
+    LAPACK may return dependent ones even for symmetric matrices.
+    """
+    reach = matrices.shape[-1] * numpy.finfo(values.dtype).eps * numpy.linalg.norm(matrices, axis=(-2, -1))
+    close = numpy.abs(values[..., :, None] - values[..., None, :]) <= reach[..., None, None]
+    for place in map(tuple, numpy.argwhere(close.sum((-2, -1)) > matrices.shape[-1])):
+        for first, row in enumerate(close[place]):
+            equal = numpy.flatnonzero(row)
+            if equal[0] < first or numpy.linalg.cond(vectors[place][:, equal]) < 1e6:
+                continue
+            shifted = matrices[place] - values[place][first] * numpy.eye(len(row))
+            _, sizes, rows = numpy.linalg.svd(shifted)
+            if sizes[-len(equal)] <= 10 * reach[place]:
+                vectors[place][:, equal] = rows[-len(equal) :].conj().T
 
 
 def pinv(self: Array, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
