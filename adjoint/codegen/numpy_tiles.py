@@ -14,14 +14,11 @@ import numpy
 from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
-from ..kernels.runtime import parallel
+from ..kernels.runtime.costs import TILE_BYTES
 from ..kernels.runtime.layout import memory_for
 from ..kernels.runtime.parallel import parallel_rows
 
 Dtype = numpy.dtype[Any]
-
-TILE_BYTES = parallel.TILE_BYTES // 2
-"""The number of bytes of a tile of all arrays. Each step of an expression may need additional memory of the size of an array."""
 
 
 def result_like(arrays: Sequence[ndarray], dtype: Dtype, contiguous: bool) -> ndarray:
@@ -54,7 +51,7 @@ def run_tiles(
 
     inner = math.prod(shape[1:])
     if inner * element <= TILE_BYTES:
-        parallel_rows(lambda start, stop: work(slice(start, stop)), shape[0], inner * element, tile_bytes=TILE_BYTES)
+        parallel_rows(lambda start, stop: work(slice(start, stop)), shape[0], inner * element)
         return
     _run_blocks(work, shape, element)
 

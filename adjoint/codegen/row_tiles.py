@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.costs import TILE_BYTES
+from ..kernels.runtime.costs import LARGE, SHORT, TILE_BYTES
 from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
 from ..kernels.runtime.parallel import parallel_rows
 from .expression import COLUMN, ELEMENT, INPUT, Expression, is_absent
@@ -19,12 +19,6 @@ from .expression import COLUMN, ELEMENT, INPUT, Expression, is_absent
 Dtype = numpy.dtype[Any]
 Geometry = tuple[int, int, int]
 """Arrays with the shape (outer, length, inner), where rows lie along the middle dimension."""
-
-SHORT = 32
-"""The maximum length of rows that are placed side by side, so that vector loops run across rows."""
-
-ROWS_BYTES = 1 << 21
-"""The bytes of rows in one tile. Waiting for the interpreter lock costs more than a miss in the cache."""
 
 BLOCKS = 16
 """The minimum number of blocks in which sums over rows are computed, for any number of threads."""
@@ -47,7 +41,7 @@ class RowTiles:
         self.dtype = dtype
         self.outputs = expression.outputs
         self.sums = [i for i, node in enumerate(self.outputs) if node.extent == COLUMN and not is_absent(node)]
-        self.across = inner == 1 and 1 < self.length <= SHORT
+        self.across = inner == 1 and 1 < self.length <= 2 * SHORT  # vector loops then run across rows
         self.warnings = off_for_rows(self.length if inner == 1 else inner)
         column_bytes = max(1, self.length * dtype.itemsize * _walked(expression))
         whole = inner == 1 or column_bytes * inner <= TILE_BYTES
@@ -55,7 +49,6 @@ class RowTiles:
         self.strips = -(-inner // self.width)
         self.rows = outer * self.strips
         self.row_bytes = column_bytes * self.width
-        self.tile_bytes = ROWS_BYTES if whole else TILE_BYTES
 
     def run(
         self, inputs: list[tuple[ndarray | None, str]], scalars: Sequence[Any], outs: Sequence[ndarray | None]
@@ -77,10 +70,10 @@ class RowTiles:
 
         tile_rows = None
         if self.sums and self.rows * self.row_bytes >= TILE_BYTES:
-            tile_rows = max(1, min(-(-self.rows // BLOCKS), self.tile_bytes // self.row_bytes))
+            tile_rows = max(1, min(-(-self.rows // BLOCKS), TILE_BYTES // self.row_bytes))
         token = WARNINGS[self.warnings]
         try:
-            parallel_rows(compute, self.rows, self.row_bytes, tile_rows=tile_rows, tile_bytes=self.tile_bytes)
+            parallel_rows(compute, self.rows, self.row_bytes, tile_rows=tile_rows)
         finally:
             restore(token)
         for place, number in enumerate(self.sums):
@@ -120,7 +113,7 @@ class RowTiles:
 BLOCK = 64
 """The number of rows that are added one by one before the sums of blocks are added."""
 
-_ONES: dict[str, ndarray] = {char: numpy.ones((8192, 1), char) for char in "fd"}
+_ONES: dict[str, ndarray] = {char: numpy.ones((LARGE, 1), char) for char in "fd"}
 _add: Any = numpy.add.reduce
 _multiply: Any = numpy.multiply.reduce
 _maximum: Any = numpy.maximum.reduce
@@ -129,7 +122,7 @@ _minimum: Any = numpy.minimum.reduce
 
 def row_sum(x: ndarray) -> Any:
     """Return the sum of each row."""
-    if x.size <= len(_ONES["f"]) and x.ndim == 2 and (ones := _ONES.get(x.dtype.char)) is not None:
+    if x.size <= LARGE and x.ndim == 2 and (ones := _ONES.get(x.dtype.char)) is not None:
         return x.dot(ones[: x.shape[1]])  # in a third of the time of `add.reduce`
     return _add(x, 1, None, None, True)
 

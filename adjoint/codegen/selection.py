@@ -21,20 +21,11 @@ Array = numpy.ndarray[Any, Any]
 
 _BITS: dict[int, numpy.dtype[Any]] = {size: numpy.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 _INT8 = numpy.dtype(numpy.int8)
-_ONE = numpy.ones((), _INT8)
 
 
 def zero_where(self: Array, mask: Array) -> Array:
     """Return `self` with 0 where `mask` is true."""
-    if type(mask) is not numpy.ndarray or type(self) is not numpy.ndarray or mask.shape != self.shape:
-        return numpy.where(mask, ZERO[self.dtype], self)
-    bits = _maskable(mask, self)
-    if bits is None:
-        result = self.copy("K")
-        numpy.putmask(result, mask, ZERO[result.dtype])
-        return result
-    keep = numpy.subtract(mask.view(_INT8), _ONE)
-    return (self.view(bits) & keep).view(self.dtype)
+    return choose(mask, ZERO[self.dtype], self)
 
 
 @functools.cache
@@ -78,7 +69,7 @@ def choose(mask: Array, self: Array, other: Array) -> Array:
 
 def _maskable(mask: Array, *arrays: Array) -> numpy.dtype[Any] | None:
     """Return the integer dtype for masking the bits of large arrays (or numbers), or None if masking is slower."""
-    if mask.size < LARGE:
+    if mask.size < LARGE or any(type(each) is not numpy.ndarray for each in (mask, *arrays)):
         return None
     bits = _BITS.get(arrays[0].itemsize)
     alike = mask.flags.c_contiguous and all(

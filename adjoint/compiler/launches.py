@@ -18,8 +18,7 @@ from ..codegen.acceleration import LOOPS
 from ..codegen.expression import INPUT, NUMBER, Expression, Graph
 from ..codegen.llvm.streaming import is_streamed
 from ..codegen.recording import Recorder, unchanged
-from ..kernels.linalg.matmul import SMALL as SMALL_PRODUCT
-from ..kernels.runtime.costs import ON_ONE_THREAD
+from ..kernels.runtime.costs import NARROW, ON_ONE_THREAD
 from .blocks import SMALL, STATUS, Foreign, Place, Writer
 from .computations import compiled_form
 from .copies import extent
@@ -184,6 +183,6 @@ def write_bmm(writer: Writer, instruction: Instruction) -> None:
     """Write the products of two stacks of matrices."""
     first, second = map(writer.operand, instruction.operands)
     (_, rows, depth), columns = first.shape, second.shape[2]
-    if rows * columns == 1 or rows * depth * columns <= SMALL_PRODUCT or not is_large(first, second):
+    if rows * columns == 1 or rows * depth * columns <= NARROW or not is_large(first, second):
         raise Foreign
     launch_product(writer, first, second, writer.result(instruction))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ...kernels.runtime.costs import NARROW
 from ..expression import BOOL, Expression, Node
 from .calls import ARRAYS_AT, elements_at
 from .element_types import VectorType, boolean, type_of, u8
@@ -34,8 +35,8 @@ from .values import Value, size_of
 DENSE, REPEATED, PAIRED, INDEXED = "dense", "repeated", "paired", "indexed"
 COLLECTED = GATHERED, RUNS, REPEATS, PATTERN = "gathered", "runs", "repeats", "pattern"
 
-NARROW, TILE = 64, 1024
-"""A row has at least `NARROW` elements if there are other dimensions. A table has at most `TILE` elements."""
+TILE = 1024
+"""The maximum number of elements of a table."""
 
 LAYOUT = Struct("length tile run fresh streamed dimensions")
 """The beginning of a layout: the elements of a row, a tile and a run, whether results are new memory, whether they are

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._runtime.first_use import computed_once
+from ...kernels.runtime.costs import NARROW, SHORT
 from ..expression import COLUMN, CONSTANT, ELEMENT, INPUT, PART, ROW, ROW_LENGTH, SCALAR, Expression, Node
 from .builtin_functions import as_integer, cast_pointer, lanes, maximum, minimum, reduce_add
 from .calls import ARRAYS_AT, elements_at
@@ -31,10 +32,6 @@ from .values import CompilationError, Value, constant
 from .vectors import turn
 
 ALONG, ACROSS, TURNED, PARTED = "along", "across", "turned", "parted"
-
-SHORT, HALVES, SHORTEST = 80, 31, 16
-"""The maximum length of rows that are transposed: for float32 programs with three passes, for such programs on 16-bit
-numbers, whose masked loads are slow, and for all others."""
 
 RUN = 64
 """The number of vectors of a row that are accumulated before their sum is added to the sum of the row."""
@@ -169,7 +166,7 @@ class RowPlan:
             known["place"][number] = lowering.call(elements_at, [table, number], {})
         known["lies"] = dict(known["place"])
         for number, type_ in self._turned_arrays():
-            memory = Value(PointerType(type_), lowering.allocate(type_, SHORT * self.width))
+            memory = Value(PointerType(type_), lowering.allocate(type_, NARROW * self.width))
             known["place"][number] = as_integer.lower(lowering, memory)
         for number, node in enumerate(self.scalars):
             if node.operation == "parameter" and node.value == ROW_LENGTH:
@@ -457,7 +454,7 @@ def _levels(expression: Expression) -> dict[Node, int]:
 def turned_length(expression: Expression, types: Sequence[Any]) -> int:
     """Return the maximum length of rows that are transposed for a program on these types, as measured on an EPYC."""
     if max(_levels(expression).values()) < 2:
-        return SHORTEST
+        return SHORT
     if min(type_.bits for type_ in types) < 32:
-        return HALVES
-    return SHORT * 32 // max(type_.bits for type_ in types)
+        return 2 * SHORT - 1  # masked loads are slow
+    return NARROW * 32 // max(type_.bits for type_ in types)

@@ -26,6 +26,7 @@ import numpy
 
 from ..._runtime.platform import ctypes
 from ...kernels.runtime.addresses import address
+from ...kernels.runtime.costs import PARALLEL_BYTES
 from .atomics import atomic_add, atomic_exchange, atomic_load, atomic_replace, atomic_store, call_address, pause
 from .element_types import PointerType
 from .external import apart, c_function, external
@@ -53,9 +54,6 @@ WORDS = TAKEN + LINE * MOST_THREADS
 
 MOST_PIECES, OWNER, TICKET_SHIFT = (1 << 16) - 1, 1 << 16, 17
 """The lowest bits of `TAKEN` contain the number of a piece, then whether the thread itself has taken a piece, then the ticket."""
-
-PIECE_BYTES = 1 << 16
-"""The minimum amount of work, in bytes, that a thread takes at once."""
 
 PIECES = 4
 """The number of pieces per thread. It is large enough that a thread that started late or sleeps does not delay the others."""
@@ -234,7 +232,7 @@ def run_rows(
     function: Int, shared: Pointer[i64], arguments: Int, begin: Int, rows: Int, row_bytes: Int, threads: Int
 ) -> None:
     """Do the same as `run_ranges`, for rows that each touch this many bytes."""
-    pieces = maximum(minimum(rows * row_bytes // PIECE_BYTES, PIECES * threads), i64(1))
+    pieces = maximum(minimum(rows * row_bytes // (PARALLEL_BYTES // 4), PIECES * threads), i64(1))
     run_ranges_apart(shared, function, arguments, begin, rows, (rows + pieces - 1) // pieces, threads)
 
 

@@ -19,7 +19,7 @@ from ..._runtime.platform import ctypes
 from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.plans import compiled
 from ..runtime.addresses import address
-from ..runtime.costs import THREADED
+from ..runtime.costs import PASSES, THREADED
 
 DEFAULT_SEED = 67280421310721
 """The default seed of a generator."""
@@ -47,15 +47,8 @@ UINT32, UINT64 = numpy.dtype(numpy.uint32), numpy.dtype(numpy.uint64)
 TWIST = 624
 """The number of words that one twist of the state produces."""
 
-BULK = 2048
-"""The least number of words for which the call that fills 32-bit memory is faster, although it starts more slowly."""
-
 
 _WORDS = compiled("create.twister.words", least=THREADED)
-
-
-FEW = 1 << 10
-"""The least number of random numbers for which the interpreter lock is released."""
 
 
 class Drawing(compiled):
@@ -82,7 +75,7 @@ class Drawing(compiled):
                 return NotImplemented
             self._loops[out.dtype] = loop
         state = stream._address or stream.state_address
-        if size < FEW:
+        if size < PASSES:  # too few to release the interpreter lock
             return loop.quick(out, state, *numbers, first, size)
         return loop.call(address(out), state, *numbers, first, size)
 
@@ -216,28 +209,19 @@ class Stream:
     # --- drawing --------------------------------------------------------------------------------------------------
 
     def words32(self, n: int) -> ndarray:
-        """Return the next `n` words of 32 bits, as a new array of an unsigned type with at least 32 bits."""
-        engine = self._engine or self._start()
-        if n < BULK and not LOOPS.every_size:
-            words: ndarray = engine.random_raw(n)
-            return words
-        return self._many(n, UINT32)
+        """Return the next `n` words of 32 bits, as a new `uint32` array."""
+        words: ndarray = _WORDS.run(n, self, n, UINT32)
+        if words is NotImplemented:
+            words = (self._engine or self._start()).random_raw(n).astype(UINT32)
+        return words
 
     def words64(self, n: int) -> ndarray:
         """Return the next `n` words of 64 bits, each made of two words, the high half first, as a new `uint64` array."""
-        engine = self._engine or self._start()
-        if n < BULK and not LOOPS.every_size:
-            halves = engine.random_raw(2 * n)
-            words: ndarray = halves[::2] << 32
-            words |= halves[1::2]
-            return words
-        return self._many(n, UINT64)
-
-    def _many(self, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
-        """Return the next `n` words of a type with 32 or 64 bits."""
-        words: ndarray = _WORDS.run(n, self, n, dtype)
+        words: ndarray = _WORDS.run(n, self, n, UINT64)
         if words is NotImplemented:
-            words = self._bulk.randint(0, 2 ** (8 * dtype.itemsize), n, dtype)
+            halves = (self._engine or self._start()).random_raw(2 * n)
+            words = halves[::2] << 32
+            words |= halves[1::2]
         return words
 
     def double(self) -> float:

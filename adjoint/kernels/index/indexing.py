@@ -16,7 +16,7 @@ from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
 from ...codegen.tracing import xp
 from ..memory.copying import clone, convert, widen
-from ..runtime.costs import MOVED, STEPS
+from ..runtime.costs import MOVED, SHORT, STEPS
 from ..runtime.floating import HALVES, INT64, Array, compute_dtype, type_name
 from ..runtime.layout import reordered
 from ..runtime.positions import as_places
@@ -30,9 +30,6 @@ from .scatter import add_rows, combine, copied, take_rows
 Indices = Sequence[ndarray | None]
 
 _FULL = slice(None)
-
-_FEW = 256
-"""The maximum number of elements for which adding them one by one is faster than finding whole rows."""
 
 
 @recordable
@@ -131,7 +128,7 @@ def index_backward(grad: ndarray, shape: tuple[int, ...], indices: Indices) -> n
     if only is not None and only.dtype.kind == "b":
         result[only] = grad  # a mask selects no element twice
         return result
-    few = 0 < grad.size <= _FEW and SHAPES.recorder is None
+    few = 0 < grad.size <= STEPS and SHAPES.recorder is None
     if few and only is not None and only.dtype.char == "l" and grad.dtype.char in "fd":
         numpy.add.at(result, only, grad)
         return result
@@ -214,7 +211,7 @@ def _put_at(x: ndarray, indices: Indices, values: ndarray, accumulate: bool) -> 
         return True
     if count > 1 or x.dtype.char not in "fdFDl" or not x.flags.c_contiguous:
         return False
-    if values.size <= _FEW:
+    if values.size <= STEPS:
         numpy.add.at(x, index, values)
     else:
         width = math.prod(shape[1:])
@@ -422,13 +419,6 @@ def embedding_dense_backward(
     return convert(result, grad.dtype) if grad.dtype in HALVES else result
 
 
-_DIRECT = 10  # times elements ** 0.145: the number of test elements up to which comparing is faster than sorting
-
-
-_TABLE = 6
-"""The maximum number of positions per number for which a table of the present numbers is faster than sorting them."""
-
-
 def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
     """Return whether each of `elements` is one of `test_elements` or, with `invert`, whether it is not."""
     for array in (elements, test_elements):
@@ -436,11 +426,11 @@ def isin(elements: Array, test_elements: Array, invert: bool = False) -> Array:
             raise RuntimeError(f"Unsupported input type encountered for isin(): {type_name(array.dtype)}")
     dtype = common_dtype(elements, test_elements)
     elements, tests = (widen(array.astype(dtype, copy=False)) for array in (elements, test_elements.reshape(-1)))
-    if tests.size < _DIRECT * max(elements.size, 1) ** 0.145:
+    if tests.size <= SHORT:
         found = numpy.zeros(elements.shape, bool)
         for value in tests:
             found |= elements == value
-    elif dtype.kind in "iu" and (span := int(tests.max()) - int(tests.min())) <= _TABLE * (tests.size + elements.size):
+    elif dtype.kind in "iu" and (span := int(tests.max()) - int(tests.min())) <= 8 * (tests.size + elements.size):
         wide, least = elements.astype(numpy.int64, copy=False), int(tests.min())
         table = numpy.zeros(span + 2, bool)  # elements outside the extrema use the last entry
         table[tests.astype(numpy.int64, copy=False) - least] = True

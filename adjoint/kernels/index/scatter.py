@@ -19,7 +19,7 @@ from ...codegen.plans import NUMPY, Plan, compiled, replayed
 from ...codegen.recording import recordable
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_, widen
-from ..runtime.costs import JOINED, MOVED, SUMMED
+from ..runtime.costs import JOINED, LARGE, MOVED, SHORT
 from ..runtime.floating import INT64, compute_dtype, refuse, type_name
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.positions import as_places
@@ -28,9 +28,6 @@ from ..runtime.shapes import normalize_dim, require_dims
 from .places import few_places, few_positions, flat_positions, out_of_bounds, require_in_bounds, slices_of
 
 _INDEX_TYPES = (INT64, numpy.dtype(numpy.int32))
-
-_ROW = 16  # elements
-
 
 # --- along one dimension, one index for each element ----------------------------------------------------------
 
@@ -383,7 +380,7 @@ def take_rows(x: ndarray, index: ndarray, dim: int = 0) -> ndarray:
         return row_major(x[(slice(None),) * (dim % x.ndim) + (index,)])  # `take` would copy the whole array first
     width = math.prod(x.shape[dim + 1 :])
     # NumPy copies longer rows at full speed with one thread.
-    take = _TAKE if width < _ROW else _TAKE_ROWS
+    take = _TAKE if width < SHORT else _TAKE_ROWS
     found = take.run(index.size * math.prod(x.shape[:dim]) * width, x, index, dim)
     return asarray(x.take(index, dim) if found is NotImplemented else found)
 
@@ -458,7 +455,7 @@ def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
     """Execute `out[index[i]] += rows[i]` for a contiguous `out` with two dimensions."""
     if _ADD_ROWS.run(rows.size, out, index, row_major(rows)) is not NotImplemented:
         return
-    if rows.size >= SUMMED and numpy.bincount(as_places(index)).max() == 1:  # ten times as fast as one after another
+    if rows.size >= LARGE and numpy.bincount(as_places(index)).max() == 1:  # ten times as fast as one after another
         out[index] += rows
     else:
         positions = flat_positions(out.shape, 0, index, rows.shape)

@@ -14,9 +14,9 @@ from ..runtime.costs import SCANNED
 from ..runtime.floating import Array, is_inexact, refuse, type_name, unwarned
 from ..shape.joining import tril
 from . import LinAlgError
-from .elimination import SMALL, column_major, first_bad, first_zero, lu_factor, substituted
+from .elimination import column_major, first_bad, first_zero, is_small, lu_factor, substituted
 from .householder import factor_orthogonal, orthogonal
-from .stacks import SMALLEST, by_lapack, of_stack
+from .stacks import by_lapack, of_stack
 
 
 def check_matrix(name: str, array: Array, square: bool = False, floating: bool = True, half: bool = False) -> None:
@@ -82,7 +82,7 @@ _CHOLESKY = compiled("linalg.cholesky.cholesky", least=SCANNED)
 
 
 def _eliminated(a: Array, b: Array | None) -> Any:
-    return _ELIMINATION.run(a.size, a, b) if a.shape[-1] <= SMALL else NotImplemented
+    return _ELIMINATION.run(a.size, a, b) if is_small(a) else NotImplemented
 
 
 def is_vector(a: Array | Any, b: Array | Any) -> bool:
@@ -485,7 +485,7 @@ def least_squares(
     values_wanted = driver in ("gelsd", "gelss")
     found: Any = NotImplemented
     if not values_wanted or numpy.isfinite(a).all():  # with infinities, the search for singular values may not end
-        found = by_lapack("least_squares", a, right, limit, driver or "gelsy", smallest=1 if a.ndim == 2 else SMALLEST)
+        found = by_lapack("least_squares", a, right, limit, driver or "gelsy", smallest=1 if a.ndim == 2 else SCANNED)
     if found is NotImplemented:
         found = _without_lapack(a, right, 0.0 if driver == "gels" else limit, values_wanted)
     columns, rest, ranks, singular = found

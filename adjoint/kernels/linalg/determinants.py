@@ -10,7 +10,7 @@ from ...codegen.plans import compiled
 from ..runtime.costs import SCANNED
 from ..runtime.floating import Array, unwarned
 from .decompositions import check_matrix, inverse
-from .elimination import SMALL
+from .elimination import is_small
 from .stacks import by_lapack
 
 _PIVOTS = compiled("linalg.elimination.pivots_of", least=SCANNED)
@@ -18,9 +18,7 @@ _PIVOTS = compiled("linalg.elimination.pivots_of", least=SCANNED)
 
 def _pivots(a: Array) -> Any:
     """Return the pivots of each matrix, and the sign of its row exchanges."""
-    if a.shape[-1] > SMALL:
-        return by_lapack("pivots_of", a)
-    return _PIVOTS.run(a.size, a)
+    return _PIVOTS.run(a.size, a) if is_small(a) else by_lapack("pivots_of", a)
 
 
 def _sign_and_logarithm(pivots: Array, sign: Array) -> tuple[Array, Array]:

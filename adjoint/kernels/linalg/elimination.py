@@ -12,13 +12,15 @@ import numpy
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.plans import NUMPY, Plan, compiled
-from ..runtime.costs import FIRST_CACHE, SCANNED
+from ..runtime.costs import FIRST_CACHE, PIECEWISE, SCANNED, SHORT
 from ..runtime.floating import Array, unwarned
 from ..shape.joining import tril, triu
 from .stacks import by_lapack
 
-SMALL = 44
-"""The maximum number of rows of matrices that compiled loops eliminate faster, column by column, than LAPACK."""
+
+def is_small(a: Array) -> bool:
+    """Return whether compiled loops eliminate the matrices faster, column by column, than LAPACK."""
+    return a.shape[-2] * a.shape[-1] < SCANNED
 
 
 def column_major(array: Array) -> Array:
@@ -35,15 +37,12 @@ def magnitude(array: Array) -> Array:
 
 
 _PANEL = 32
-"""The number of columns that compiled loops eliminate one by one, and the minimum number of their elements."""
-
-_CACHED_MATRIX = 12_000
-"""The number of elements of a matrix that stay in the cache while compiled loops eliminate all columns."""
+"""The number of columns that compiled loops eliminate one by one. They also eliminate matrices that stay in the cache."""
 
 
 def lu_factor(self: Array) -> tuple[Array, Array]:
     """Eliminate with partial pivoting. Return both triangular factors in one matrix, and the exchanged rows from 1 on."""
-    if max(self.shape[-2:]) > SMALL and self.size:
+    if self.size and not is_small(self):
         found = by_lapack("factored", self)
         if found is not NotImplemented:
             work, pivots, _ = found
@@ -57,7 +56,7 @@ def lu_factor(self: Array) -> tuple[Array, Array]:
     return column_major(work.reshape(self.shape)), (pivots + 1).reshape(*self.shape[:-2], pivots.shape[1])
 
 
-@compiled("linalg.elimination.lu_factor", least=_PANEL, cost=20)
+@compiled("linalg.elimination.lu_factor", least=PIECEWISE, cost=20)
 def _small_factors(a: Array) -> Plan:
     """Return the results of `lu_factor` for small matrices by compiled loops."""
     return NUMPY
@@ -80,7 +79,7 @@ def _eliminate(work: Array, pivots: Array) -> None:
     All computations except the pivots of single columns are products of matrices.
     """
     count = pivots.shape[1]
-    small = work.shape[2] <= _PANEL or work.shape[1] * work.shape[2] <= _CACHED_MATRIX
+    small = work.shape[2] <= _PANEL or work[0].nbytes <= 2 * FIRST_CACHE
     if small and _FACTORED.run(work.size, work, pivots) is not NotImplemented:
         return
     if work.shape[2] == 1:
@@ -102,7 +101,7 @@ def _eliminate(work: Array, pivots: Array) -> None:
     pivots[:, half:] += half
 
 
-_FACTORED = compiled("linalg.elimination.factor_panel", least=_PANEL, cost=20)
+_FACTORED = compiled("linalg.elimination.factor_panel", least=PIECEWISE, cost=20)
 
 
 def exchange(work: Array, pivots: Array, backwards: bool = False) -> None:
@@ -146,9 +145,6 @@ def first_bad(info: Array) -> tuple[str, int]:
 # --- triangular systems ---------------------------------------------------------------------------------------
 
 
-_WIDTH = 16  # the minimum number of elements of a row of a solution
-
-
 @compiled("linalg.elimination.solve_triangular")
 def _substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Plan:
     """Return the solution of small triangular systems by compiled loops."""
@@ -161,7 +157,7 @@ def substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
     Elimination does not change an upper triangle and exchanges no rows, so only the substitution remains.
     """
     size = a.shape[-1]
-    small = size * max(b.shape[-1], _WIDTH) * b.itemsize <= FIRST_CACHE  # blocks would not help
+    small = size * max(b.shape[-1], SHORT) * b.itemsize <= FIRST_CACHE  # blocks would not help
     if LOOPS.takes(size * b.size, SCANNED):
         found: Any = _substituted(a, b, upper, unitriangular) if small else NotImplemented
         if found is NotImplemented:

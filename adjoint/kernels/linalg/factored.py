@@ -61,7 +61,7 @@ def lu(self: Array, pivot: bool = True) -> tuple[Array, Array, Array]:
     """Return the triangular factors L and U and the permutation P of `P @ L @ U`."""
     _check_factorable("linalg.lu", self)
     _check_eliminable(self, pivot)
-    small = self.size > 0 and max(self.shape[-2:]) <= elimination.SMALL
+    small = self.size > 0 and elimination.is_small(self)
     if small and self.dtype.char in "fd" and LOOPS.takes(self.size, PASSES):
         work, pivots = elimination.eliminated(self)
         made = _UNPACK.run(self.size, work, pivots)

@@ -16,7 +16,7 @@ from ...codegen.plans import compiled
 from ...codegen.pointwise import pointwise
 from ...dtypes import from_numpy
 from ..memory.copying import convert, widen
-from ..runtime.costs import LARGE, MOVED, ON_ONE_THREAD, PART
+from ..runtime.costs import LARGE, MOVED, NARROW, ON_ONE_THREAD, PART
 from ..runtime.floating import FLOAT32, FLOAT64, HALVES, Array, c_name, type_name
 from ..runtime.layout import laid_out
 from ..runtime.scalar import scalar_array
@@ -116,7 +116,7 @@ def mm(self: Array, mat2: Array) -> Array:
     """Return the product of two matrices."""
     kind = self.dtype
     if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
-        if self.size * mat2.shape[1] > _BY_A_VECTOR or LOOPS.every_size:
+        if self.size * mat2.shape[1] > LARGE or LOOPS.every_size:
             result = shared_product(self, mat2)
             if result is not NotImplemented:
                 return result
@@ -128,18 +128,9 @@ def mm(self: Array, mat2: Array) -> Array:
     return product(self, mat2)
 
 
-_BY_A_VECTOR = 9216
-"""The number of multiplications up to which OpenBLAS multiplies a matrix and a vector on one thread."""
-
-SMALL = 256
-"""The number of multiplications of two matrices that take less time than a call of BLAS."""
-
-_SHORT = 32
-"""The number of elements of two vectors up to which their product takes less time than a call of BLAS."""
-
 _SMALL_PRODUCT = compiled("linalg.small_products.product", least=MOVED)
 _PRODUCT = compiled("linalg.products.product", least=ON_ONE_THREAD + 1)
-_PRODUCT_WITH_VECTOR = compiled("linalg.products.product", least=_BY_A_VECTOR + 1)
+_PRODUCT_WITH_VECTOR = compiled("linalg.products.product", least=LARGE)
 
 
 def shared_product(a: Array, b: Array, added: Array | None = None) -> Any:
@@ -179,12 +170,12 @@ def product_of_stacks(a: Array, b: Array) -> Array:
     """Return `a @ b`.
 
     Compiled loops multiply small matrices. Larger products on several threads use BLAS or register tiles, except that
-    NumPy computes sums of the products of two long vectors, which are as fast as memory on one thread.
+    NumPy multiplies pairs of vectors, which one thread reads as fast as memory.
     """
     (_, rows, depth), columns = a.shape, b.shape[2]
     found: Any = NotImplemented
-    if rows * columns > 1 or depth <= _SHORT:
-        kernel = _SMALL_PRODUCT if rows * depth * columns <= SMALL else _PRODUCT
+    if rows * columns > 1:
+        kernel = _SMALL_PRODUCT if rows * depth * columns <= NARROW else _PRODUCT
         found = kernel.run(a.size * columns, a, b)
     return numpy.matmul(a, b) if found is NotImplemented else asarray(found)
 
@@ -268,7 +259,7 @@ def addmm_plain(self: Array, mat1: Array, mat2: Array) -> Array:
     kind = self.dtype
     if not (kind is mat1.dtype is mat2.dtype and kind.char in _BLAS and mat1.ndim == 2 == mat2.ndim):
         return addmm(self, mat1, mat2)
-    if mat1.size * mat2.shape[1] <= _BY_A_VECTOR and not LOOPS.every_size:
+    if mat1.size * mat2.shape[1] <= LARGE and not LOOPS.every_size:
         try:
             result = mat1.dot(mat2)
         except ValueError:

@@ -13,10 +13,8 @@ import numpy
 
 from ...codegen.plans import compiled
 from ..runtime import parallel
-from ..runtime.costs import ON_ONE_THREAD
+from ..runtime.costs import ON_ONE_THREAD, SCANNED
 from ..runtime.floating import Array
-
-_RESTING = 512  # rows; for larger matrices OpenBLAS's threads help
 
 
 def of_stack(function: Callable[[Array], Any], a: Array) -> Any:
@@ -44,8 +42,8 @@ def shared(work: Callable[[int, int], None], stack: Array) -> None:
     """Call `work(start, stop)` for all matrices of a stack, or for parts of them in several threads if that is faster."""
     if stack.size * min(stack.shape[-2:]) < 2 * ON_ONE_THREAD:  # starting threads would take longer
         work(0, len(stack))
-    elif max(stack.shape[-2:]) > _RESTING or _ALONE.run(0, lambda: _in_parts(work, len(stack))) is NotImplemented:
-        _in_parts(work, len(stack))
+    elif stack[0].size > ON_ONE_THREAD or _ALONE.run(0, lambda: _in_parts(work, len(stack))) is NotImplemented:
+        _in_parts(work, len(stack))  # OpenBLAS's threads help with large matrices
 
 
 def _in_parts(work: Callable[[int, int], None], count: int) -> None:
@@ -56,11 +54,11 @@ def _in_parts(work: Callable[[int, int], None], count: int) -> None:
         parallel.parallel_rows(work, count, 1, tile_rows=rows, parallel_bytes=0)
 
 
-SMALLEST = 1 << 9  # elements of a matrix; less work takes less time than a LAPACK call for each matrix
+def by_lapack(name: str, a: Array, *arguments: Any, smallest: int = SCANNED, **options: Any) -> Any:
+    """Return the result of a function of `kernels.compiled.linalg.lapack`, or NotImplemented if NumPy must compute.
 
-
-def by_lapack(name: str, a: Array, *arguments: Any, smallest: int = SMALLEST, **options: Any) -> Any:
-    """Return the result of a function of `kernels.compiled.linalg.lapack`, or NotImplemented if NumPy must compute."""
+    NumPy computes matrices of fewer than `smallest` elements in less time than a call takes.
+    """
     if a.shape[-1] * a.shape[-2] < smallest or a.dtype.char not in "fdFD":
         return NotImplemented
     return _lapack(name).run(0, a, *arguments, **options)

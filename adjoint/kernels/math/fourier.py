@@ -24,9 +24,6 @@ _INVERSE: tuple[Norm, ...] = ("forward", "ortho", "backward")
 """NumPy's names of division by nothing, by the square root of the number of elements, and by this number."""
 
 
-_SPLIT = 1 << 14
-"""Lines with at least this many elements are split to save time."""
-
 _MULTIPLY = of_any_size(numpy.multiply)
 
 _WORK = 64  # the number of bytes that could be copied while one is transformed
@@ -92,7 +89,7 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
         scale = (1.0, n**-0.5 if n else 1.0, 1 / n if n else 1.0)[normalization]
         lies, moved = _in_memory_order(array, axis)
         found = _TRANSFORM.run(array.size, lies, moved, forward, scale, onesided, moved != axis)
-        if found is NotImplemented and array.size == n >= _SPLIT and not onesided:
+        if found is NotImplemented and array.size == n and not onesided:
             found = _split(array, forward, scale)
         if found is not NotImplemented:
             return numpy.asarray(found)

@@ -19,6 +19,7 @@ from numpy import ndarray
 from ...codegen.elementary import in_kernels
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
+from ..runtime.costs import TILE
 from ..runtime.floating import Array, unwarned
 from ..runtime.layout import row_major
 from .special import digamma, lgamma
@@ -34,18 +35,17 @@ TERMS = 20
 STEP = 0.08
 NODES = numpy.arange(-3.6, 6.8, STEP)
 POSITIONS, WEIGHTS = numpy.exp(NODES - numpy.exp(-NODES)), STEP * (1.0 + numpy.exp(-NODES))
-TOGETHER = 1 << 14
-"""The number of values that are computed at once: all nodes for a few elements, or one node for many."""
 
 
 def _integral(integrand: Callable[[ndarray], ndarray], scale: ndarray) -> ndarray:
     """Return the integral over [0, inf) of a smooth function that decreases exponentially beyond `scale`.
 
     The trapezoidal rule is applied after the substitution v = scale * exp(w - exp(-w)) (Takahasi and Mori, "Double
-    exponential formulas for numerical integration", 1974).
+    exponential formulas for numerical integration", 1974). All nodes for a few elements are computed at once, or one node for
+    many.
     """
     total = numpy.zeros_like(scale)
-    count = max(1, TOGETHER // max(scale.size, 1))
+    count = max(1, TILE // max(scale.size, 1))
     for first in range(0, len(NODES), count):
         part = slice(first, first + count)
         v = numpy.multiply.outer(POSITIONS[part], scale)

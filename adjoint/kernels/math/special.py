@@ -19,9 +19,9 @@ from numpy import asarray, ndarray
 from ...codegen.elementary import FUNCTIONS, PIECEWISE_OPERATIONS, decomposition, elementary, in_kernels
 from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import apply, xp
+from ..runtime.costs import STEPS
 from ..runtime.floating import Array
 
-_FEW = 512  # elements up to which one Python call per element is faster
 _SQRT_HALF = math.sqrt(0.5)
 _GAUSSIAN = "elementary_gaussian"
 
@@ -39,7 +39,7 @@ def _one_by_one(name: str, function: Callable[[float], float], smallest: float =
     of_arrays = FUNCTIONS[name]
 
     def few(x: ndarray) -> ndarray:
-        if x.size > _FEW or not (smallest == -math.inf or bool(numpy.all((x > smallest) & (x < 1e300)))):
+        if x.size > STEPS or not (smallest == -math.inf or bool(numpy.all((x > smallest) & (x < 1e300)))):
             return asarray(of_arrays(x))
         result = numpy.empty_like(x)
         result[...] = numpy.fromiter(map(function, x.reshape(-1).tolist()), numpy.float64, x.size).reshape(x.shape)

@@ -15,25 +15,15 @@ from ...codegen.plans import NUMPY, Plan, compiled, empty
 from ...device import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ...dtypes import bool as boolean
 from ...dtypes import from_numpy
-from ..runtime.costs import MOVED, PASSES, STEPS, THREADED, TILE
+from ..runtime.costs import MOVED, PASSES, STEPS, THREADED, TILE_BYTES
 from ..runtime.floating import FLOAT16, FLOAT32, HALVES, OFF, WARNINGS, Array, quietly, restore, unwarned
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.meta_array import Unread
 from ..runtime.narrow_array import Narrow, cast, is_narrow, kept
-from ..runtime.parallel import parallel_rows
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand
 from .bounds import checked_bytes
 from .storage import owner, restrided, strided, to_python
-
-_FILLED_BY_THREADS = 1 << 20  # bytes
-
-_ALIASED, _STREAMS = 1 << 10, 8
-"""Elements at this distance in bytes share few places of the first-level cache, so lines are dropped before all their elements
-are read.
-
-NumPy then copies only this number of columns at a time, each from a separate line.
-"""
 
 
 def preserved_order(array: Array) -> tuple[int, ...] | None:
@@ -159,14 +149,8 @@ def copy_elements(target: Array, source: Array) -> None:
         target[...] = source  # in half the time of `numpy.copyto`
         return
     copy = _COPY_ROWS if target.flags.c_contiguous and source.flags.c_contiguous else _COPY
-    if copy.run(target.size, target, source) is not NotImplemented:
-        return
-    step = source.strides[-1] if source.ndim > 1 and source.shape == target.shape else 0
-    if step == 0 or step % _ALIASED:
+    if copy.run(target.size, target, source) is NotImplemented:
         numpy.copyto(target, source)
-        return
-    for start in range(0, target.shape[-1], _STREAMS):
-        numpy.copyto(target[..., start : start + _STREAMS], source[..., start : start + _STREAMS])
 
 
 def contiguous(array: Array, memory_format: Any = None) -> Array:
@@ -228,7 +212,7 @@ def convert(array: Array, dtype: Any, memory_format: Any = None) -> Array:
     with unwarned():
         source = array.astype(numpy.float32) if narrowed else array  # PyTorch rounds twice, too
         if memory_format is None and array.flags.c_contiguous:
-            return _of_bits(array) if array.dtype is FLOAT16 and dtype is FLOAT32 else source.astype(dtype)
+            return source.astype(dtype)
         result = empty_like(array, dtype, memory_format)
         numpy.copyto(result, source, casting="unsafe")
     return result
@@ -247,28 +231,6 @@ def rounded(array: Array, dtype: Any) -> Array:
     if array.size >= STEPS and array.dtype is FLOAT32 and dtype in HALVES:
         return convert(array, dtype)
     return array.astype(dtype, copy=False)
-
-
-def _of_bits(array: Array) -> Array:
-    """Return contiguous float16 numbers as float32 in four passes over their bits: NumPy converts one number at a time.
-
-    A number and its bits, shifted to the places that they have in float32, differ by the factor 2**112, because the
-    exponents have different zeros. Infinities and NaNs are left to NumPy.
-    """
-    result = numpy.empty(array.shape, FLOAT32)
-    halves, numbers = array.reshape(-1), result.reshape(-1)
-
-    def compute(start: int, stop: int) -> None:
-        half, number = halves[start:stop], numbers[start:stop]
-        bits = number.view(numpy.int32)
-        numpy.left_shift(half.view(numpy.int16), 13, bits, dtype=numpy.int32)
-        numpy.bitwise_and(bits, -0x70002000, bits)
-        numpy.multiply(number, numpy.float32(2.0**112), number)
-        if not -65536 < number.min() <= number.max() < 65536:
-            number[...] = half
-
-    parallel_rows(compute, array.size, FLOAT32.itemsize, tile_rows=TILE)
-    return result
 
 
 def to_dtype(self: Array, dtype: Any, memory_format: Any = None) -> Array:
@@ -348,7 +310,7 @@ def fill_(self: Array, value: Any) -> None:
         self = distinct(self)
     if self.size == self.itemsize == 1 and is_narrow(self.dtype):  # a single element saturates in PyTorch
         kept(self)[...] = value
-    elif self.nbytes >= _FILLED_BY_THREADS:
+    elif self.nbytes >= TILE_BYTES:
         with numpy.errstate(all="ignore"):
             number = scalar_array(value, from_numpy(self.dtype))
         copy_elements(self, number)
@@ -393,7 +355,7 @@ def zero_(self: Array) -> None:
         self = self.view(f"u{self.itemsize}")
     if 0 in self.strides:
         self = distinct(self)
-    if self.nbytes >= _FILLED_BY_THREADS:
+    if self.nbytes >= TILE_BYTES:
         copy_elements(self, numpy.zeros((), self.dtype))
     else:
         self.fill(0)

@@ -13,6 +13,7 @@ import numpy
 from ...codegen.plans import compiled, empty, empty_like
 from ...codegen.recording import recordable
 from ..memory.copying import widen
+from ..runtime.costs import PART
 from ..runtime.floating import Array, compute_dtype, unwarned
 
 
@@ -74,7 +75,7 @@ def attention(
     """
     length = query.shape[2]
     out, statistics = results_like(query, value)
-    heads = AT_ONCE // (length * key.shape[2] or 1)
+    heads = PART // (length * key.shape[2] or 1)
     for place, _, (q, k, v, added, bits) in parts(query, key, value, mask, kept, heads):
         exponentials, top, inverse = _exponentials(q, k, added, causal, scale)
         statistics[place][:, :, 0], statistics[place][:, :, 1] = top[..., 0], inverse[..., 0]
@@ -90,7 +91,7 @@ def attention_gradients(
     scale: float, out: Array, statistics: Array,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return the gradients of query, key and value."""
-    at_once = AT_ONCE // (query.shape[2] * key.shape[2] or 1)
+    at_once = PART // (query.shape[2] * key.shape[2] or 1)
     to_query, to_key, to_value = gradients_like(query, key, value)
     for place, of_keys, (q, k, v, added, bits) in parts(query, key, value, mask, kept, at_once):
         weights, _, inverse = _exponentials(q, k, added, causal, scale)
@@ -107,10 +108,6 @@ def attention_gradients(
         to_key[of_keys] = _of_keys(change.mT @ q, k.shape[1])
         to_value[of_keys] = _of_keys(dropped.mT @ wide, k.shape[1])
     return to_query, to_key, to_value
-
-
-AT_ONCE = 1 << 16
-"""Up to this number of scores are held at once, or the scores of one head of keys."""
 
 
 def parts(
@@ -165,7 +162,7 @@ def _exponentials(
     with unwarned():
         scores *= scale
         if causal:
-            later = _later_keys if scores[0, 0].size <= AT_ONCE else _later_keys.__wrapped__
+            later = _later_keys if scores[0, 0].size <= PART else _later_keys.__wrapped__
             numpy.copyto(scores, -math.inf, where=later(*scores.shape[2:]))
         if mask is not None:
             scores += mask
@@ -186,13 +183,17 @@ def packed_weights(draw: Any, rows: tuple[int, ...], keys: int, dtype: Any) -> A
     (the keys). The result has the shape (heads, keys, words).
     """
     length = rows[-1]
-    words = -(-length // 64) * 4  # so that all queries of a block have bits
-    kept = numpy.zeros((math.prod(rows[:-1]), keys, words), numpy.uint16)
+    kept = numpy.zeros((math.prod(rows[:-1]), keys, words_of(length)), numpy.uint16)
     noise = numpy.empty((length, keys), dtype)
     for own in kept:
         bits = numpy.packbits(draw(noise).T != 0, axis=-1, bitorder="little")
         own.view(numpy.uint8)[:, : bits.shape[1]] = bits
     return kept
+
+
+def words_of(length: int) -> int:
+    """Return the number of words with the bits of this many queries, so that all queries of a block have bits."""
+    return -(-length // 64) * 4
 
 
 def noise_of(kept: Array, query: Array, key: Array, share: float) -> Array:

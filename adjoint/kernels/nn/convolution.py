@@ -17,8 +17,9 @@ from ...codegen.plans import Memory, Plan, compiled, replayed
 from ...codegen.recording import recordable
 from ..memory.copying import rounded, widen
 from ..memory.storage import restrided
+from ..runtime.costs import TILE_BYTES
 from ..runtime.layout import row_major
-from ..runtime.parallel import SCRATCH_BYTES, parallel_rows
+from ..runtime.parallel import parallel_rows
 
 Sizes = tuple[int, ...]
 Layout = tuple[Sizes, Sizes, Sizes, int]
@@ -64,7 +65,7 @@ def _forward(x: ndarray, weight: ndarray, bias: ndarray | None, result: ndarray,
         if bias is not None:
             out += bias.reshape(groups, -1, 1)
 
-    parallel_rows(convolve, len(x), _patch_bytes(x, weight, result), tile_bytes=SCRATCH_BYTES)
+    parallel_rows(convolve, len(x), _patch_bytes(x, weight, result), tile_bytes=4 * TILE_BYTES)
 
 
 def _matrices(weight: ndarray, groups: int) -> ndarray:
@@ -146,7 +147,7 @@ def _add_products(grad: ndarray, weight: ndarray, result: ndarray, layout: Layou
         shape = (*inside.shape[:2], *weight.shape[2:], *grad.shape[2:])
         add_patches(inside, parts.reshape(shape), stride, padding, dilation)
 
-    parallel_rows(spread, len(grad), _patch_bytes(result, weight, grad), tile_bytes=SCRATCH_BYTES)
+    parallel_rows(spread, len(grad), _patch_bytes(result, weight, grad), tile_bytes=4 * TILE_BYTES)
 
 
 def add_patches(result: ndarray, parts: ndarray, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
@@ -175,7 +176,7 @@ def _weight_grad(grad: ndarray, input: ndarray, weight_shape: Sizes, *layout: An
     wide, x = row_major(widen(grad)), widen(input)  # BLAS does not accept expanded arrays
     result = numpy.zeros(weight_shape, wide.dtype)
     total = _matrices(result, groups)
-    tile = max(1, SCRATCH_BYTES // max(1, _patch_bytes(x, result, wide)))
+    tile = max(1, 4 * TILE_BYTES // max(1, _patch_bytes(x, result, wide)))
     for start in range(0, len(x) if result.size and grad.size else 0, tile):
         part = wide[start : start + tile]
         read = patches(x[start : start + tile], weight_shape[2:], grad.shape[2:], stride, padding, dilation)

@@ -22,7 +22,7 @@ from ...codegen.rows import Refusing, row_program
 from ...codegen.tracing import PerColumn, PerPart, PerRow, column, part, row, xp
 from ..memory.copying import rounded, widen
 from ..reduce import moments
-from ..runtime.costs import MOVED
+from ..runtime.costs import MOVED, THREADED
 from ..runtime.floating import Array, check_floating, compute_dtype, unwarned
 from ..runtime.layout import has_channels_last, row_major
 
@@ -30,8 +30,6 @@ Triple = tuple[ndarray, ndarray, ndarray]
 Gradients = tuple[ndarray | None, ndarray | None, ndarray | None]
 Sums = tuple[ndarray | None, ndarray, ndarray]
 Needs = Sequence[bool]
-
-_TALL = 1 << 15  # elements of columns; larger arrays are read row by row for sums over all rows
 
 
 def _refusing(name: str) -> Refusing:
@@ -258,7 +256,9 @@ def _batch_norm(
     training: bool, eps: float,
 ) -> Plan:  # fmt: skip
     channels = _Channels(x)
-    by_rows = training and not (channels.are_columns and x.size > _TALL)
+    by_rows = training and not (
+        channels.are_columns and x.size > THREADED
+    )  # the sums over all rows then read row by row
     if not by_rows:
         check_floating("batch_norm", x)
 

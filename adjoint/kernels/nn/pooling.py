@@ -22,6 +22,7 @@ from ..index.places import out_of_bounds
 from ..index.scatter import combine, gather
 from ..memory.copying import rounded, widen
 from ..reduce import reduction
+from ..runtime.costs import THREADED
 from ..runtime.floating import (
     HALVES,
     INT64,
@@ -39,9 +40,6 @@ from .windows import Along, Bounds, check_gradient, divided, divided_elements, w
 
 Sizes = tuple[int, ...]
 Pair = tuple[ndarray, ndarray]
-
-
-_MATRIX = 1 << 16  # positions times windows; larger sums are not products with a matrix
 
 
 # --- the maximum ----------------------------------------------------------------------------------------------
@@ -235,7 +233,7 @@ def _summing(bounds: Sequence[Bounds], lengths: Sizes, transposed: bool = False)
                 len(starts),
             )
         places = numpy.arange(length)[:, None]
-        inside = (starts <= places) & (places < stops) if length * len(starts) <= _MATRIX else None
+        inside = (starts <= places) & (places < stops) if length * len(starts) <= THREADED else None
         tables.append((starts, stops, inside))
 
     def sums(x: ndarray) -> ndarray:

@@ -11,6 +11,7 @@ import numpy
 from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.recording import recordable
 from ..index.scatter import take_rows
+from ..runtime.costs import SHORT
 from ..runtime.floating import Array, is_floating, refuse
 
 Sizes = tuple[int, ...]
@@ -180,7 +181,7 @@ class Weights:
     @property
     def sparse(self) -> bool:
         """Whether sums over neighbours take less time than a product with the matrix."""
-        return self._n_old > 16 * self.shares.shape[1]
+        return self._n_old > SHORT * self.shares.shape[1]
 
 
 def _along(array: Array, axis: int, weights: Weights) -> Array:

@@ -15,7 +15,7 @@ from ...codegen.plans import compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
 from ..memory.copying import contiguous, rounded, widen
-from ..runtime.costs import MOVED, PASSES, TILE, TILE_BYTES
+from ..runtime.costs import MOVED, PASSES, STEPS, TILE, TILE_BYTES
 from ..runtime.floating import HALVES, INT64, compute_dtype, is_floating, refuse, type_name
 from ..runtime.layout import row_major
 from ..runtime.positions import as_places, gives_positions
@@ -239,7 +239,7 @@ def searchsorted(
         found = asarray(compiled)
     elif ordered and sorted_sequence.ndim == 1:
         found = asarray(sorted_sequence.searchsorted(values, place))
-    elif ordered and math.prod(values.shape[:-1]) < FEW_ROWS:
+    elif ordered and math.prod(values.shape[:-1]) < STEPS:
         found = numpy.empty(values.shape, INT64)
         for row in numpy.ndindex(values.shape[:-1]):
             found[row] = sorted_sequence[row].searchsorted(values[row], place)
@@ -251,9 +251,6 @@ def searchsorted(
 _SUM_OF_RUNS = compiled("index.scattering.sum_of_runs", least=MOVED)
 _COUNT = compiled("index.scattering.count", least=PASSES)
 _PLACES = compiled("index.searching.places", least=PASSES, cost=1)
-
-FEW_ROWS = 64
-"""The least number of rows that are searched at once, instead of one by one with NumPy."""
 
 
 def _has_nan(x: ndarray) -> bool:

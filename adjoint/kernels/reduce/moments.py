@@ -15,18 +15,17 @@ from ...codegen.plans import compiled
 from ...codegen.rows import row_program
 from ...codegen.tracing import row, xp
 from ..memory.copying import widen
-from ..runtime.costs import MOVED, SUMMED, THREADED
+from ..runtime.costs import LARGE, MOVED, PASSES, THREADED
 from ..runtime.floating import Array, compute_dtype, is_floating, is_inexact, type_name
 from ..runtime.layout import row_major
 from ..runtime.scalar import typed
 from ..runtime.shapes import Dims, names_all, normalize_dims
 from . import reduction
-from .reduction import DOT_PRODUCT, of_parts
+from .reduction import of_parts
 
 Dtype = numpy.dtype[Any]
 Pair = tuple[ndarray, ndarray]
 
-_SMALL = 1 << 10  # elements; fewer are converted to float64, which takes less time than more calls of NumPy
 _LEAST = 1e-30  # smaller sums of squares have lost digits in float32
 _LEAST_ROOT = math.sqrt(_LEAST)
 _RUN = 1024  # the number of powers that are summed before the sums are added
@@ -53,8 +52,9 @@ def _moments(
             f"{name if alone else f'{name}_mean'}(): degrees of freedom is <= 0. Correction should "
             "be strictly less than the reduction factor (input numel divided by output numel)."
         )
-    if 0 < x.size < _SMALL and x.dtype.char in "fd" and degrees > 0 and dims and not LOOPS.every_size:
-        distance = x.astype(numpy.float64)  # no square of a number of float32 overflows or vanishes
+    if 0 < x.size < PASSES and x.dtype.char in "fd" and degrees > 0 and dims and not LOOPS.every_size:
+        # The conversion takes less time than more calls of NumPy, and no square of a float32 number overflows or vanishes.
+        distance = x.astype(numpy.float64)
         mean: Any
         if len(dims) == x.ndim and not keepdim and x.flags.c_contiguous:
             distance = distance.reshape(-1)
@@ -148,9 +148,9 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     `p` may also be inf (the largest magnitude), -inf (the smallest) or 0 (the number of nonzero elements).
     """
     dims: tuple[int, ...] = ()
-    if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < SUMMED:
+    if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < LARGE:
         dims = () if dim is None else normalize_dims(dim, x.ndim)
-        if (dim is None or len(dims) == x.ndim) and x.size <= DOT_PRODUCT and not LOOPS.every_size:
+        if (dim is None or len(dims) == x.ndim) and x.size < MOVED and not LOOPS.every_size:
             flat = x.reshape(-1)
             total = flat.dot(flat)
             if _LEAST < total < math.inf:

@@ -23,9 +23,8 @@ from ...codegen.recording import recordable
 from ...codegen.selection import zero_where
 from ..index.scatter import gather
 from ..memory.copying import contiguous, rounded, widen
-from ..runtime.costs import MOVED, PART, SUMMED, THREADED
+from ..runtime.costs import LARGE, MOVED, PART, SHORT, THREADED
 from ..runtime.floating import (
-    HALVES,
     INT64,
     OFF,
     WARNINGS,
@@ -52,17 +51,11 @@ _add: Any = numpy.add.reduce
 
 # A product with a vector of ones sums rows or columns of a small matrix in a third of the time of `add.reduce`. Larger
 # products would start threads.
-_DOT_SIZE = 8192
-_COLUMN = {char: numpy.ones((_DOT_SIZE, 1), char) for char in "fd"}
-DOT_PRODUCT = 2048  # elements; a longer product loses digits to a sum
-_SHORT = 8  # rows up to this long are reduced column by column
-_NARROW = 64  # rows up to this long are searched for extrema column by column, because NumPy takes long to start a row
-_SHORT_ROW = 64
-_MANY = 512  # the number of rows that are combined one by one
+_COLUMN = {char: numpy.ones((LARGE, 1), char) for char in "fd"}
 
 
 class _Ones(dict[int, ndarray]):
-    """Vectors of ones by their length, up to `_DOT_SIZE`. A lookup takes a third of the time of a slice."""
+    """Vectors of ones by their length, up to `LARGE`. A lookup takes a third of the time of a slice."""
 
     def __init__(self, ones: ndarray) -> None:
         self.longest = ones
@@ -90,7 +83,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
     if (
         dtype is None
         and x.dtype.char in _NATIVE_SUMS
-        and _are_few(x)
+        and x.size < MOVED
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
@@ -101,15 +94,10 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
 
-def _are_few(x: ndarray) -> bool:
-    """Return whether NumPy sums the elements faster: it takes a call for each short row."""
-    return x.size < MOVED or (x.size < SUMMED and x.shape[-1] >= _SHORT_ROW)
-
-
 def _sum_of_few(x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     if isinstance(dim, tuple) and len(dim) == 1:
         (dim,) = dim
-    if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= _DOT_SIZE:
+    if x.ndim == 2 and dim.__class__ is int and -3 < dim < 2 and x.size <= LARGE:
         total = sum_kept(x, dim)
         return total if keepdim else total.reshape(-1)
     return _of_few(numpy.add, x, dim, keepdim)
@@ -128,7 +116,7 @@ def _of_few(ufunc: Any, x: ndarray, dim: Dims, keepdim: bool, dtype: Any = None)
 
 def sum_kept(x: ndarray, dim: int) -> ndarray:
     """Return the sum of a small floating-point array over one dimension, which is kept."""
-    if x.ndim == 2 and x.size <= _DOT_SIZE and (column := _COLUMN.get(x.dtype.char)) is not None:
+    if x.ndim == 2 and x.size <= LARGE and (column := _COLUMN.get(x.dtype.char)) is not None:
         if dim == 1 or dim == -1:
             return x.dot(column[: x.shape[1]])
         return _ONES[x.dtype.char][len(x)].dot(x)[None]
@@ -142,7 +130,7 @@ def total(x: ndarray) -> ndarray:
     """Return the sum of all elements. A few elements are summed by a product with ones."""
     dtype, size = x.dtype, x.size
     ones = _ONES.get(dtype.char)
-    if ones is None or size > DOT_PRODUCT or not x.flags.c_contiguous:
+    if ones is None or size >= MOVED or not x.flags.c_contiguous:
         return quietly(sum, x)
     token = WARNINGS[OFF]
     try:
@@ -155,7 +143,7 @@ def total(x: ndarray) -> ndarray:
 
 def total_mean(x: ndarray) -> ndarray:
     """Return the mean of all elements."""
-    if x.dtype.char in "fd" and 0 < x.size <= DOT_PRODUCT:
+    if x.dtype.char in "fd" and 0 < x.size < MOVED:
         result = total(x)
         result /= x.size
         return result
@@ -188,7 +176,7 @@ def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None 
 @recordable
 def sum_to_shape(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     """Sum over the dimensions along which `shape` was broadcast: the transpose of `numpy.broadcast_to`."""
-    if x.ndim == 2 and x.size <= _DOT_SIZE and x.dtype.char in "fd" and x.shape[1:] == shape and not LOOPS.every_size:
+    if x.ndim == 2 and x.size <= LARGE and x.dtype.char in "fd" and x.shape[1:] == shape and not LOOPS.every_size:
         rows: ndarray = _ONES[x.dtype.char][len(x)].dot(x)  # takes a third of the time of `add.reduce`
         return rows
     lead = x.ndim - len(shape)
@@ -237,11 +225,9 @@ def reduced(ufunc: numpy.ufunc, x: ndarray, dims: tuple[int, ...], keepdim: bool
 def _middle_reduced(ufunc: numpy.ufunc, x: ndarray) -> ndarray:
     """Reduce a contiguous array (outer, rows, inner) to (outer, inner)."""
     outer, rows, inner = x.shape
-    if outer > 1 and inner == 1 and rows <= _SHORT:
+    if outer > 1 and inner == 1 and rows <= SHORT:
         return functools.reduce(ufunc, x[:, :, 0].T)
-    if outer > 1 and inner > 1 and rows > _MANY:
-        return numpy.concatenate([_middle_reduced(ufunc, part[None]) for part in x])
-    if outer > 1 or rows <= _SHORT:
+    if outer > 1 or rows <= SHORT:
         return asarray(ufunc.reduce(x, 1))
     count = math.isqrt(rows)
     whole = rows // count * count
@@ -257,7 +243,7 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         dtype is None
         and x.dtype.char in _NATIVE
         and size
-        and _are_few(x)
+        and x.size < MOVED
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
@@ -427,16 +413,6 @@ def _places(name: str, x: ndarray, dim: int, keepdim: bool) -> ndarray:
 
 
 def _places_of_rows(name: str, x: ndarray, dim: int) -> ndarray:
-    if x.shape[dim] <= _NARROW and x.dtype not in HALVES:
-        lines = contiguous(numpy.moveaxis(x, dim, 0))
-        best = (numpy.maximum if name == "max" else numpy.minimum).reduce(lines)
-        if not is_inexact(x.dtype) or not numpy.isnan(best).any():
-            before, places = numpy.ones(best.shape, bool), numpy.zeros(best.shape, numpy.uint8)
-            # The index is the number of elements before the first that is equal to the extremum.
-            for line in lines[:-1]:
-                before &= line != best
-                places += before
-            return places.astype(INT64)
     rows = contiguous(numpy.moveaxis(x, dim, -1))  # NumPy would copy all of it too, but element by element
     return asarray(rows.argmax(-1) if name == "max" else rows.argmin(-1))
 
@@ -518,16 +494,12 @@ def hash_tensor(x: ndarray, dim: Any = (), *, keepdim: bool = False, mode: int =
 # --- in parts --------------------------------------------------------------------------------------------------
 
 
-_FEW = 8
-"""If a dimension has fewer elements, its parts would be too large."""
-
-
 def of_parts(reduce: Callable[..., ndarray], x: ndarray, dims: tuple[int, ...], *others: ndarray) -> ndarray:
     """Return `reduce(x, *others)`, which keeps `dims`, part by part, so that copies take no more memory than a part."""
     kept = [axis for axis in range(x.ndim) if axis not in dims and x.shape[axis] > 1]
     if x.size <= PART or not kept:
         return reduce(x, *others)
-    axis = max(kept, key=lambda axis: (x.shape[axis] >= _FEW, abs(x.strides[axis])))
+    axis = max(kept, key=lambda axis: (x.shape[axis] >= SHORT, abs(x.strides[axis])))
     along, *others_along = (numpy.moveaxis(each, axis, 0) for each in (x, *others))
     length = max(1, len(along) * PART // x.size)
     found: dict[int, ndarray] = {}

@@ -18,8 +18,8 @@ from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.recording import recordable
 from ..index.places import require_in_bounds
 from ..memory.copying import rounded, widen
-from ..runtime.costs import MOVED, SCANNED, SUMMED
-from ..runtime.floating import FLOAT32, FLOAT64, INT64, Array, is_floating, is_inexact, refuse, unwarned
+from ..runtime.costs import MOVED, SCANNED
+from ..runtime.floating import FLOAT32, FLOAT64, INT64, Array, is_inexact, refuse, unwarned
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
 from .reduction import count_nonzero, of_parts, prod
@@ -60,11 +60,10 @@ def _scan(
         return x.astype(dtype)
     if integers or is_inexact(dtype):
         # The results of float32 numbers are rounded as they are stored, so the bits are NumPy's.
-        least = 0 if dtype is FLOAT32 else SUMMED if is_floating(dtype) else SCANNED
         found: Any = NotImplemented
         if integers:
             found = _exact(x, dim, name, reverse)
-        elif LOOPS.takes(x.size, least):
+        elif LOOPS.takes(x.size, 0 if dtype is FLOAT32 else SCANNED):
             found = _compiled(x, dim, name, reverse)
         if found is not NotImplemented:
             return asarray(found)

@@ -17,7 +17,7 @@ from ...codegen.plans import NUMPY, Plan, compiled
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous, copy_elements, widen
-from ..runtime.costs import MOVED, PART, PASSES
+from ..runtime.costs import MOVED, PART, PASSES, STEPS
 from ..runtime.floating import INT64, is_floating, is_inexact, refuse, unwarned
 from ..runtime.layout import laid_out, row_major
 from ..runtime.parallel import parallel_rows
@@ -25,8 +25,6 @@ from ..runtime.positions import gives_positions
 from ..runtime.shapes import normalize_dim
 
 Pair = tuple[ndarray, ndarray]
-
-_EXCHANGED = 256  # elements; in larger arrays, the choice among equal elements differs from PyTorch's
 
 
 @compiled("reduce.sorting.sort", least=PASSES, cost=1)
@@ -172,7 +170,8 @@ def kthvalue(x: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     _refuse_unordered("kthvalue_cpu", x)
     rows = _moved(x, dim, x.ndim - 1)
     values, found = _kth(rows, k - 1)
-    if x.size <= _EXCHANGED and numpy.count_nonzero(rows == values) != found.size:
+    # In larger arrays, the choice among equal elements differs from PyTorch's.
+    if x.size <= STEPS and numpy.count_nonzero(rows == values) != found.size:
         found = numpy.apply_along_axis(_kth_by_exchanges, -1, widen(rows), k - 1)
         values = take_last(rows, found)
     return _kept(values, found, dim, keepdim)

@@ -20,9 +20,6 @@ JOINED = elements(1 / 4)
 THREADED = elements(1)
 """The threshold for what NumPy computes equally fast: sums of two arrays, copies of rows, conversions."""
 
-SUMMED = elements(2)
-"""The threshold for sums of all kinds, in which NumPy computes several additions at once."""
-
 LARGE = elements(4)
 """The threshold for arithmetic that has no separate threshold."""
 
@@ -79,6 +76,12 @@ STREAMED_BYTES = 1 << 24
 On two processors of an EPYC, a copy of 16 MB takes 580 microseconds through the cache and 230 without it, and a copy of
 4 MB takes 170 and 290.
 """
+
+SHORT = 16
+"""The length of rows that are computed side by side, in place of a loop along each row. Each fills at most a vector."""
+
+NARROW = 64
+"""The length from which a loop along a row takes full advantage of vectors."""
 
 TILE = 1 << 15
 """The number of elements that NumPy computes together. They and their temporary arrays stay in the second-level cache."""

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from ... import dtypes
 from ..._runtime.uninterrupted import uninterrupted
+from .costs import STEPS
 
 Array = ndarray[Any, Any]
 
@@ -107,7 +108,7 @@ def off_for_rows(length: int) -> Any:
     NumPy's iterator copies operands that are not contiguous into buffers, unless each row fills a buffer. Rows of a few
     hundred elements fill small buffers. Starting the loop again for such a row takes less time than copying.
     """
-    return _UNBUFFERED if length >= 192 else OFF  # shorter rows gain nothing
+    return _UNBUFFERED if length >= STEPS else OFF  # shorter rows gain nothing
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:

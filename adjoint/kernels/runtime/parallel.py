@@ -192,9 +192,6 @@ def rows_of_tile(n_rows: int, row_bytes: int, tile_bytes: int = TILE_BYTES) -> i
     return rows if rows < LINE**2 else -(-rows // LINE) * LINE
 
 
-SCRATCH_BYTES = 1 << 22
-"""About the largest number of bytes that a kernel should request at a time."""
-
 _local = threading.local()
 
 
@@ -207,6 +204,6 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> ndarray:
         memory = numpy.empty(size + LINE, numpy.uint8)
         start = -memory.ctypes.data % LINE
         buffer = memory[start : start + size]
-        if size <= 2 * SCRATCH_BYTES:
+        if size <= 8 * TILE_BYTES:
             buffers[name] = buffer
     return ndarray(shape, dtype, buffer)

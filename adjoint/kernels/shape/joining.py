@@ -20,7 +20,7 @@ from ...codegen.selection import choose, chosen
 from ...codegen.tracing import xp
 from ...dtypes import from_numpy
 from ..memory.bounds import check_addressable
-from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty, widen, zero_
+from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty, widen
 from ..runtime.costs import JOINED, LARGE, MOVED, THREADED
 from ..runtime.floating import Array, c_name, refuse
 from ..runtime.layout import has_channels_last, row_major
@@ -384,19 +384,6 @@ def _triangle(x: Array, diagonal: int, upper: bool, inplace: bool = False) -> Ar
         raise RuntimeError(f"{'triu' if upper else 'tril'}: input tensor must have at least 2 dimensions")
     diagonal = operator.index(diagonal)
     rows, columns = x.shape[-2:]
-    if x.size >= LARGE and max(rows, columns) > 2 * min(rows, columns):  # most rows or columns are whole or zero
-        result = x if inplace else numpy.empty(x.shape, x.dtype)
-        source, target = x, result
-        if rows < columns:
-            source, target, diagonal, upper = x.swapaxes(-1, -2), result.swapaxes(-1, -2), -diagonal, not upper
-            rows, columns = columns, rows
-        first, last = (min(max(row, 0), rows) for row in (-diagonal, columns - diagonal))
-        zero, kept = (slice(last, None), slice(last)) if upper else (slice(first), slice(first, None))
-        zero_(target[..., zero, :])
-        if not inplace:
-            copy_elements(target[..., kept, :], source[..., kept, :])
-        _triangle(target[..., first:last, :], diagonal + first, upper, inplace=True)
-        return result
     if x.size >= LARGE and x.itemsize <= 8:
         word = numpy.dtype(f"i{x.itemsize}")
         if rows + columns <= numpy.iinfo(word).max:

@@ -9,6 +9,7 @@ import numpy
 
 from ..._runtime.first_use import computed_once, import_late
 from ..memory.copying import widen
+from ..runtime.costs import PART
 from ..runtime.floating import Array, type_name
 from ..runtime.positions import as_places
 from ..runtime.sparse_array import Compressed, Coordinates, SparseArray, sparse
@@ -204,10 +205,6 @@ def row_lengths(self: SparseArray) -> Array:
     return numpy.diff(self.parts.starts)[:, None]
 
 
-_BLOCK = 1 << 22
-"""The number of products that `extreme_entries` stores at once."""
-
-
 def extreme_entries(self: SparseArray, mat2: Array, largest: bool) -> Array:
     """Return the index of the largest (or smallest) term of each element of the product. `self` compresses rows.
 
@@ -217,7 +214,7 @@ def extreme_entries(self: SparseArray, mat2: Array, largest: bool) -> Array:
     filled = numpy.flatnonzero(numpy.diff(parts.starts))
     chosen = numpy.zeros((self.shape[0], mat2.shape[1]), numpy.int64)
     starts, lengths = as_places(parts.starts[filled]), as_places(numpy.diff(parts.starts)[filled])
-    step = max(1, _BLOCK // max(len(parts.places), 1))
+    step = max(1, 16 * PART // max(len(parts.places), 1))
     for start in range(0, mat2.shape[1] if len(filled) else 0, step):
         columns = slice(start, start + step)
         terms = widen(parts.values)[:, None] * widen(mat2[:, columns])[parts.places]

@@ -109,7 +109,7 @@ def attention_in_blocks(query, key, value, mask, dropout_p, causal, scale, group
         if max(width, value_width) > _WIDEST:
             return None
     elif (
-        scores > kernels.AT_ONCE
+        scores > kernels.PART
         or ndim < 4
         or dropout_p > 0
         or width != value_width

@@ -152,7 +152,7 @@ def test_blocks_and_all_scores_at_once_agree_to_the_second_derivative(monkeypatc
     found = _derivatives(torch.float64, mask, dropout, shape, options)
     assert found[0].grad_fn.name() == "ScaledDotProductFlashAttentionForCpuBackward0"
     monkeypatch.setattr(LOOPS, "every_size", False)
-    monkeypatch.setattr(kernels, "AT_ONCE", 0)
+    monkeypatch.setattr(kernels, "PART", 0)
     expected = _derivatives(torch.float64, mask, dropout, shape, options)
     assert expected[0].grad_fn.name() != found[0].grad_fn.name()
     for one, other in zip(found, expected, strict=True):
@@ -183,7 +183,7 @@ def test_small_ones_are_one_operator_without_loops_too(monkeypatch, numpy_alone,
     parts = kernels.parts
     monkeypatch.setattr(kernels, "parts", lambda *arguments: parts(*arguments[:-1], 1))
     by_head = derivatives()[1:]
-    monkeypatch.setattr(kernels, "AT_ONCE", 0)
+    monkeypatch.setattr(kernels, "PART", 0)
     name, *expected = derivatives()
     assert name != "ScaledDotProductFlashAttentionForCpuBackward0"
     for others in (found, by_head):

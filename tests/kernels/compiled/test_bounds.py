@@ -136,7 +136,7 @@ def run_guarded() -> None:
     for folder in sys.argv[1:]:
         shared_kernels.share(Path(folder))
     LOOPS.every_size = True
-    launch.PARALLEL_BYTES = launch.PIECE_BYTES = 1
+    launch.PARALLEL_BYTES = 1
     parallel.LINE = 4  # scratch arrays also begin or end at a protected page
     torch.set_num_threads(2)
     for at_end in (True, False):  # one process runs all cases, and compiles each kernel once

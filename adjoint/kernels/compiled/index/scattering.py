@@ -11,7 +11,7 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import LINE
 from ....codegen.llvm.values import size_of
 from ....codegen.plans import Plan
-from ...runtime.costs import MOVED
+from ...runtime.costs import MOVED, NARROW
 from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads
 from ..memory.copying import copy_row
@@ -28,7 +28,7 @@ _FOUND, _AHEAD = 1 << 10, 8
 def share_start(share: Int, n: Int, shares: Int) -> Int:
     """Return where a share of `range(n)` begins. If there are enough columns, each cache line belongs to only one thread."""
     start = n * share // shares
-    return minimum(n, (start + 15) // 16 * 16) if n >= 64 * shares else start
+    return minimum(n, (start + 15) // 16 * 16) if n >= NARROW * shares else start
 
 
 @loops
@@ -198,8 +198,7 @@ def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> s
     if not alike or not all(array.flags.c_contiguous for array in (x, index, source)):
         return None
     threads = get_num_threads()
-    # Each thread has 64 columns.
-    by_columns = math.prod(x.shape[:dim]) < 4 * threads and math.prod(x.shape[dim + 1 :]) >= 64 * threads
+    by_columns = math.prod(x.shape[:dim]) < 4 * threads and math.prod(x.shape[dim + 1 :]) >= NARROW * threads
     return "inner" if by_columns else "outer"
 
 

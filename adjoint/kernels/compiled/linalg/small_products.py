@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
-from ...linalg.matmul import SMALL
+from ...runtime.costs import NARROW
 
 Array = numpy.ndarray[Any, Any]
 
@@ -27,7 +27,7 @@ def multiply(
     b_column: Int, rows: Int, depth: Int, columns: Int, W: Static, start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """Compute the products of matrices `start` to `stop` of two stacks."""
-    left, right, sums = local(T, SMALL * W), local(T, SMALL * W), local(T, W)
+    left, right, sums = local(T, NARROW * W), local(T, NARROW * W), local(T, W)
     for first in range(start, stop, W):
         count = minimum(stop - first, W)
         pack(left, a + first * a_step, a_step, a_row, a_column, rows, depth, count, W)
@@ -45,7 +45,7 @@ def multiply(
 
 
 def product(a: Array, b: Array) -> Any:
-    """Return `a @ b` for stacks of matrices of which a pair takes at most `SMALL` multiplications."""
+    """Return `a @ b` for stacks of matrices of which a pair takes at most `NARROW` multiplications."""
     if a.dtype is not b.dtype or a.dtype.char not in "fd":
         return NotImplemented
     (count, rows, depth), columns, item = a.shape, b.shape[2], a.itemsize

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ....codegen.llvm.atomics import atomic_exchange, atomic_store
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import transposed
-from ...runtime.costs import SECOND_CACHE
+from ...runtime.costs import LARGE, SECOND_CACHE
 from ...runtime.parallel import get_num_threads, scratch
 
 AHEAD = 32
@@ -335,7 +335,7 @@ def _plan(
     while width > 4 and (width > lines or 8 * size * width * dtype.itemsize > SECOND_CACHE):
         width //= 2
     # Longer lines leave the second-level cache.
-    factors = _factors(size) if 4 <= width <= lines and width // 2 <= size <= (1 << 13) else None
+    factors = _factors(size) if 4 <= width <= lines and width // 2 <= size <= LARGE else None
     if factors is None:
         return None
     kept = n // 2 + 1 if onesided else n

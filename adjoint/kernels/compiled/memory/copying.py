@@ -15,12 +15,10 @@ from ....codegen.llvm.vectors import transposed
 from ....codegen.numpy_tiles import walked
 from ....codegen.plans import Plans, memory_like
 from ...memory.copying import empty_like
+from ...runtime.costs import PARALLEL_BYTES
 
 _BLOCK = 64
 """The number of rows of a transposed matrix that are written side by side."""
-
-_LARGE = 1 << 18
-"""The least number of bytes of whole rows that threads copy faster than one call of NumPy."""
 
 Axis = tuple[int, int, int]
 """A dimension of two arrays, with its size and its steps in the target and in the source, in elements."""
@@ -211,7 +209,7 @@ def _plan(
     kind = "strided"
     if t0 == 1:
         kind = {1: "rows", -1: "backwards", 0: "repeated"}.get(s0, "collected")
-    if kind in ("rows", "repeated") and n > 7 and not every_size and math.prod(shape) * itemsize < _LARGE:
+    if kind in ("rows", "repeated") and n > 7 and not every_size and math.prod(shape) * itemsize < PARALLEL_BYTES:
         return None  # compared with NumPy, which is slow for short rows, only threads would be gained
     streamed = kind in ("rows", "repeated") and is_streamed(math.prod(shape) * itemsize)
     if kind in ("rows", "repeated") and not outer:

@@ -9,8 +9,8 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.plans import Plans
 from ...memory.copying import contiguous, copy_, copy_elements, widen
-from ...nn.attention import gradients_like, parts, result_like, results_like
-from ...runtime.costs import FLOPS_PER_BYTE, PART
+from ...nn.attention import gradients_like, parts, result_like, results_like, words_of
+from ...runtime.costs import FLOPS_PER_BYTE, NARROW, PART
 from ...runtime.floating import HALVES
 from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads, parallel_rows
@@ -19,9 +19,6 @@ from .attention_blocks import SIZES, attend, attend_backward
 from .plane_norm import over_samples
 
 Array = numpy.ndarray[Any, Any]
-
-_LONG_ROW, _MANY_QUERIES = 256, 128
-"""Keys and values with rows of at least this number of bytes are copied for at least this number of queries."""
 
 
 @recordable
@@ -240,10 +237,7 @@ def _shapes_match(query: Array, key: Array, value: Array, mask: Array | None, ke
         and key.shape[2] == value.shape[2]
         and key.shape[3] == width
         and (mask is None or all(own in (1, wanted) for own, wanted in zip(mask.shape, scores, strict=True)))
-        and (
-            kept is None
-            or (kept.shape[:3] == (batch, heads, key.shape[2]) and kept.shape[3] * 16 >= -(-length // 64) * 64)
-        )
+        and (kept is None or (kept.shape[:3] == (batch, heads, key.shape[2]) and kept.shape[3] >= words_of(length)))
     )
 
 
@@ -261,9 +255,8 @@ def _by_keys(mask: Array, keys: int, queries: int, kind: Any) -> Array:
 
 
 def _adjacent_rows(array: Array, queries: int) -> Array:
-    """Return keys or values whose long rows are adjacent if many queries read them, so that the cache keeps them."""
-    row = array.shape[3] * array.itemsize
-    return array if row < _LONG_ROW or queries < _MANY_QUERIES or array.strides[2] == row else contiguous(array)
+    """Return keys or values whose rows are adjacent if many queries read them, so that the cache keeps them."""
+    return array if queries < NARROW or array.strides[2] == array.shape[3] * array.itemsize else contiguous(array)
 
 
 def _rows_of_numbers(array: Array) -> Array:

@@ -97,7 +97,7 @@ class Work(NamedTuple):
         self, more: int, ways: Sequence[bool], time: Callable[[_Layout, bool, Sizes], float]
     ) -> tuple[Work, list[Block], bool]:
         """Return the layout, and the one of these `ways`, whose `time` for a position is least, if work is large."""
-        if self.products < 1 << 18:  # a comparison would take longer
+        if self.products < ON_ONE_THREAD:  # a comparison would take longer
             return self, self.blocks(more, False), False
         best: tuple[float, Work, list[Block], bool] = (math.inf, self, [], False)
         for choice, blocks, cost in self.layouts(more):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ....codegen.expression import ELEMENT, PART, ROW
 from ....codegen.llvm.kernels import *
 from ...nn.normalization import channel_norm_backward_rows, channel_norm_rows
+from ...runtime.costs import SHORT
 
 
 @loops(plain=True, T=FLOATS)
@@ -90,7 +91,7 @@ def _call(
     if x.dtype.char not in "fd" or not x.dtype.isnative or x.ndim < 3 or not x.size:
         return NotImplemented
     (batch, channels), plane = x.shape[:2], math.prod(x.shape[2:])
-    if plane < 16 or channels % (groups or 1):  # short planes are not traversed one by one
+    if plane < SHORT or channels % (groups or 1):  # short planes are not traversed one by one
         return NotImplemented
     rows: tuple[int, ...] = (channels,) if groups is None else (batch, groups)
     parts = (1, batch, channels * plane, channels) if groups is None else (channels // groups, 1, 0, groups)

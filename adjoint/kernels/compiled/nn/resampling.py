@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....codegen.acceleration import LOOPS
 from ....codegen.llvm.calls import not_row_major
 from ....codegen.llvm.kernels import *
-from ...runtime.costs import PIECEWISE
+from ...runtime.costs import PIECEWISE, SHORT
 from ...runtime.floating import compute_dtype
 
 
@@ -90,7 +90,7 @@ def passes(array: ndarray, passes: Sequence[tuple[int, Any]], otherwise: Callabl
     copied = not_row_major(x=array)
     for axis, weights in passes:
         shape = (*array.shape[:axis], len(weights.shares), *array.shape[axis + 1 :])
-        if weights.shares.shape[1] > 16 or not LOOPS.takes(array.size, PIECEWISE):  # the weights are unrolled
+        if weights.shares.shape[1] > SHORT or not LOOPS.takes(array.size, PIECEWISE):  # the weights are unrolled
             plans.append(Plan((), run=functools.partial(otherwise, axis=axis, weights=weights)))
             copied = ["x"]
         else:

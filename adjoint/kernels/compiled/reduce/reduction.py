@@ -10,10 +10,10 @@ from ....codegen.expression import ELEMENT, INPUT, NUMBER, ROW, Expression
 from ....codegen.llvm.compilation import CompiledFunction
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.row_loops import row_kernel
-from ....codegen.llvm.row_plan import ACROSS, ALONG, LAYOUT, RUN, SHORTEST, TILE_VECTORS, TURNED, RowArray, RowPlan
+from ....codegen.llvm.row_plan import ACROSS, ALONG, LAYOUT, RUN, TILE_VECTORS, TURNED, RowArray, RowPlan
 from ....codegen.tracing import Symbol, Trace, row, xp
 from ...memory.copying import convert
-from ...runtime.costs import MOVED
+from ...runtime.costs import MOVED, NARROW, SHORT
 from ...runtime.floating import compute_dtype, is_inexact
 from ...runtime.layout import row_major_copy
 from ...runtime.shapes import Dims, normalize_dims
@@ -21,12 +21,6 @@ from ..memory.copying import collapsed, row_steps
 
 _CHUNK = 1 << 16
 """The number of elements of a piece of work in longer rows or in columns."""
-
-_SEARCHED = 8
-"""NumPy searches an array of bool if it has fewer elements than the square of its rows' length times this number."""
-
-_NARROW = 64
-"""The number of columns below which rows are joined to longer rows."""
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "sum": lambda x, center: row.sum(x),
@@ -134,7 +128,7 @@ def planned(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: numpy.dtype[
     result = _result_dtype(name, x.dtype, dtype)
     dims = normalize_dims(dim, x.ndim)
     is_truth = x.dtype.kind == "b" and result is not None and result.kind == "b"
-    if result is None or (is_truth and (len(dims) == x.ndim or x.size < (_SEARCHED * x.shape[-1]) ** 2)):
+    if result is None or (is_truth and (len(dims) == x.ndim or x.shape[-1] > NARROW)):
         return NotImplemented  # NumPy's search in a long row of bool ends at the first element that decides
     divisor = math.prod([x.shape[axis] for axis in dims]) if name == "mean" else 0
     reduction = "sum" if name == "mean" else name
@@ -330,7 +324,7 @@ class _Planning:
 
     def rows(self, rows: int, n: int, lanes: int = 1, place: tuple[int, ...] = ()) -> None:
         """Reduce (rows, n) to (rows, lanes). `place`: the arguments of `row_place` if rows are not consecutive."""
-        if n <= SHORTEST and rows > 1 and lanes == 1 and not place:
+        if n <= SHORT and rows > 1 and lanes == 1 and not place:
             self._add(TURNED, rows, n * self.width, -(-rows // self.width), n, rows, n, self.width, 1, 0)
             return
         chunk = min(n, _CHUNK)
@@ -343,7 +337,7 @@ class _Planning:
         """Reduce (outer, rows, inner) to (outer, inner). `steps`: the distances of rows and matrices with gaps."""
         rest = 0
         glue = 1
-        if steps is None and outer == 1 and inner < _NARROW and rows >= 4 * self.width:
+        if steps is None and outer == 1 and inner < NARROW and rows >= 4 * self.width:
             glue = self.width  # several rows are joined to one long row, so that all vectors are full
             rest = rows % glue * inner
             rows //= glue

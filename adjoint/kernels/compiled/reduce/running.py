@@ -6,6 +6,7 @@ from ....codegen.llvm.calls import not_row_major
 from ....codegen.llvm.elementary_power import logaddexp
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import ask_ahead
+from ...runtime.costs import SHORT
 from ...runtime.floating import compute_dtype
 
 _TILE = 256
@@ -257,7 +258,7 @@ def scan(x: ndarray, dim: int, name: str, reverse: bool) -> Any:
             if kind.kind != "f":
                 results = [Memory(x.shape, _INT64)]
             lines = 2 * width if outer >= 2 * width else 1  # each element waits for the one before
-            if inner == 1 and n > 16 and name != "logsumexp":  # shorter rows are computed side by side
+            if inner == 1 and n > SHORT and name != "logsumexp":  # shorter rows are computed side by side
                 along, lines = scan_along, 1
         types |= {"S": kind if placed or kind.kind == "f" else i64, "NUMBER": number, "CARRIED": carried, "COMBINE": combine,
                   "FIRST": first}  # fmt: skip

@@ -6,14 +6,9 @@ The key at a position is found by bisection of the range of keys: one vectorized
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
+from ...runtime.costs import NARROW
 from .order_keys import element_type, first_row, key_type, order_key, row_plan, store_keys, width_of
 from .sorting import ranked, sort, store_ranks
-
-_LEAST = 64
-"""The minimum number of candidates that are collected, or of elements that are not just compared with one another."""
-
-_SHORT = 32
-"""The maximum length of rows in which the element at one position is found by comparing all elements with one another."""
 
 
 @loops
@@ -147,7 +142,7 @@ def places_in_order(
                 else:
                     place = numbers if numbers < n else (n - 1) >> 1
             i = i64(0)
-            if n <= _SHORT:
+            if n <= NARROW:
                 ranks = keys + (n + W - 1) // W * W
                 store_ranks(ranks, keys, n, W)
                 while i64(ranks[i]) != place:
@@ -169,13 +164,13 @@ def first(x: ndarray, k: int, descending: bool) -> Any:
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31 or not 0 < k <= n:
         return NotImplemented
-    if n <= _LEAST:
+    if n <= NARROW:
         return ranked(x, k, descending)
     shape = (*x.shape[:-1], k)
     width = width_of(kind, HOST.vector_bytes)
-    room_for = -(-min(n, max(4 * k, _LEAST)) // width) * width + 2 * width
+    room_for = -(-min(n, max(4 * k, NARROW)) // width) * width + 2 * width
     key_bytes = key_type(kind).bits // 8
-    within: Any = None if k <= 64 else sort(numpy.empty(shape, x.dtype), descending)  # few elements are ranked
+    within: Any = None if k <= NARROW else sort(numpy.empty(shape, x.dtype), descending)  # few elements are ranked
 
     def put_in_order(values: ndarray, order: ndarray) -> None:
         values[...], places = within.run(values)
@@ -195,6 +190,6 @@ def place_in_order(x: ndarray, k: int, numbers: str = "count") -> Any:
         return NotImplemented
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8
-    memory = (2 if n <= _SHORT else 1) * -(-n // width) * width * key_bytes
+    memory = (2 if n <= NARROW else 1) * -(-n // width) * width * key_bytes
     function = places_in_order.compiled(T=kind, NUMBERS=numbers, W=width)
     return row_plan(function, x, (*x.shape[:-1], 1), 20 * n * key_bytes, memory, n, k)

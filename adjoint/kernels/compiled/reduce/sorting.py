@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ....codegen.llvm.kernels import *
+from ...runtime.costs import STEPS
 from .order_keys import element_type, first_row, key_type, order_key, row_plan, store_keys, width_of
-
-RANKED = 224
-"""The maximum length of rows in which each element is compared with all other elements."""
 
 _BINS = 256
 """The number of values of a digit."""
@@ -133,7 +131,7 @@ def sort(x: ndarray, descending: bool) -> Any:
     kind, n = element_type(x), x.shape[-1]
     if kind is None or not x.size or n >= 1 << 31:
         return NotImplemented
-    if n <= RANKED:
+    if n <= STEPS:  # each element is compared with all others
         return ranked(x, n, descending)
     width = width_of(kind, HOST.vector_bytes)
     key_bytes = key_type(kind).bits // 8

@@ -12,7 +12,7 @@ from ...._runtime.tracebacks import warn
 from ....codegen.plans import compiled
 from ....dtypes import limits_of
 from ...math.fma import fma32, fma64
-from ...runtime.costs import THREADED, TILE
+from ...runtime.costs import STEPS, THREADED, TILE
 from ...runtime.floating import FLOAT32, FLOAT64, INT64, c_name, is_floating, refuse, type_name
 from ...runtime.layout import row_major
 from ...runtime.narrow_array import is_narrow
@@ -21,7 +21,6 @@ from .targets import as_real, require_floating, round_to, store
 
 # Arrays without dimensions, which NumPy processes faster than Python's numbers.
 LOW_24_BITS = numpy.array(2**24 - 1, numpy.uint32)
-LOW_24_BITS_OF_64 = numpy.array(2**24 - 1, numpy.uint64)
 LOW_53_BITS = numpy.array(2**53 - 1, numpy.uint64)
 UNIT_24 = numpy.array(2.0**-24, numpy.float32)
 UNIT_53 = numpy.array(2.0**-53)
@@ -41,12 +40,8 @@ def in_tiles(draw: Callable[..., ndarray], stream: Stream, *parameters: ndarray)
 def fractions24(stream: Stream, n: int) -> ndarray:
     """Return `n` float32 numbers in [0, 1), each from the low 24 bits of a word."""
     words = stream.words32(n)
-    if words.itemsize == 4:
-        words &= LOW_24_BITS
-        values = words.view(numpy.int32).astype(numpy.float32)  # signed integers convert faster
-    else:
-        words &= LOW_24_BITS_OF_64
-        values = words.astype(numpy.float32)
+    words &= LOW_24_BITS
+    values = words.view(numpy.int32).astype(numpy.float32)  # signed integers convert faster
     values *= UNIT_24
     return values
 
@@ -155,9 +150,6 @@ def _interval(stream: Stream, n: int, from_: float, to: float, dtype: "numpy.dty
 
 WIDE_RANGE = 2**28
 """If there are at least this many possible values, each number is made from 64 bits, so that remainders are more uniform."""
-
-MANY = 300
-"""The least number of elements for which shuffling with array operations is faster than shuffling one by one."""
 
 UNSIGNED = tuple(numpy.dtype(name) for name in ("uint16", "uint32", "uint64"))
 
@@ -354,13 +346,13 @@ def randperm(stream: Stream, n: int, dtype: "numpy.dtype[Any]") -> ndarray:
     with stream.lock:
         if _PERMUTATION.run(n, order, stream) is not NotImplemented:
             return round_to(order, dtype)
-        words = stream.words32(n - 1).astype(numpy.uint32, copy=False)
+        words = stream.words32(n - 1)
     partners: ndarray = numpy.arange(n)
     partners[:-1] += words % numpy.arange(n, 1, -1, dtype=numpy.uint32)
-    return round_to(_shuffled_one_by_one(partners) if n < MANY else _shuffled(partners), dtype)
+    return round_to(_shuffled_one_by_one(partners) if n < STEPS else _shuffled(partners), dtype)
 
 
-_PERMUTATION = compiled("create.twister.permutation", least=MANY, cost=1)
+_PERMUTATION = compiled("create.twister.permutation", least=STEPS, cost=1)
 
 
 def _shuffled_one_by_one(partners: ndarray) -> ndarray:
