@@ -113,7 +113,7 @@ class RowTiles:
 BLOCK = 64
 """The number of rows that are added one by one before the sums of blocks are added."""
 
-_ONES: dict[str, ndarray] = {char: numpy.ones((LARGE, 1), char) for char in "fd"}
+ONES: dict[str, ndarray] = {char: numpy.ones((LARGE, 1), char) for char in "fd"}
 _add: Any = numpy.add.reduce
 _multiply: Any = numpy.multiply.reduce
 _maximum: Any = numpy.maximum.reduce
@@ -122,7 +122,7 @@ _minimum: Any = numpy.minimum.reduce
 
 def row_sum(x: ndarray) -> Any:
     """Return the sum of each row."""
-    if x.size <= LARGE and x.ndim == 2 and (ones := _ONES.get(x.dtype.char)) is not None:
+    if x.size <= LARGE and x.ndim == 2 and (ones := ONES.get(x.dtype.char)) is not None:
         return x.dot(ones[: x.shape[1]])  # in a third of the time of `add.reduce`
     return _add(x, 1, None, None, True)
 
@@ -134,7 +134,7 @@ def column_sum(x: ndarray) -> Any:
     if len(x) > 2 * BLOCK:
         whole = len(x) // BLOCK * BLOCK
         x = numpy.concatenate([_add(x[:whole].reshape(-1, BLOCK, x.shape[1]), 1), x[whole:]])
-    if len(x) <= BLOCK and (ones := _ONES.get(x.dtype.char)) is not None:
+    if len(x) <= BLOCK and (ones := ONES.get(x.dtype.char)) is not None:
         return ones[: len(x)].T.dot(x)
     return _add(x, 0, None, None, True)
 

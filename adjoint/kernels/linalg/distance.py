@@ -17,7 +17,7 @@ from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import rounded, widen
 from ..reduce import moments
-from ..runtime.costs import LARGE, MOVED, PART
+from ..runtime.costs import MOVED, PART
 from ..runtime.floating import HALVES, Array, is_floating, refuse, type_name, unwarned
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
@@ -221,7 +221,7 @@ def renorm(self: Array, p: float, dim: int, maxnorm: float) -> Array:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     dim = normalize_dim(dim, self.ndim)
     norms = moments.norm(widen(self), p, tuple([d for d in range(self.ndim) if d != dim]), True)
-    if self.dtype.char in "fd" and self.size < LARGE:
+    if self.dtype.char in "fd":
         return row_major(_shrunk(self, norms, float(maxnorm)))
     return row_major(_MULTIPLY(self, _shrinking(norms, float(maxnorm)).astype(self.dtype, copy=False)))
 

@@ -11,7 +11,6 @@ import numpy
 from ...codegen.plans import Memory, Plan, compiled
 from ...codegen.recording import recordable
 from ..index.scatter import take_rows
-from ..runtime.costs import SHORT
 from ..runtime.floating import Array, is_floating, refuse
 
 Sizes = tuple[int, ...]
@@ -169,20 +168,6 @@ class Weights:
         units = numpy.trunc(one.shares * (1 << digits) + numpy.copysign(0.5, one.shares)).astype(numpy.int64)
         return digits, one.places, units
 
-    def matrix(self, dtype: Any) -> Array:
-        """Return all weights as a matrix (new, old), which consists mostly of zeros."""
-        matrix = self._forms.get(("matrix", dtype))
-        if matrix is None:
-            matrix = numpy.zeros((len(self.places), self._n_old), dtype)
-            numpy.add.at(matrix, (numpy.arange(len(matrix))[:, None], self.places), self.as_type(dtype))
-            self._forms["matrix", dtype] = matrix
-        return matrix
-
-    @property
-    def sparse(self) -> bool:
-        """Whether sums over neighbours take less time than a product with the matrix."""
-        return self._n_old > SHORT * self.shares.shape[1]
-
 
 def _along(array: Array, axis: int, weights: Weights) -> Array:
     """Return the weighted sums along one dimension, computed at least in float32."""
@@ -190,10 +175,6 @@ def _along(array: Array, axis: int, weights: Weights) -> Array:
     if kind.char not in "fd":
         kind = numpy.result_type(kind, numpy.float32) if kind.kind != "V" else numpy.dtype(numpy.float32)
         array = array.astype(kind)
-    if not weights.sparse:
-        product = array.swapaxes(axis, -1) @ weights.matrix(kind).T
-        if numpy.isfinite(product).all():  # an infinity times a weight of 0 would make all sums NaN
-            return product.swapaxes(axis, -1)
     return _sums(array, axis, weights.places, weights.as_type(kind))
 
 

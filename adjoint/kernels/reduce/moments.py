@@ -148,9 +148,9 @@ def norm(x: ndarray, p: float = 2, dim: Dims = None, keepdim: bool = False, dtyp
     `p` may also be inf (the largest magnitude), -inf (the smallest) or 0 (the number of nonzero elements).
     """
     dims: tuple[int, ...] = ()
-    if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < LARGE:
+    if p == 2 and dtype is None and x.dtype.char in "fd" and 1 < x.size < THREADED:
         dims = () if dim is None else normalize_dims(dim, x.ndim)
-        if (dim is None or len(dims) == x.ndim) and x.size < MOVED and not LOOPS.every_size:
+        if (dim is None or len(dims) == x.ndim) and x.size < LARGE and not LOOPS.every_size:
             flat = x.reshape(-1)
             total = flat.dot(flat)
             if _LEAST < total < math.inf:

@@ -20,6 +20,7 @@ from numpy import asarray, empty, ndarray
 from ...codegen.acceleration import LOOPS
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.recording import recordable
+from ...codegen.row_tiles import ONES
 from ...codegen.selection import zero_where
 from ..index.scatter import gather
 from ..memory.copying import contiguous, rounded, widen
@@ -49,10 +50,6 @@ _NATIVE = "fdFD"  # NumPy accumulates these in the same type, as PyTorch does
 _NATIVE_SUMS = _NATIVE + INT64.char
 _add: Any = numpy.add.reduce
 
-# A product with a vector of ones sums rows or columns of a small matrix in a third of the time of `add.reduce`. Larger
-# products would start threads.
-_COLUMN = {char: numpy.ones((LARGE, 1), char) for char in "fd"}
-
 
 class _Ones(dict[int, ndarray]):
     """Vectors of ones by their length, up to `LARGE`. A lookup takes a third of the time of a slice."""
@@ -65,7 +62,7 @@ class _Ones(dict[int, ndarray]):
         return found
 
 
-_ONES = {char: _Ones(ones.reshape(-1)) for char, ones in _COLUMN.items()}
+_ONES = {char: _Ones(ones.reshape(-1)) for char, ones in ONES.items()}
 
 
 @compiled("reduce.reduction.planned", least=MOVED)
@@ -116,7 +113,7 @@ def _of_few(ufunc: Any, x: ndarray, dim: Dims, keepdim: bool, dtype: Any = None)
 
 def sum_kept(x: ndarray, dim: int) -> ndarray:
     """Return the sum of a small floating-point array over one dimension, which is kept."""
-    if x.ndim == 2 and x.size <= LARGE and (column := _COLUMN.get(x.dtype.char)) is not None:
+    if x.ndim == 2 and x.size <= LARGE and (column := ONES.get(x.dtype.char)) is not None:
         if dim == 1 or dim == -1:
             return x.dot(column[: x.shape[1]])
         return _ONES[x.dtype.char][len(x)].dot(x)[None]

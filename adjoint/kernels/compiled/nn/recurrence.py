@@ -10,7 +10,7 @@ from ....codegen.llvm.kernels import *
 from ....codegen.llvm.vectors import VECTORS, tile_rows
 from ....codegen.recording import Unrecorded
 from ...memory.copying import copy_elements
-from ...runtime.costs import FLOPS_PER_BYTE
+from ...runtime.costs import FLOPS_PER_BYTE, NARROW
 from ...runtime.layout import row_major, row_major_copy
 from ...runtime.parallel import get_num_threads
 from ..linalg.pieces import SIDE, SQUARE, STEP, TILE, pack
@@ -127,7 +127,7 @@ def _tiles(kind: numpy.dtype[Any], batch: int, weight: Array) -> Iterator[_Tile]
     """Return the tiles for the product of a batch and these weights, the fastest first. The last tile supports all numbers."""
     unit = TILE * get_num_threads()
     # The batch fills most rows of the tiles of all threads.
-    large = min(weight.shape) >= 4 * TILE and batch >= 0.75 * unit * -(-batch // unit)
+    large = min(weight.shape) >= NARROW and batch >= 0.75 * unit * -(-batch // unit)
     if kind.char == "f" and TILES.usable and (large or LOOPS.every_size):
         if SHAPES.recorder is not None:
             raise Unrecorded
