@@ -41,7 +41,7 @@ def vjp(
     """
     with enable_grad():
         many, given = _prepared(inputs, "vjp", create_graph)
-        outputs_many, outputs = _outputs_of(func, given, "vjp", strict)
+        outputs_many, outputs = _outputs(func(*given), "vjp", strict)
         vector = _vector(v, outputs, outputs_many, "vjp", "the user-provided function returns")
     with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _grad(outputs, given, vector, create_graph)
@@ -65,7 +65,7 @@ def jvp(
     with enable_grad():
         many, given = _prepared(inputs, "jvp", create_graph)
         vector = _vector(v, given, many, "jvp", "the input to the user-provided function is")
-        outputs_many, outputs = _outputs_of(func, given, "jvp", strict)
+        outputs_many, outputs = _outputs(func(*given), "jvp", strict)
     product = _pushed(outputs, given, vector, strict, create_graph, ("back", "back_trick"))
     return _returned(outputs, outputs_many, create_graph), _returned(product, outputs_many, create_graph)
 
@@ -105,7 +105,7 @@ def jacobian(
         return _jacobian_by_columns(func, inputs, strict, vectorize)
     with enable_grad():
         many, given = _prepared(inputs, "jacobian", create_graph)
-        outputs_many, outputs = _outputs_of(func, given, "jacobian", strict)
+        outputs_many, outputs = _outputs(func(*given), "jacobian", strict)
         if vectorize:
             if strict:
                 raise RuntimeError(
@@ -336,26 +336,19 @@ def _prepared(inputs: Any, function: str, create_graph: bool) -> tuple[bool, tup
     )
 
 
-def _outputs_of(func: Function, inputs: Any, name: str, strict: bool) -> tuple[bool, tuple[Tensor, ...]]:
-    many, outputs = _tensors(func(*inputs), _OUTPUTS, name)
-    if strict:
-        _check_outputs(outputs)
-    return many, outputs
-
-
-def _check_outputs(outputs: tuple[Tensor, ...]) -> None:
+def _outputs(value: Any, name: str, strict: bool) -> tuple[bool, tuple[Tensor, ...]]:
+    many, outputs = _tensors(value, _OUTPUTS, name)
     for index, output in enumerate(outputs):
-        if not output.requires_grad:
+        if strict and not output.requires_grad:
             raise RuntimeError(
                 f"Output {index} of the user-provided function does not require gradients. The outputs must be computed in a "
                 "differentiable manner from the input when running in strict mode."
             )
+    return many, outputs
 
 
 def _single_output(value: Any, name: str, strict: bool) -> Tensor:
-    many, outputs = _tensors(value, _OUTPUTS, name)
-    if strict:
-        _check_outputs(outputs)
+    many, outputs = _outputs(value, name, strict)
     if many:
         raise RuntimeError(f"The function given to {name} should return a single Tensor")
     if outputs[0].numel() != 1:
@@ -375,16 +368,14 @@ def _check_jacobian(found: tuple[Tensor, ...]) -> None:
 
 
 def _vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str, what: str) -> tuple[Tensor, ...]:
-    """Return the vector of a product, which may be omitted if `others`, called `what`, have a single element."""
-    if v is not None:
-        return _checked_vector(v, others, many, name)
-    if len(others) != 1 or others[0].numel() != 1:
-        raise RuntimeError(f"The vector v can only be None if {what} a single Tensor with a single element.")
-    return (ones_like(others[0]),)
+    """Return the vector of a product. It has the number and the shapes of `others`, called `what`.
 
-
-def _checked_vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str) -> tuple[Tensor, ...]:
-    """Check that `v` matches `others` in number and shapes. `many`: whether the user gave `others` as a tuple."""
+    It may be omitted if `others` have a single element. `many`: whether the user gave `others` as a tuple.
+    """
+    if v is None:
+        if len(others) != 1 or others[0].numel() != 1:
+            raise RuntimeError(f"The vector v can only be None if {what} a single Tensor with a single element.")
+        return (ones_like(others[0]),)
     _, vector = _tensors(v, "v", name)
     if len(vector) != len(others):
         if not many:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .._runtime.tracebacks import shorten, warn
 from .._runtime.uninterrupted import SwitchesAtOnce, uninterrupted
@@ -38,6 +38,9 @@ def check_bool(name: str, mode: Any) -> None:
 
 class Decorating:
     """A context manager that decorates functions, generators and classes. Each call enters a clone."""
+
+    _given: ClassVar[tuple[str, ...]] = ()
+    """The attributes that hold the arguments of the constructor."""
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
@@ -91,8 +94,8 @@ class Decorating:
         return decorated
 
     def clone(self) -> Any:
-        """Return a new context manager of the same mode."""
-        return type(self)()
+        """Return a new context manager with the same arguments."""
+        return type(self)(*[getattr(self, name) for name in self._given])
 
 
 class _Mode(Decorating):
@@ -148,6 +151,8 @@ class enable_grad(_Recording):
 class set_grad_enabled(_Mode, SwitchesAtOnce):
     """Switch recording on or off immediately. As a context manager, restore the former setting at the end of the block."""
 
+    _given = ("mode",)
+
     def __init__(self, mode: bool) -> None:
         try:
             check_bool("set_grad_enabled", mode)
@@ -175,10 +180,6 @@ class set_grad_enabled(_Mode, SwitchesAtOnce):
 
     __repr__ = __str__
 
-    def clone(self) -> set_grad_enabled:
-        """Return a new context manager of the same mode."""
-        return type(self)(self.mode)
-
 
 class inference_mode(Decorating, modes.switched):
     """Do not record operations, like `no_grad`. In addition, tensors that are created inside can never be recorded later.
@@ -189,6 +190,8 @@ class inference_mode(Decorating, modes.switched):
     >>> y.is_inference()
     True
     """
+
+    _given = ("mode",)
 
     def __new__(cls, mode: Any = True) -> Any:
         """Create a context manager, or decorate the function that is given in place of arguments."""
@@ -202,15 +205,12 @@ class inference_mode(Decorating, modes.switched):
         super().__init__(inference=mode, grad_enabled=not mode)
         self.mode = mode
 
-    def clone(self) -> inference_mode:
-        """Return a new context manager of the same mode."""
-        return type(self)(self.mode)
-
 
 class _Switch(SwitchesAtOnce, _Mode):
     """Set a flag of this thread's state immediately. As a context manager, restore its former value at the end of the block."""
 
     flag: str
+    _given = ("mode",)
 
     def __init__(self, mode: bool) -> None:
         try:
@@ -226,10 +226,6 @@ class _Switch(SwitchesAtOnce, _Mode):
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         modes.put({self.flag: self.prev})
-
-    def clone(self) -> Any:
-        """Return a new context manager of the same mode."""
-        return type(self)(self.mode)
 
 
 class set_multithreading_enabled(_Switch):
@@ -268,6 +264,8 @@ class _force_original_view_tracking(_Switch):
 class _unsafe_preserve_version_counter(_Mode):
     """A context manager in which in-place changes of `tensors` are not counted."""
 
+    _given = ("tensors",)
+
     def __init__(self, tensors: Tensor | tuple[Tensor, ...]) -> None:
         self.tensors = (tensors,) if isinstance(tensors, Tensor) else tensors
         if not isinstance(self.tensors, tuple):
@@ -281,10 +279,6 @@ class _unsafe_preserve_version_counter(_Mode):
     def __exit__(self, *exception: object) -> None:
         for tensor, version in zip(self.tensors, self.versions, strict=True):
             shared_counter(tensor)[0] = version
-
-    def clone(self) -> _unsafe_preserve_version_counter:
-        """Return a new context manager of the same tensors."""
-        return type(self)(self.tensors)
 
 
 def is_multithreading_enabled() -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from .._runtime.tracebacks import duplicate
 from .._runtime.uninterrupted import uninterrupted
 from ..aten.calls import call_of_operator
 from ..aten.overloads import OpOverload
 from ..tape import mode_switches, modes, node
-from ..tape.hook_handles import RemovableHandle
 from ..tape.interpreters import Handler, tensors_in
 from ..tape.versions import bump
 from ..tensor import Tensor
@@ -39,59 +39,34 @@ __all__ = [
 ]
 
 
-class Node(abc.ABC):
-    """The abstract base class of all nodes. `isinstance(tensor.grad_fn, Node)` is true. It cannot be instantiated."""
-
-    @abc.abstractmethod
-    def name(self) -> str:
-        """The name of the node.
-
-        >>> import adjoint as torch
-        >>> torch.ones(2, requires_grad=True).exp().grad_fn.name()
-        'ExpBackward0'
-        """
-
-    @property
-    @abc.abstractmethod
-    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """One `(node, output_nr)` for each input, or `(None, 0)` for an input that needs no gradient."""
-
-    @abc.abstractmethod
-    def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user's data."""
-
-    @property
-    @abc.abstractmethod
-    def _input_metadata(self) -> tuple[Any, ...]:
-        """The shape and the dtype of the gradients that the node receives."""
-
-    @abc.abstractmethod
-    def _sequence_nr(self) -> int:
-        """The sequence number of the node. Later nodes have higher numbers."""
-
-    @abc.abstractmethod
-    def _register_hook_dict(self, tensor: Any) -> None:
-        """Also run the hooks in a dictionary. The owner of the dictionary may change it later."""
-
-    @abc.abstractmethod
-    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_inputs, grad_outputs)` after the node has run. A returned tuple replaces `grad_inputs`.
-
-        >>> import adjoint as torch
-        >>> x = torch.tensor(2.0, requires_grad=True)
-        >>> y = x * 3
-        >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_inputs[0] * 10, None))
-        >>> y.backward()
-        >>> x.grad
-        tensor(30.)
-        """
-
-    @abc.abstractmethod
-    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grad_outputs)` before the node runs. A returned tuple replaces the gradients."""
+def _abstract(name: str) -> Any:
+    """Return a method or property of nodes as an abstract method of their public base class."""
+    defined = vars(node.Node).get(name) or vars(node.NodeInterface)[name]
+    if isinstance(defined, property):
+        return property(abc.abstractmethod(duplicate(defined.fget)))  # type: ignore[arg-type]
+    return abc.abstractmethod(duplicate(defined))
 
 
-Node.register(node.Node)
+if TYPE_CHECKING:
+    from ..tape.node import Node
+else:
+    _interface = (
+        "_input_metadata _register_hook_dict _sequence_nr metadata name next_functions register_hook register_prehook"
+    )
+    Node = abc.ABCMeta("Node", (), {"__module__": __name__, **{name: _abstract(name) for name in _interface.split()}})
+    Node.__doc__ = """The abstract base class of all nodes. `isinstance(tensor.grad_fn, Node)` is true. It cannot be instantiated.
+
+    >>> import adjoint as torch
+    >>> x = torch.tensor(2.0, requires_grad=True)
+    >>> y = x * 3
+    >>> y.grad_fn.name()
+    'MulBackward0'
+    >>> handle = y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_inputs[0] * 10, None))
+    >>> y.backward()
+    >>> x.grad
+    tensor(30.)
+    """
+    Node.register(node.Node)
 
 
 class saved_tensors_hooks:
@@ -150,6 +125,8 @@ class save_on_cpu(saved_tensors_hooks):
 class disable_saved_tensors_hooks(Decorating):
     """A context manager and decorator in which using saved-tensor hooks raises RuntimeError with `error_message`."""
 
+    _given = ("error_message",)
+
     def __init__(self, error_message: str) -> None:
         self.error_message = error_message
 
@@ -162,10 +139,6 @@ class disable_saved_tensors_hooks(Decorating):
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         modes.STATE.hooks_disabled = self.previous
-
-    def clone(self) -> disable_saved_tensors_hooks:
-        """Return a new context manager with the same message, for a call of a decorated function."""
-        return type(self)(self.error_message)
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

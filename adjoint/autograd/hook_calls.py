@@ -76,12 +76,6 @@ def apply_hooks(hooks: Any, grad: Tensor | None) -> Tensor | None:
     return grad
 
 
-def run_leaf_hooks(leaf: Tensor, grad: Any, create_graph: bool) -> Any:
-    """Run the hooks of a leaf on the sum of its gradients."""
-    stop_recording()
-    return from_tensor(apply_hooks(leaf._extra.hooks, to_tensor(grad)), create_graph)  # type: ignore[union-attr]
-
-
 def run_tensor_hooks(node: Node, grad: Any, create_graph: bool) -> Any:
     """Run the hooks of the tensors that are outputs of `node`. Then fill the `.grad` of the tensors that retain it."""
     hooks: Any = node._hooks
@@ -207,9 +201,7 @@ def run_alone(node: AccumulateGrad, *grads: Any, **names: Any) -> tuple[()]:
     leaf = node.variable
     if grads[0] is not None:
         recorded = modes.is_grad_enabled()
-        grad = from_tensor(
-            grads[0], recorded
-        )  # the caller keeps the tensor: this reference prevents adoption of its buffer
+        grad = from_tensor(grads[0], recorded)  # a reference that prevents adoption of the caller's buffer
         accumulate(leaf, grad, recorded)
     with modes.switched(grad_enabled=False):
         run_post_accumulate_hooks(leaf)
@@ -261,7 +253,8 @@ def take_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     if extra is not None and extra.grad_dtype is not OWN and grad is not None:
         grad = validate_grad(grad, grad.shape, leaf._array.dtype, None, leaf)
     if extra is not None and extra.hooks:
-        grad = run_leaf_hooks(leaf, grad, task.create_graph)
+        task.stop_recording()
+        grad = from_tensor(apply_hooks(extra.hooks, to_tensor(grad)), task.create_graph)
     if capture is not None and (id(leaf) not in capture.leaves or not task.accumulating):
         if id(leaf) in capture.leaves:
             capture.leaves[id(leaf)] = grad
@@ -280,6 +273,4 @@ def add_to_leaf(leaf: Tensor, grad: Any, task: GraphTask) -> None:
     else:
         if grad is not None:
             accumulate(leaf, grad, task.create_graph)
-        extra = leaf._extra
-        if extra is not None and extra.post_hooks:
-            run_post_accumulate_hooks(leaf)
+        run_post_accumulate_hooks(leaf)

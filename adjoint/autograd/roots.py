@@ -204,7 +204,7 @@ def about(tensor: Any, message: str) -> RuntimeError:
 
 
 def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor]:
-    """Check the `grad_outputs` of a batched `grad`. All must have the same leading size."""
+    """Return the checked `grad_outputs` of a batched `grad`. `vmap` checks that all have the same leading size."""
     grads = grads or (None,) * len(roots)
     if len(grads) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(grads)} gradients")
@@ -232,12 +232,6 @@ def batched_grads(roots: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Tensor
                 f"of {Size(shape)}. If you only want some tensors in `grad_output` to be considered batched, consider "
                 "using vmap."
             )
-    sizes = [value._array.shape[0] for value in grads if value is not None]
-    if any(size != sizes[0] for size in sizes):
-        raise ValueError(
-            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
-            "dimension"
-        )
     return [value for value in grads if value is not None]
 
 

@@ -21,6 +21,8 @@ STRICT = ContextVar("strict", default=False)
 class error_on_graph_break(Decorating):
     """A context manager or decorator: whether `torch.compile` raises an error where it cannot capture a function."""
 
+    _given = ("is_error",)
+
     def __init__(self, error_on_graph_break: bool) -> None:
         self.is_error = error_on_graph_break
 
@@ -29,10 +31,6 @@ class error_on_graph_break(Decorating):
 
     def __exit__(self, *exception: object) -> None:
         STRICT.reset(self.before)
-
-    def clone(self) -> Any:
-        """Return a new context manager with the same setting."""
-        return type(self)(self.is_error)
 
 
 def graph_break(msg: str = "") -> None:

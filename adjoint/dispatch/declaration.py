@@ -26,8 +26,8 @@ annotated with the type (`signatures.TYPE_WORDS`) that PyTorch requires, such as
 are rejected with PyTorch's message. `lists` names the saved values that are lists of tensors. Each of these tensors
 passes through saved-tensor hooks, and backward releases it. `constants` are the inputs that must not require grad, each
 with the function name for the error. `saved_display` defines the values of `node._saved_<name>` as functions of the
-node, if they differ from the saved values. `random` declares that the operator draws random numbers although it takes
-no `generator`. `check_out(input, out)` may refuse an `out` that determines the dtype.
+node, if they differ from the saved values. `check_out(input, out)` may refuse an `out` that determines the dtype. An
+attribute that follows from the declaration may be set afterwards, as in `dropout.operator.random = True`.
 
 `batch`, as a method or an option, is the batching rule for `vmap`: a function `batch(op, batch, *args)`, or the name of
 a mechanism (`transforms.batching.MECHANISMS`). By default it follows from the rest of the declaration.
@@ -210,7 +210,7 @@ class Operator:
         flags = {name: "Bool" for name, value in self.defaults.items() if type(value) is bool}
         kinds = {name: annotations.get(name, flags.get(name, VALUE)) for name in self.names}
         self.draws = "generator" in self.names  # the operator draws random numbers
-        self.random = self.draws or "random" in self.declaration.__dict__
+        self.random = self.draws
         self.types = {name: kind for name, kind in kinds.items() if kind not in (*TENSORS, VALUE)}
         self.typed = tuple((position, name) for position, name in enumerate(self.names) if name in self.types)
         self.kinds = {name: kind if kind in TENSORS else VALUE for name, kind in kinds.items()}
@@ -261,11 +261,7 @@ class Operator:
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
         self.constants: dict[str, str] = members.get("constants", {})
         last = (item not in self.nondifferentiable_outputs for item in reversed(self.outputs))
-        self.grad_count = (
-            members.get("grad_count")
-            or len(self.outputs) - next((k for k, found in enumerate(last) if found), 0)
-            or None
-        )
+        self.grad_count = len(self.outputs) - next((k for k, found in enumerate(last) if found), 0) or None
         saved_display: dict[str, Callable[..., Any] | None] = dict(members.get("saved_display", {}))
         for name in self.saved_values:
             if self.types.get(name) == "Dims":

@@ -14,12 +14,10 @@ __all__ = ["DeviceContext", "set_device"]
 class DeviceContext(_DecoratorContextManager):
     """A context in which new tensors are on a device. It also decorates functions and generators."""
 
+    _given = ("device",)
+
     def __init__(self, device: Any) -> None:
         self.device = torch.device(device)
-
-    def clone(self) -> DeviceContext:
-        """Return a context with the same device."""
-        return DeviceContext(self.device)
 
     def __enter__(self) -> torch.device:
         return self.device.__enter__()

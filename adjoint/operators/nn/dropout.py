@@ -138,14 +138,15 @@ class native_dropout:
     nondifferentiable = ("mask",)
     saved_display = {"mask": None, "train": None, "result1": lambda node: read_saved(node, "_saved_mask")}
 
-    random = True
-
     def forward(self: Array, p, train): ...
 
     def grad_self(grads, mask, p, train, xp):
         if train is False:
             return grads[0]
         return grads[0] * mask * (0.0 if p == 1 else 1.0 / (1.0 - p))
+
+
+native_dropout.operator.random = True
 
 
 @operator(

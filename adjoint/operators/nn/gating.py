@@ -98,12 +98,13 @@ class glu:
 class rrelu_with_noise:
     """`input * noise`. `noise` is 1 where the input is positive, and the slope drawn for the element elsewhere."""
 
-    random = True
-
     def forward(self: Array, noise: Array): ...
 
     def grad_self(grad, self, noise, xp):
         return xp.rrelu_backward(grad, self, noise)
+
+
+rrelu_with_noise.operator.random = True
 
 
 @internal(kernels.rrelu_backward, node="RreluWithNoiseBackwardBackward0", batch="elementwise")

@@ -404,7 +404,6 @@ class native_group_norm:
     }
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
-    grad_count = 3  # in PyTorch, unlike for the statistics of other normalizations
 
     def forward(input: Array, weight: Array | None, bias: Array | None, group, eps): ...
 
@@ -432,6 +431,9 @@ class native_group_norm:
             if bias is not None:
                 output = output + batch.expanded(bias).reshape(shape)
         return output, mean, rstd
+
+
+native_group_norm.operator.grad_count = 3  # in PyTorch, unlike for the statistics of other normalizations
 
 
 @public(namespace="torch")
