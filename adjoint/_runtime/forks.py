@@ -12,6 +12,8 @@ import weakref
 from types import CodeType
 from typing import Any
 
+from .tracebacks import PACKAGE
+
 _locks: set[weakref.ref[Any]] = set()
 _held: list[Any] = []
 
@@ -56,7 +58,9 @@ CODE: dict[tuple[str, str], CodeType] = {}
 """Code that a process has compiled for its forked children, by source and file name."""
 
 
-def code_of(source: str, filename: str) -> CodeType:
-    """Return the code of generated source. Tracebacks and debuggers can then show it."""
+def compile_source(source: str, filename: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Execute generated source as code of this package, which tracebacks and debuggers show. Return its `names`."""
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    return CODE.pop((source, filename), None) or compile(source, filename, "exec")
+    names.setdefault("__package__", PACKAGE)
+    exec(CODE.pop((source, filename), None) or compile(source, filename, "exec"), names)
+    return names

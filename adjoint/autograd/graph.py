@@ -12,6 +12,7 @@ from .._runtime.uninterrupted import uninterrupted
 from ..aten.calls import call_of_operator
 from ..aten.overloads import OpOverload
 from ..tape import mode_switches, modes, node
+from ..tape.hook_handles import RemovableHandle as RemovableHandle
 from ..tape.interpreters import Handler, tensors_in
 from ..tape.versions import bump
 from ..tensor import Tensor

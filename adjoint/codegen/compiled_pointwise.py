@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from .._runtime.forks import compile_source
 from ..kernels.runtime.addresses import overlap
 from ..kernels.runtime.costs import CALLS, LARGE, MOVED, PIECEWISE, STEPS
 from ..kernels.runtime.floating import FLOAT32
@@ -178,9 +179,8 @@ class CompiledPointwise:
                 self.tree, lambda each: _variant_lines(each, char, variants), lambda _: ["return None"]
             )
             source = "\n".join([f"def choose({', '.join(self.parameters)}):", *("    " + line for line in lines)])
-            namespace: dict[str, Any] = {"__package__": __package__}
-            exec(compile(source, f"<adjoint scalars of {self.name}>", "exec"), namespace)
-            found = self._dtypes[char] = (namespace["choose"], variants)
+            choose = compile_source(source, f"<adjoint scalars of {self.name}>", {})["choose"]
+            found = self._dtypes[char] = (choose, variants)
         return found
 
     def _made_of_parts(self, bits: tuple[int, ...]) -> CompiledPointwise:

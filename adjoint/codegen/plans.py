@@ -20,7 +20,7 @@ import numpy
 from numpy import ndarray
 
 from .._runtime.first_use import import_late
-from .._runtime.forks import code_of
+from .._runtime.forks import compile_source
 from ..kernels.runtime.costs import CALLS
 from ..kernels.runtime.floating import HALVES
 from ..kernels.runtime.parallel import scratch
@@ -167,9 +167,7 @@ def _maker(requested: tuple[bool, ...]) -> Any:
         return {names[0] if len(names) == 1 else out} if into({out}, *arguments) is None else NotImplemented
     return run
 """
-    namespace: dict[str, Any] = {"__package__": __package__}
-    exec(code_of(source, f"<adjoint run {len(requested)}>"), namespace)
-    return namespace["make"]
+    return compile_source(source, f"<adjoint run {len(requested)}>", {})["make"]
 
 
 def _copying(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -276,9 +274,8 @@ def replayed(form: _Function) -> _Function:
         return runs.keep(key, replayed_later(form, form, functools.partial(runs.keep, key)))
 
     source = _REPLAYED.format(name=form.__name__, passed=", ".join(names), key=signature(form, names))
-    namespace: dict[str, Any] = {"__package__": "adjoint.kernels", "_form": form, "_runs": runs, "_later": later}
-    namespace |= {"SHAPES": SHAPES, "LOOPS": LOOPS, "ndarray": ndarray}
-    exec(code_of(source, f"<adjoint replayed {form.__module__}.{form.__name__}>"), namespace)
+    names = {"SHAPES": SHAPES, "LOOPS": LOOPS, "ndarray": ndarray, "_form": form, "_runs": runs, "_later": later}
+    namespace = compile_source(source, f"<adjoint replayed {form.__module__}.{form.__name__}>", names)
     kernel: Any = functools.update_wrapper(namespace[form.__name__], form)
     kernel.__defaults__, kernel.recordable = form.__defaults__, True
     return kernel
@@ -401,10 +398,10 @@ class compiled:
             few=f"if {small}:\n        return NotImplemented\n    " if self.least else "",
         )
         namespace = {
-            "__package__": "adjoint.kernels", "LOOPS": LOOPS, "SHAPES": SHAPES, "ndarray": ndarray, "_plans": plans,
+            "LOOPS": LOOPS, "SHAPES": SHAPES, "ndarray": ndarray, "_plans": plans,
             "_make": make, "_form": form, "_waiting": self._waiting, "_specially": specially,
         }  # fmt: skip
-        exec(code_of(source, f"<adjoint planned {form.__module__}.{form.__name__}>"), namespace)
+        compile_source(source, f"<adjoint planned {form.__module__}.{form.__name__}>", namespace)
         kernel: Any = functools.update_wrapper(namespace[form.__name__], form)
         namespace["_plan_of"].__defaults__ = kernel.__defaults__ = form.__defaults__
         kernel.plan, kernel.path = namespace["_plan_of"], self.path

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from .._runtime.forks import code_of
+from .._runtime import forks
 from .elementary import FUNCTIONS
 from .expression import *
 from .schedule import computed, depends_on, last_uses, lowered
@@ -27,10 +27,9 @@ _COMMUTATIVE = ("add", "multiply", "logical_and", "logical_or", "logical_xor")
 
 
 def compile_source(source: str, name: str, namespace: dict[str, Any]) -> Any:
-    """Execute generated source so that tracebacks and debuggers can show it. Return the namespace."""
+    """Execute the source of a kernel, and return the namespace."""
     SOURCES[name] = source
-    exec(code_of(source, f"<adjoint kernel {name}>"), namespace)
-    return namespace
+    return forks.compile_source(source, f"<adjoint kernel {name}>", namespace)
 
 
 def identifier(char: str) -> str:

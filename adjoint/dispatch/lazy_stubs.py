@@ -11,7 +11,6 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
-import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
@@ -22,6 +21,7 @@ from typing import Any, TypeVar
 import numpy
 
 from .._runtime.first_use import import_late, unwatched
+from .._runtime.forks import compile_source
 from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import duplicate, shorten, variables_in
 from .._runtime.uninterrupted import uninterrupted
@@ -404,8 +404,5 @@ def code_of(name: str, definition: str, cells: int) -> CodeType:
     variables = [f"cell_{number}" for number in range(cells)]
     first, *rest = definition.strip("\n").splitlines()
     lines = [f"def enclosing({', '.join(variables)}):", first, *(f"        {one}" for one in variables), *rest]
-    source, filename = "\n".join([*lines, f"    return {name}"]) + "\n", f"{STANDS_IN} {name} {cells}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    made: dict[str, Any] = {}
-    exec(compile(source, filename, "exec"), made)
-    return made.pop("enclosing")(*variables).__code__
+    source = "\n".join([*lines, f"    return {name}"]) + "\n"
+    return compile_source(source, f"{STANDS_IN} {name} {cells}>", {}).pop("enclosing")(*variables).__code__

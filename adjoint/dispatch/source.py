@@ -1,11 +1,10 @@
-"""Generated source: assembling, compiling and storing it so that tracebacks and debuggers can show it."""
+"""Generated source: its lines, and the source of each function."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from .._runtime.forks import code_of
+from .._runtime.forks import compile_source as compile_source
 
 SOURCES: dict[str, str] = {}
 """The source of each generated function and node. For example, `print(adjoint.operators.SOURCES["mul"])`."""
@@ -40,8 +39,3 @@ def public_function(name: str, parameters: str, body: Iterable[str]) -> str:
 def guard(alternatives: Iterable[str], *statements: str) -> list[str]:
     """Return the lines that execute the statements if one of the conditions holds."""
     return block(f"if {condition}:", statements) if (condition := " or ".join(alternatives)) else []
-
-
-def compile_source(source: str, filename: str, namespace: dict[str, Any]) -> None:
-    """Execute generated source so that tracebacks and debuggers can show it."""
-    exec(code_of(source, filename), namespace)

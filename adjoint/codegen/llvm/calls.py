@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..._runtime.forks import code_of
+from ..._runtime.forks import compile_source
 from ...kernels.runtime.addresses import AFTER_HEAD, BEFORE_BYTES
 from ...kernels.runtime.costs import PARALLEL_BYTES, WHOLE_BYTES
 from ...kernels.runtime.layout import row_major_copy
@@ -365,10 +365,9 @@ _numbers = itertools.count()
 def _maker(source: str) -> Callable[..., tuple[Callable[..., Any], Callable[..., Any]]]:
     namespace: dict[str, Any] = {
         "struct_error": struct.error, "launch": launch, "row_major": row_major_copy, "added": added, "KERNELS": KERNELS,
-        "BEFORE_BYTES": BEFORE_BYTES, "new_flag": new_flag, "__package__": __package__,
+        "BEFORE_BYTES": BEFORE_BYTES, "new_flag": new_flag,
     }  # fmt: skip
-    exec(code_of(source, f"<adjoint native call {next(_numbers)}>"), namespace)
-    return namespace["make"]
+    return compile_source(source, f"<adjoint native call {next(_numbers)}>", namespace)["make"]
 
 
 def not_row_major(**arrays: ndarray | None) -> list[str]:

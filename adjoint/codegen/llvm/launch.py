@@ -8,7 +8,7 @@ from struct import Struct
 from time import perf_counter
 from typing import Any
 
-from ..._runtime.forks import code_of
+from ..._runtime.forks import compile_source
 from ...kernels.runtime import parallel
 from ...kernels.runtime.addresses import BEFORE_BYTES
 from ...kernels.runtime.costs import PARALLEL_BYTES, WHOLE_BYTES
@@ -149,7 +149,5 @@ def runner(kernel: Loops) -> Any:
         arguments=", ".join(arguments),
         first=arguments[0],
     )
-    namespace: dict[str, Any] = {"__package__": __package__, "_functions": {}, "_bound": bound, "_launch": launch}
-    namespace["_copied"] = row_major_copy
-    exec(code_of(source, f"<adjoint run {kernel.name}>"), namespace)
-    return namespace[kernel.name]
+    namespace = {"_functions": {}, "_bound": bound, "_launch": launch, "_copied": row_major_copy}
+    return compile_source(source, f"<adjoint run {kernel.name}>", namespace)[kernel.name]

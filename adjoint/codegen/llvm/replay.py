@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..._runtime.forks import code_of
+from ..._runtime.forks import compile_source
 from ...kernels.runtime import parallel
 from ...kernels.runtime.addresses import AFTER_HEAD
 from ...kernels.runtime.costs import PARALLEL_BYTES
@@ -134,7 +134,7 @@ def replay_of(plain: Callable[..., Any], record: Callable[..., Any], arguments: 
             words += (place, begin + offset)
         words += table
     own = numpy.array(words, numpy.int64)
-    known = {"__package__": __package__, "SHAPES": SHAPES, "KERNELS": KERNELS, "plain": plain, "parallel": parallel}
+    known = {"SHAPES": SHAPES, "KERNELS": KERNELS, "plain": plain, "parallel": parallel}
     known["kept"] = own, recorder.kept, [each.launch.kept for each in recorder.launches]
     known["replay"] = built_in(plain.__name__, run_launches.compiled().code.address, own)
     known |= {f"new_{number}": memory.allocator() for number, memory in enumerate(memories)}
@@ -148,7 +148,6 @@ def replay_of(plain: Callable[..., Any], record: Callable[..., Any], arguments: 
         return plain(*arguments)
     return {", ".join([names[id(each)] for each in results])}
 """
-    exec(code_of(source, "<adjoint replay>"), known)
-    run: Any = known["run"]
+    run: Any = compile_source(source, "<adjoint replay>", known)["run"]
     run.recordable = True
     return run
