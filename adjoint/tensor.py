@@ -67,14 +67,11 @@ class Tensor(Interchange, TensorMethods):
 
     __array_priority__ = 1000  # NumPy's operators defer to the reflected operators of tensors.
 
+    @ending_at_caller
     def __new__(cls, *args: Any, device: Any = None, **others: Any) -> Tensor:
         """Create an uninitialized tensor of the given sizes, or a tensor of the given data."""
         names = others if cls is Tensor else None
-        try:
-            return make_subclass(cls, cls._legacy_array(args, dtypes.get_default_dtype(), device, names))
-        except Exception as error:
-            shorten(error)
-            raise
+        return make_subclass(cls, cls._legacy_array(args, dtypes.get_default_dtype(), device, names))
 
     def __init_subclass__(cls, plain: bool | None = None, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

@@ -10,7 +10,7 @@ from ..aten.torch_dispatch import ones_like, zeros_like
 from ..operators import stack
 from ..tape.modes import is_grad_enabled
 from ..tensor import Tensor
-from ..transforms.jacobians import unit_vectors
+from ..transforms.jacobians import by_input, by_output, unit_vectors
 from ..transforms.reverse import jvp as forward_product
 from ..transforms.reverse import vjp as transposed_product
 from ..transforms.reverse import vmap
@@ -149,17 +149,12 @@ def _all_rows(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Tens
         found = grad(roots, inputs, vectors, None, create_graph, allow_unused=True, is_grads_batched=True)
     else:
         found = (None,) * len(inputs)
-    sizes = [output.numel() for output in outputs]
-    blocks = []
-    for value, tensor in zip(found, inputs, strict=True):
-        whole = zeros_like(tensor).expand((sum(sizes), *tensor.shape)) if value is None else value
-        blocks.append(
-            [
-                part.view(output.shape + tensor.shape)
-                for part, output in zip(whole.split(sizes, 0), outputs, strict=True)
-            ]
-        )
-    return tuple(zip(*blocks, strict=True))
+    total = sum(output.numel() for output in outputs)
+    rows = [
+        zeros_like(tensor).expand((total, *tensor.shape)) if value is None else value
+        for value, tensor in zip(found, inputs, strict=True)
+    ]
+    return tuple(zip(*[by_output(each, outputs) for each in rows], strict=True))
 
 
 def _construct_standard_basis_for(tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]) -> tuple[Tensor, ...]:
@@ -199,11 +194,7 @@ def _jacobian_by_columns(func: Function, inputs: Tensors, strict: bool, vectoriz
         tangents: tuple[Tensor, ...] = forward_product(called, given, directions)[1]
         return tangents
 
-    blocks = []
-    sizes = [tensor.numel() for tensor in given]
-    for columns in vmap(column)(*unit_vectors(given)):
-        parts = columns.movedim(0, -1).split(sizes, -1)
-        blocks.append([part.reshape(columns.shape[1:] + x.shape) for part, x in zip(parts, given, strict=True)])
+    blocks = [by_input(columns, given) for columns in vmap(column)(*unit_vectors(given))]
     if many:  # lists, as in PyTorch
         return blocks if outputs_many else blocks[0]
     return tuple(block[0] for block in blocks) if outputs_many else blocks[0][0]

@@ -266,16 +266,10 @@ def is_standard(frame: types.FrameType) -> bool:
     )
 
 
-WRAPPING = frozenset(
-    f"adjoint.{name}" for name in ("_runtime.tracebacks", "aten.torch_dispatch", "aten.profiled_functions")
-)
-"""The modules whose functions stand between a caller and the function that it calls, besides those of `passes_arguments_on`."""
-
-
 def is_asked(frame: types.FrameType) -> bool:
     """Return whether this package, except for the compiler, calls the function in a frame."""
     caller = frame.f_back
-    while caller is not None and (passes_arguments_on(caller) or caller.f_globals.get("__name__") in WRAPPING):
+    while caller is not None and passes_arguments_on(caller):
         caller = caller.f_back
     file = "" if caller is None else caller.f_code.co_filename
     return file.startswith(PACKAGE) and not file.startswith(f"{PACKAGE}compiler{os.sep}")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from numpy import asarray, generic, ndarray
 
 from ..codegen.kernel import as_kernel
+from ..tape.interpreters import mapped
 from ..tape.modes import FLAGS, STATE, is_recording
-from ..tensor import Tensor, wrap
+from ..tensor import wrap
 
 
 def computed(function: Callable[..., Any], *args: Any, keeps: bool = False) -> Any:
@@ -37,14 +39,7 @@ def in_one_kernel(function: Callable[..., Any], on_arrays: Any) -> Callable[...,
 
 def arrays_of(values: Any) -> list[Any]:
     """Return values with arrays in place of tensors, also within sequences."""
-    return [
-        value._array
-        if isinstance(value, Tensor)
-        else arrays_of(value)
-        if type(value) in (list, tuple) and any(isinstance(each, Tensor) for each in value)
-        else value
-        for value in values
-    ]
+    return mapped(attrgetter("_array"), values)
 
 
 def as_tensors(result: Any) -> Any:

@@ -17,7 +17,9 @@ from ..tape.origin import nearest_user_frame
 from ..tensor import Tensor
 from .lazy_stubs import STANDS_IN, names_given, public_function
 
-HAND_ON = {"dispatch.lazy_stubs", "dispatch.wrappers"}
+HAND_ON = {
+    "_runtime.tracebacks", "aten.profiled_functions", "aten.torch_dispatch", "dispatch.lazy_stubs", "dispatch.wrappers",
+}  # fmt: skip
 """The modules whose functions pass arguments on to the called function."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -37,7 +36,7 @@ from .declaration import Operator, parameters_of
 from .emitter import function_source, has_source, pattern, plan_source, sizes_source
 from .lazy_stubs import building
 from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
-from .python_operators import call_operator, captured_call
+from .python_operators import call_operator
 from .registry import Namespace
 from .source import SOURCES, compile_source
 from .sparse_layouts import node_class_on_tensors
@@ -121,7 +120,7 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
         function.__code__ = generated.__code__
         SOURCES[name] = text
 
-    function = building(name, namespace, build, partial(captured_call, op, variant))
+    function = building(name, namespace, build)
     function.__doc__ = op.doc
     function.__qualname__ = name
     function.__module__ = op.declaration.__module__

@@ -37,17 +37,13 @@ _public: list[FunctionType] = []
 
 
 def _stub(*args: Any, **keywords: Any) -> Any:
-    # the names are in the function's own namespace
-    result = CAPTURED(args, keywords)  # type: ignore[name-defined]  # noqa: F821
-    return BUILD()(*args, **keywords) if result is NotImplemented else result  # type: ignore[name-defined]  # noqa: F821
+    return BUILD()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  (in the function's own namespace)
 
 
-def building(
-    name: str, namespace: dict[str, Any], build: Callable[[FunctionType], None], captured: Callable[..., Any]
-) -> FunctionType:
-    """Return a function in `namespace` whose code `build` generates at the first call that `captured` does not accept."""
+def building(name: str, namespace: dict[str, Any], build: Callable[[FunctionType], None]) -> FunctionType:
+    """Return a function in `namespace` whose code `build` generates at the first call."""
     function = FunctionType(_stub.__code__, namespace, name)
-    namespace["CAPTURED"], namespace["BUILD"] = captured, partial(_built, function, build)
+    namespace["BUILD"] = partial(_built, function, build)
     return function
 
 
@@ -79,10 +75,6 @@ class LazyStub:
         function = self.function
         if not WRAPPERS.open and requires_wrappers(args, keywords):
             LATE.wrap_public_functions()  # this function gets a wrapper too, if it can be overridden
-        if self.original.__code__ is _stub.__code__:
-            result = self.original.__globals__["CAPTURED"](args, keywords)
-            if result is not NotImplemented:
-                return result
         if self.function is function:
             self.end()
         return function(*args, **keywords)

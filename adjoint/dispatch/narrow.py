@@ -27,6 +27,7 @@ from ..kernels.memory.copying import convert
 from ..kernels.runtime.narrow_array import Narrow, is_narrow, kept, narrowed, widened
 from .array_classes import Dense
 from .declaration import Operator
+from .extrapolation import leaves
 from .meta import with_elements
 from .plan import Plan
 
@@ -45,7 +46,7 @@ class OfNarrowDtype(Dense):
         if moves and op.operands:  # such as `where`, whose operands are promoted
             kinds = tuple((from_numpy(each.dtype), 2 if each.ndim else 1) for each in arrays[1:])
             arrays = [arrays[0], *(convert(each, promote(kinds).numpy) for each in arrays[1:])]
-        given = [item for item in _flat(arrays) if isinstance(item, ndarray)]
+        given = [item for item in leaves(arrays) if isinstance(item, ndarray)]
         narrow = [array for array in given if type(array) is Narrow]
         if op.view or role == "converts" or not narrow:
             return compute(plan, arrays, kernel)
@@ -102,10 +103,6 @@ def _seen(item: Any, dtype: Any) -> Any:
     if type(item) is not Narrow:
         return item
     return item.view(ndarray).view(dtype if isinstance(dtype, str) else dtype[item.dtype])
-
-
-def _flat(arrays: list[Any]) -> list[Any]:
-    return [item for value in arrays for item in (value if isinstance(value, (list, tuple)) else (value,))]
 
 
 def _mapped(results: Any, made: Callable[[Any], Any]) -> Any:

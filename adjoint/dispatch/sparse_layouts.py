@@ -14,9 +14,11 @@ from ..codegen.backend import NUMPY
 from ..kernels.runtime.sparse_array import Coordinates, SparseArray
 from ..kernels.sparse.layouts import as_written_to, overwrite, to_dense
 from ..tape.evaluation import on_tensors
-from ..tensor import Tensor, as_array, wrap
+from ..tape.interpreters import mapped
+from ..tensor import as_array, wrap
 from .array_classes import Dense
 from .declaration import Operator
+from .extrapolation import leaves
 from .out import check_castable
 from .plan import Call, Plan
 
@@ -30,13 +32,13 @@ COMPRESSED_VALUES = "compressed_values"
 def sparse_kernel(op: Operator) -> Any:
     """Return the kernel of `op` for sparse layouts, or None if there is none."""
     if op.sparse in (VALUES, COMPRESSED_VALUES):
-        mapped = import_late("adjoint.kernels.sparse.arithmetic").mapped
+        compute = import_late("adjoint.kernels.sparse.arithmetic").mapped
         kernel = NUMPY.kernel(op.name).general
         all_layouts = op.sparse == VALUES
 
         def of_values(array: Any, *args: Any, **options: Any) -> Any:
             refused = not all_layouts and isinstance(array.parts, Coordinates)
-            return NotImplemented if refused else mapped(array, kernel, *args, **options)
+            return NotImplemented if refused else compute(array, kernel, *args, **options)
 
         return of_values
     if op.sparse is None:
@@ -88,8 +90,7 @@ SPARSE = Sparse()
 def refusal(plan: Plan, arrays: list[Any]) -> NotImplementedError:
     """Return the error for an operator that does not support the layout."""
     op = plan.op
-    flat = [item for value in arrays for item in (value if isinstance(value, list) else [value])]
-    found = next(array for array in flat if isinstance(array, SparseArray))
+    found = next(array for array in leaves(arrays) if isinstance(array, SparseArray))
     name = op.aten_name + ("_" if plan.way.startswith("_") else "") + ("" if op.aten == "default" else f".{op.aten}")
     error = NotImplementedError(
         f"Could not run 'aten::{name}' with arguments from the '{found.words}CPU' backend. This could be because the operator "
@@ -101,15 +102,7 @@ def refusal(plan: Plan, arrays: list[Any]) -> NotImplementedError:
 
 def dense_arguments(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments with dense tensors in place of sparse tensors, also in sequences."""
-    return tuple([[*map(_dense, value)] if _has_tensors(value) else _dense(value) for value in args])
-
-
-def _has_tensors(value: Any) -> bool:
-    return type(value) in (list, tuple) and any(isinstance(item, Tensor) for item in value)
-
-
-def _dense(value: Any) -> Any:
-    return value.to_dense() if isinstance(value, Tensor) and type(value._array) is SparseArray else value
+    return tuple(mapped(lambda each: each.to_dense() if type(each._array) is SparseArray else each, args))
 
 
 @cache

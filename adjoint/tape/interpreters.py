@@ -293,6 +293,18 @@ def tensors_in(values: Iterable[Any]) -> list[Tensor]:
     return found
 
 
+def mapped(function: Callable[[Tensor], Any], values: Iterable[Any]) -> list[Any]:
+    """Return arguments with `function` applied to each tensor, including tensors in sequences."""
+    return [
+        function(value)
+        if isinstance(value, Tensor)
+        else mapped(function, value)
+        if type(value) in (list, tuple) and any(isinstance(each, Tensor) for each in value)
+        else value
+        for value in values
+    ]
+
+
 def innermost(values: Iterable[Any]) -> Interpreter | None:
     """Return the innermost interpreter that wraps one of the tensors among `values`, or None."""
     tensors = tensors_in(values)

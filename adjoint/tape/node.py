@@ -67,8 +67,7 @@ class Node(NodeInterface):
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One `(node, output_nr)` for each input, or `(None, 0)` for an input that needs no gradient."""
         functions = tuple([function_of(edge) for edge in self._edges])
-        # An `AccumulateGrad` with hooks must live as long as the nodes that lead to it, even if the user keeps no
-        # reference.
+        # An `AccumulateGrad` with hooks must live as long as the nodes that lead to it.
         self._ends: Any = [function for function, _ in functions if isinstance(function, AccumulateGrad)]
         return functions
 
@@ -154,11 +153,10 @@ _accumulator_lock = lock_across_forks()
 def accumulator_of(leaf: Tensor) -> AccumulateGrad:
     """Return the `AccumulateGrad` of `leaf`. The leaf refers to it weakly, so there is no reference cycle."""
     with _accumulator_lock:
-        extra = leaf._own_extra()
-        node = extra.accumulator() if extra.accumulator is not None else None
+        node = live_accumulator(leaf)
         if node is None:
             node = AccumulateGrad(leaf)
-            extra.accumulator = weakref.ref(node)
+            leaf._own_extra().accumulator = weakref.ref(node)
         return node
 
 

@@ -39,15 +39,13 @@ class NodeInterface:
     backward_recorded: Any
     _metadata: dict[Any, Any]
     grad_count: ClassVar[int | None] = None
-    """The number of gradients: one per output, without trailing outputs that have none. None means one for each output.
-
-    """
+    """The number of gradients: one per output, without trailing outputs that have none. None means one for each output."""
     runs_undefined: ClassVar[bool] = False
     """Whether the node also runs if no gradient has arrived."""
     takes_stand_ins: ClassVar[bool] = False
     """Whether `backward` supports gradients that are not plain arrays."""
     renumbered: ClassVar[bool] = False
-    """Return whether any node has another sequence number than its original number."""
+    """Whether any node has another sequence number than its original number."""
 
     @property
     def metadata(self) -> dict[Any, Any]:

@@ -39,12 +39,7 @@ def creation_unrecorded(source: str | None) -> str:
     return INFERENCE if source == INFERENCE else NO_GRAD
 
 
-def invalid_view(view: Tensor) -> RuntimeError:
-    """Return the error for a view that cannot be regenerated after an in-place change of its base."""
-    return _refusal(view, "its base or another view of its base has been modified inplace")
-
-
-def _refusal(view: Tensor, event: str) -> RuntimeError:
+def refusal(view: Tensor, event: str) -> RuntimeError:
     """Return the error for `event`, an in-place change that would make the history of `view` wrong or ambiguous."""
     edge: Any = view._edge
     recorded = is_recorded(edge)
@@ -126,7 +121,7 @@ def check_target(target: Tensor, leads: bool) -> None:
 def check_view_creation(view: Tensor) -> None:
     """Raise an error if `view` was created in a way that forbids in-place operations on it."""
     if view._creation is not None and modes.is_recording():
-        raise _refusal(view, "is being modified inplace")
+        raise refusal(view, "is being modified inplace")
 
 
 class Geometry:

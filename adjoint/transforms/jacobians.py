@@ -29,6 +29,18 @@ def unit_vectors(tensors: Sequence[Tensor]) -> list[Tensor]:
     return parts
 
 
+def by_output(rows: Tensor, outputs: Sequence[Tensor]) -> list[Tensor]:
+    """Divide the rows of the Jacobian for one input, which lie along dimension 0, into one block for each output."""
+    parts = rows.split([output.numel() for output in outputs], 0)
+    return [part.reshape((*output.shape, *rows.shape[1:])) for part, output in zip(parts, outputs, strict=True)]
+
+
+def by_input(columns: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Divide the columns of the Jacobian of one output, which lie along dimension 0, into one block for each input."""
+    parts = columns.movedim(0, -1).split([tensor.numel() for tensor in inputs], -1)
+    return [part.reshape((*columns.shape[1:], *tensor.shape)) for part, tensor in zip(parts, inputs, strict=True)]
+
+
 def _check_real(leaves: list[Tensor], what: str, name: str) -> None:
     for index, leaf in enumerate(leaves):
         if leaf.is_complex():
@@ -77,12 +89,8 @@ def jacrev(
             rows = vmap(pull, chunk_size=chunk_size)(basis)
         reverse.release_arguments()
         leaves, structure = tree_flatten(rows)
-        inputs = tree_flatten(tuple(args[place] for place in places))[0]
-        counts = [leaf.numel() for leaf in outputs]
-        split = [leaf.split(counts, 0) for leaf in leaves]
         jacobians = []
-        for number, leaf in enumerate(outputs):
-            row = [parts[number].reshape((*leaf.shape, *x.shape)) for parts, x in zip(split, inputs, strict=True)]
+        for row in zip(*[by_output(leaf, outputs) for leaf in leaves], strict=True):
             nested = tree_unflatten(row, structure)
             jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
         found = tree_unflatten(jacobians, shape)
@@ -135,12 +143,9 @@ def jacfwd(
         if has_aux:
             columns, aux = columns
         leaves, shape = tree_flatten(columns)
-        counts = [leaf.numel() for leaf in inputs]
         jacobians = []
         for leaf in leaves:
-            parts = leaf.movedim(0, -1).split(counts, -1)
-            blocks = [part.reshape((*leaf.shape[1:], *x.shape)) for part, x in zip(parts, inputs, strict=True)]
-            nested = tree_unflatten(blocks, structure)
+            nested = tree_unflatten(by_input(leaf, inputs), structure)
             jacobians.append(nested if isinstance(argnums, tuple) else nested[0])
         found = tree_unflatten(jacobians, shape)
         return (found, aux) if has_aux else found

@@ -474,9 +474,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             wanted, given = zip(*pairs, strict=True)
             derivatives = public_grad(wanted, vectors, given, True, record, allow_unused=True)
             found = {id(root): value for root, value in zip(roots, derivatives, strict=True) if value is not None}
-        return tree_unflatten(
-            [found[id(leaf)] if id(leaf) in found else _zeros_for_leaf(leaf) for leaf in outputs], shape
-        )
+        zeros = (zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf for leaf in outputs)
+        return tree_unflatten([found.get(id(leaf), zero) for leaf, zero in zip(outputs, zeros, strict=True)], shape)
 
     return released(output, outside), push
 
@@ -487,10 +486,6 @@ def _changeable(leaf: Tensor) -> Tensor:
     result._edge = edge_of(operators.alias(leaf))
     carry_tangents(leaf, result)
     return result
-
-
-def _zeros_for_leaf(leaf: Any) -> Any:
-    return zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf
 
 
 # --- functionalization ------------------------------------------------------------------------------------------

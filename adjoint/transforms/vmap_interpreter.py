@@ -20,7 +20,7 @@ from ..dispatch.steps.record import find_edges, record, recorded
 from ..kernels.runtime.meta_array import Unread
 from ..kernels.runtime.shapes import broadcast_shapes, elements_spanned
 from ..tape import modes, views
-from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, tensors_in
+from ..tape.interpreters import Interpreter, Transform, is_recorded, lower, mapped, tensors_in
 from ..tape.torch_function import disabled_torch_function_impl
 from ..tape.versions import bump, shared_counter
 from ..tensor import Tensor, new, wrap_dim
@@ -292,13 +292,13 @@ class VmapInterpreter(Interpreter, Transform, Batch):
         if sharing:
             args = tuple([self.shared(value) for value in args])
         if operator.random and self.randomness == "different":
-            args, batched = modes.run_outside(self, self._all_expanded, args), True
+            args, batched = tuple(modes.run_outside(self, mapped, self._as_batch, args)), True
         if batched:
             return modes.run_outside(self, self.batched, operator, args), 0
         return (modes.run_outside(self, operator.apply, *args), None) if sharing else None
 
-    def _all_expanded(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple([BatchedTensor(self.expanded(v), 0, self) if isinstance(v, Tensor) else v for v in args])
+    def _as_batch(self, tensor: Tensor) -> Tensor:
+        return BatchedTensor(self.expanded(tensor), 0, self)
 
     # --- operators ----------------------------------------------------------------------------------------------
 
@@ -452,12 +452,12 @@ class VmapInterpreter(Interpreter, Transform, Batch):
 
     def _generated(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Return the outputs of the `forward` of a `Function`, whose `backward` runs outside, for the whole batch."""
-        from .mapped_function import mapped
+        from .mapped_function import mapped as mapped_function
 
         values = [self.first(arg) if self.wraps(arg) else arg for arg in args]
         with lower(self):
             has = tuple([self.has(arg) for arg in args])
-            output = mapped(function, has, self.size, self.randomness).apply(*values)
+            output = mapped_function(function, has, self.size, self.randomness).apply(*values)
         if isinstance(output, tuple):
             return tuple([BatchedTensor(each, 0, self) if isinstance(each, Tensor) else each for each in output])
         return BatchedTensor(output, 0, self) if isinstance(output, Tensor) else output

@@ -154,7 +154,9 @@ def reading(op: Operator, kind: Kind, target: Any) -> Callable[[Tensor], Any]:
     holder, dtype, _ = kind
     same = target is None or dtype == target.numpy
     if issubclass(holder, LazyConjNeg):
-        if not op.view and dtype.kind == "c" and same and _reads_lazy(op):
+        kernel = NUMPY.kernel(op.name).general
+        reads_lazy = isinstance(kernel, numpy.ufunc) or getattr(kernel, "reads_lazy", False)
+        if not op.view and dtype.kind == "c" and same and reads_lazy:
             return attrgetter("_array")  # ufuncs convert the array themselves, large ones without a copy
         bare = without_lazy_bits if op.view else materialize
         return lambda tensor: prepared(bare(tensor._array), target)
@@ -171,11 +173,6 @@ def converts_silently(source: Any, target: Any) -> bool:
     """Return whether NumPy converts arrays of dtype `source` to `target` without warnings, because no value is too large."""
     fits = source.kind in "biu" and target.numpy == FLOAT32
     return not target.roles and (fits or numpy.can_cast(source, target.numpy, "safe"))
-
-
-def _reads_lazy(op: Operator) -> bool:
-    kernel = NUMPY.kernel(op.name).general
-    return isinstance(kernel, numpy.ufunc) or getattr(kernel, "reads_lazy", False)
 
 
 def reading_each(op: Operator, kinds: Iterable[Kind], target: Any) -> Callable[[Any], Any]:

@@ -39,7 +39,7 @@ def regenerate(view: Tensor, told: bool = False, places: tuple[views.Geometry, v
     if base_edge is not None or is_recorded(view._edge):  # the base may have been detached since then
         if view._creation is not None:
             if told or modes.is_recording():
-                raise views.invalid_view(view)
+                raise views.refusal(view, "its base or another view of its base has been modified inplace")
             return
         old = view._edge
         if modes.STATE.view_replay and view._extra is not None and view._extra.made_by is not None:
