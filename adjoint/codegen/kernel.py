@@ -54,7 +54,7 @@ class Kernel:
         self.small: Callable[..., Any] | None = small
         self.dtypes: str | None = dtypes
         self._limit: int | None = limit
-        self.inplace: Callable[..., Any] | None = inplace
+        self.inplace: Any = inplace
         self.quiet: bool | str = quiet
         self.expression: Any = expression
         self.rows: Any = rows
@@ -68,30 +68,8 @@ class Kernel:
         """Call the general form."""
         return self.general(*args, **options)
 
-    def overwrite(self, *arguments: Any) -> Any:
-        """Call the in-place form, which must exist."""
-        return self.inplace(*arguments)  # type: ignore[misc]
-
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
-
-    def checked(self, check: Callable[..., None]) -> Kernel:
-        """Return the same kernel with a `check` of the arguments before all forms except the small form."""
-
-        def before(form: Callable[..., Any] | None) -> Any:
-            if form is None:
-                return None
-
-            def checking(*args: Any, **options: Any) -> Any:
-                check(*args, **options)
-                return form(*args, **options)
-
-            checking.__name__, checking.__doc__ = self.name, form.__doc__
-            return checking
-
-        kernel = Kernel(self, inplace=before(self.inplace))
-        kernel.general = before(self.general)
-        return kernel
 
     def small_takes(self, options: frozenset[str]) -> bool:
         """Return whether the small form has these keyword-only parameters of the operator."""

@@ -276,7 +276,8 @@ class Tracer(Handler):
         asked, self.computing = self.computing, True
         try:
             if (operands := self.attempt(plan, self.operands, plan, call)) is None:
-                plan.act(call)
+                for step in plan.acting:
+                    step(call)
             elif plan.way == IN_PLACE:
                 self.changed(plan, call, operands)
             elif plan.way == IN_PLACE_VIEW:

@@ -192,22 +192,20 @@ def note_created(results: Any, saved: Sequence[str] = ()) -> Any:
     transforms = modes.STATE.transforms
     if not transforms or not transforms[-1].notes_creation:
         return results
-    if type(results) is Tensor:
-        if results._counter is None:
-            results._counter = counter = CreationCounter((0, None))
-            counter.created_in = transforms[-1].serial
-        elif saved:
-            _note_saved(results, saved, transforms[-1].serial)
-        return within_batches(results) if transforms[-1].recorded_batches else results
-    for result in results if isinstance(results, (tuple, list)) else (results,):
+    several = isinstance(results, (tuple, list))
+    for result in results if several else (results,):
         if isinstance(result, Tensor):
             note_creation(result)
             if saved:
                 _note_saved(result, saved, transforms[-1].serial)
-    if transforms[-1].recorded_batches and isinstance(results, (tuple, list)):
-        seen = [within_batches(result) if type(result) is Tensor else result for result in results]
-        return type(results)(*seen) if hasattr(results, "_fields") else type(results)(seen)
-    return results
+    if not transforms[-1].recorded_batches:
+        return results
+    seen = [
+        within_batches(result) if type(result) is Tensor else result for result in (results if several else (results,))
+    ]
+    if not several:
+        return seen[0]
+    return type(results)(*seen) if hasattr(results, "_fields") else type(results)(seen)
 
 
 def _note_saved(result: Tensor, saved: Sequence[str], serial: int) -> None:

@@ -162,7 +162,7 @@ def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
     if self.dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN and (min is not None or max is not None):
         bounds = _numbers(min, max, self.dtype)
         if LOOPS.takes(self.size, LARGE):
-            return _limited.overwrite(self, *bounds)
+            return _limited.inplace(self, *bounds)
         return _clipped(self, *bounds, self)
     result = clamp(self, min, max)
     if not can_cast(from_numpy(result.dtype), from_numpy(self.dtype)):

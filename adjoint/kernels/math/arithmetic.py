@@ -108,7 +108,7 @@ def _sum(ufunc: Any, at_once: Any, sign: int, name: str) -> tuple[Kernel, Callab
 
     def in_place(self: Array, other: Array, *, alpha: Any = 1) -> None:
         if alpha != 1 and _are_large(self, other) and type(alpha) in (int, float):
-            _add_multiple.overwrite(self, other, sign * alpha)
+            _add_multiple.inplace(self, other, sign * alpha)
         elif self.dtype.char in "fd":
             ufunc(self, scaled(other, alpha), out=self)
         else:
@@ -278,7 +278,7 @@ def lerp_(self: Array, end: Array, weight: Any) -> None:
         alike = alike and weight.dtype is self.dtype
         alike = alike and (weight.shape == self.shape or (not weight.ndim and self.size >= LARGE))
     if alike:
-        between.overwrite(self, end, weight)
+        between.inplace(self, end, weight)
     else:
         self[...] = expanded(lerp(self, end, weight), self)
 

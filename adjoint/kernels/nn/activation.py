@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ...codegen.kernel import Kernel
 from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..math import special  # noqa: F401 - it declares the distribution function
@@ -69,6 +70,22 @@ def leaky_relu_backward(grad: Array, self: Array, negative_slope: float, self_is
     return xp.where(self > 0, grad, grad * negative_slope)
 
 
+def _checked(kernel: Kernel, check: Callable[..., None]) -> Kernel:
+    """Return the kernel with a `check` of the arguments before its general form and its in-place form."""
+
+    def before(form: Callable[..., Any]) -> Any:
+        def checking(*args: Any, **options: Any) -> Any:
+            check(*args, **options)
+            return form(*args, **options)
+
+        checking.__name__, checking.__doc__ = kernel.name, form.__doc__
+        return checking
+
+    result = Kernel(kernel, inplace=before(kernel.inplace))
+    result.general = before(kernel.general)
+    return result
+
+
 def _check_hardtanh(self: Array, min_val: float, max_val: float) -> None:
     if self.dtype.kind == "u" and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
@@ -80,7 +97,7 @@ def _hardtanh(self: Array, min_val: float, max_val: float) -> Any:
     return xp.minimum(xp.maximum(self, min_val), max_val)
 
 
-hardtanh = _hardtanh.checked(_check_hardtanh)
+hardtanh = _checked(_hardtanh, _check_hardtanh)
 
 
 @pointwise("hardsigmoid_cpu")
@@ -131,7 +148,7 @@ def _softshrink(self: Array, lambd: float) -> Any:
     return self - xp.minimum(xp.maximum(self, -lambd), lambd)
 
 
-softshrink = _softshrink.checked(_check_softshrink)
+softshrink = _checked(_softshrink, _check_softshrink)
 
 
 # --- with exponentials ----------------------------------------------------------------------------------------
