@@ -14,6 +14,7 @@ from ..transforms.jacobians import by_input, by_output, unit_vectors
 from ..transforms.reverse import jvp as forward_product
 from ..transforms.reverse import vjp as transposed_product
 from ..transforms.reverse import vmap
+from ..transforms.tangents import recorded_grad
 from .backward import grad
 from .grad_mode import enable_grad, set_grad_enabled
 
@@ -44,7 +45,7 @@ def vjp(
         outputs_many, outputs = _outputs(func(*given), "vjp", strict)
         vector = _vector(v, outputs, outputs_many, "vjp", "the user-provided function returns")
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _grad(outputs, given, vector, create_graph)
+        found = recorded_grad(outputs, given, vector, create_graph)
         product = _filled(found, given, strict, create_graph, "back")
     return _returned(outputs, outputs_many, create_graph), _returned(product, many, create_graph)
 
@@ -125,7 +126,7 @@ def _rows(output: Tensor, number: int, inputs: Any, create_graph: bool, strict: 
     """Return the Jacobian of one output, by one backward for each of its elements."""
     columns: list[list[Tensor]] = [[] for _ in inputs]
     for element in output.reshape(-1) if output.numel() else ():
-        found = _grad((element,), inputs, (None,), create_graph, retain_graph=True)
+        found = recorded_grad((element,), inputs, (None,), create_graph, retain_graph=True)
         for index, (held, value, tensor) in enumerate(zip(columns, found, inputs, strict=True)):
             if value is None:
                 if strict:
@@ -254,7 +255,7 @@ def vhp(
         vector = _vector(v, given, many, "vhp", "the input to the user-provided function is")
         output, first = _first_derivative(func, given, "vhp", strict)
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _grad(first, given, vector, create_graph)
+        found = recorded_grad(first, given, vector, create_graph)
         product = _filled(found, given, strict, create_graph, "double_back")
     return _returned((output,), False, create_graph), _returned(product, many, create_graph)
 
@@ -288,16 +289,16 @@ def _pushed(
     """
     with enable_grad():
         vectors = tuple(zeros_like(output).requires_grad_() for output in outputs)
-        pulled = _filled(_grad(outputs, inputs, vectors, True), inputs, strict, True, stages[0], check=False)
+        pulled = _filled(recorded_grad(outputs, inputs, vectors, True), inputs, strict, True, stages[0], check=False)
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _grad(pulled, vectors, vector, create_graph)
+        found = recorded_grad(pulled, vectors, vector, create_graph)
         return _filled(found, outputs, strict, create_graph, stages[1])
 
 
 def _first_derivative(func: Function, inputs: Any, name: str, strict: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return the single output of a function, and its recorded derivative."""
     output = _single_output(func(*inputs), name, strict)
-    first = _filled(_grad((output,), inputs, (None,), True), inputs, strict, True, "back", check=False)
+    first = _filled(recorded_grad((output,), inputs, (None,), True), inputs, strict, True, "back", check=False)
     if strict:
         _check_jacobian(first)
     return output, first
@@ -380,15 +381,6 @@ def _vector(v: Any, others: tuple[Tensor, ...], many: bool, name: str, what: str
 
 
 # --- outputs ---------------------------------------------------------------------------------------------------
-
-
-def _grad(outputs: Any, inputs: Any, vector: Any, create_graph: bool, retain_graph: bool | None = None) -> Any:
-    """Return `grad` for the outputs that have a gradient, and None for the other outputs."""
-    wanted = [(output, value) for output, value in zip(outputs, vector, strict=True) if output.requires_grad]
-    if not wanted:
-        return (None,) * len(inputs)
-    roots, vectors = zip(*wanted, strict=True)
-    return grad(roots, inputs, vectors, retain_graph, create_graph, allow_unused=True)
 
 
 _STRICT_GRAPH = (

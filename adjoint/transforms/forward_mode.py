@@ -45,6 +45,7 @@ from .tangents import (
     is_view_of_dual,
     laid_out_like,
     pending_like,
+    recorded_grad,
     share_tangents,
     tangents,
     window,
@@ -406,7 +407,6 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
     Townsend, A new trick for calculating Jacobian vector products, 2017). The point is 1, because formulas may take the
     logarithm.
     """
-    from ..autograd.backward import grad
     from .reverse import Reverse, tracked
 
     reverse = Reverse()
@@ -435,16 +435,11 @@ def transposed(operator: Operator, args: tuple[Any, ...], given: dict[str, Any])
         outputs = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         differentiable = [output for output in outputs if output.requires_grad]
         vectors = [tracked(output.new_ones(output.shape), reverse) for output in differentiable]
-        products = grad(differentiable, inputs, vectors, create_graph=True, allow_unused=True)
-        pairs = [
-            (product, direction.to(product.dtype))
-            for product, direction in zip(products, directions, strict=True)
-            if product is not None and product.requires_grad
-        ]
+        products = recorded_grad(differentiable, inputs, vectors, True)
+        directions = [each if of is None else each.to(of.dtype) for of, each in zip(products, directions, strict=True)]
+    derivatives = recorded_grad(products, vectors, directions, recorded_outside)
     found: dict[int, Any] = {}
-    if pairs:
-        wanted, given_directions = zip(*pairs, strict=True)
-        derivatives = grad(wanted, vectors, given_directions, create_graph=recorded_outside, allow_unused=True)
+    if any(value is not None for value in derivatives):
         found = {id(output): value for output, value in zip(differentiable, derivatives, strict=True)}
     return tuple(
         zeros_like(output.detach()) if output.requires_grad and id(output) not in found else found.get(id(output))

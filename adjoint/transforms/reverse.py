@@ -32,6 +32,7 @@ from ..tape.torch_function import WRAPPERS
 from ..tape.versions import shared_counter
 from ..tensor import LEAF, Tensor, can_require_grad, wrap
 from .forward_mode import JvpInterpreter, carry_tangents, check_floating
+from .tangents import recorded_grad
 from .tree import TreeSpec, tree_flatten, tree_leaves, tree_map, tree_unflatten, treespec_pprint
 from .vmap import vmap
 from .vmap_interpreter import BatchedTensor, VmapInterpreter
@@ -463,17 +464,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                         f"tangent:{number} with {what} {getattr(direction, what)} in flattened pytree doesn't match the {what} "
                         f"{getattr(point, what)} of the corresponding primal."
                     )
-        pairs = [
-            (product, direction)
-            for product, direction in zip(products, directions, strict=False)
-            if product.requires_grad
-        ]
-        found: dict[int, Any] = {}
-        if pairs:
-            record = modes.is_grad_enabled() and (outside or any(is_recorded(direction) for _, direction in pairs))
-            wanted, given = zip(*pairs, strict=True)
-            derivatives = public_grad(wanted, vectors, given, True, record, allow_unused=True)
-            found = {id(root): value for root, value in zip(roots, derivatives, strict=True) if value is not None}
+        moving = [each for each, product in zip(directions, products, strict=True) if product.requires_grad]
+        record = modes.is_grad_enabled() and (outside or any(map(is_recorded, moving)))
+        derivatives = recorded_grad(products, vectors, directions, record, True)
+        found = {id(root): value for root, value in zip(roots, derivatives, strict=True) if value is not None}
         zeros = (zeros_like(leaf.detach()) if isinstance(leaf, Tensor) else leaf for leaf in outputs)
         return tree_unflatten([found.get(id(leaf), zero) for leaf, zero in zip(outputs, zeros, strict=True)], shape)
 

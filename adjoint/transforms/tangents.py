@@ -14,6 +14,7 @@ from typing import Any
 
 from numpy import ndarray
 
+from ..autograd.backward import grad
 from ..autograd.function import FunctionNode
 from ..device import strided
 from ..dispatch.declaration import ARRAYS, VALUE, Operator, parameters_of
@@ -118,6 +119,15 @@ def operand(op: Operator, item: str, named: dict[str, Any], args: tuple[Any, ...
         value = named[item]
         return operators.as_tensor(value) if op.kinds[item] != VALUE and not isinstance(value, Tensor) else value
     return op.code.saving.values([named.get(name, arg) for name, arg in zip(op.names, args, strict=True)])[item]
+
+
+def recorded_grad(outputs: Any, inputs: Any, vectors: Any, create_graph: bool, retain_graph: bool | None = None) -> Any:
+    """Return `grad` of the outputs that have a history, by the vector of each. Without such outputs, return Nones."""
+    wanted = [each for each in zip(outputs, vectors, strict=True) if each[0] is not None and each[0].requires_grad]
+    if not wanted:
+        return (None,) * len(inputs)
+    roots, given = zip(*wanted, strict=True)
+    return grad(roots, inputs, given, retain_graph, create_graph, allow_unused=True)
 
 
 # --- the memory layout of tangents, which equals that of their primals, so that views and in-place changes match -----
