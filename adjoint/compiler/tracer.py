@@ -276,8 +276,7 @@ class Tracer(Handler):
         asked, self.computing = self.computing, True
         try:
             if (operands := self.attempt(plan, self.operands, plan, call)) is None:
-                for step in plan.acting:
-                    step(call)
+                plan.act(call)
             elif plan.way == IN_PLACE:
                 self.changed(plan, call, operands)
             elif plan.way == IN_PLACE_VIEW:

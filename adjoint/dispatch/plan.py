@@ -119,6 +119,11 @@ class Plan:
         self.steps = (*reading, *acting)
         self.reading, self.acting = tuple([step.run for step in reading]), tuple([step.run for step in acting])
 
+    def act(self, call: Call) -> None:
+        """Run the steps after the arguments have been read."""
+        for step in self.acting:
+            step(call)
+
     def __str__(self) -> str:
         kinds = ", ".join(map(described, self.kinds.values()))
         return "\n    ".join([f"{self.op.name}{self.way}({kinds})", *map(str, self.steps)])
