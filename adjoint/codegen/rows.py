@@ -108,8 +108,8 @@ class RowProgram:
                 namespace = BASE_NAMES | ROW_FUNCTIONS
                 arguments, first = ", ".join(self._arguments), self.parameters.arrays[self._whole]
                 text = source.row_source("rows", self.variants[variant], arguments, first, char, namespace)
-                source.compile_source(text, f"{self.name} rows {variant} {char}", namespace)
-                found = self._code[variant, char] = namespace["rows"]
+                made = source.compile_source(text, f"{self.name} rows {variant} {char}", namespace)
+                found = self._code[variant, char] = made["rows"]
         return found
 
     def _compiled(self, variant: int, char: str) -> CompiledRows:

@@ -136,8 +136,7 @@ class Gradients:
             *(f"    {line}" for line in source.lines),
             f"    return ({''.join('None, ' if number in absent else f'v{number}, ' for number in results)})",
         ]
-        compile_source("\n".join(lines) + "\n", "<adjoint compiled backward>", source.namespace)
-        return source.namespace["gradients"]
+        return compile_source("\n".join(lines) + "\n", "<adjoint compiled backward>", source.namespace)["gradients"]
 
 
 def without(program: Program, absent: set[int]) -> tuple[list[Instruction], list[int]]:

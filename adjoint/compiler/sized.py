@@ -209,9 +209,8 @@ class Shared:
 
     def __init__(self, namespace: dict[str, Any], program: Program, fixed: set[str]) -> None:
         """`fixed`: names of objects that do not depend on sizes."""
-        self.namespace, self.program, names = namespace, program, dict[str, Any]()
-        compile_source(program.table.function(), "<adjoint sizes>", names)
-        self.numbers = names["numbers"]
+        self.namespace, self.program = namespace, program
+        self.numbers = compile_source(program.table.function(), "<adjoint sizes>", {})["numbers"]
         self.varying = [name for name in namespace if name not in fixed]
 
     def at(self, folded: Folded) -> Callable[..., Any] | None:

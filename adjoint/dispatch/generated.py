@@ -34,7 +34,7 @@ from .arguments import MISSING, in_new_order
 from .constants import NUMBERS, SCALARS, constant, constant_tensor
 from .declaration import Operator, parameters_of
 from .emitter import function_source, has_source, pattern, plan_source, sizes_source
-from .lazy_stubs import building
+from .lazy_stubs import building, put_code
 from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
 from .python_operators import call_operator
 from .registry import Namespace
@@ -112,13 +112,10 @@ def lazy_function(op: Operator, variant: str, name: str, otherwise: Any = None) 
         namespace.update(defaults)
         if op.differentiable:
             namespace["NodeClass"] = op.inplace_node_class if variant.startswith("inplace") else op.node_class
-        made = dict(namespace)  # another thread may be building the same function
-        compile_source(text, f"<adjoint {name}>", made)
-        generated = made.pop(op.name)  # without a reference cycle
-        function.__defaults__ = generated.__defaults__
-        function.__kwdefaults__ = generated.__kwdefaults__
-        function.__code__ = generated.__code__
         SOURCES[name] = text
+        # A copy, because another thread may be building the same function, and without a reference cycle.
+        made = compile_source(text, f"<adjoint {name}>", dict(namespace)).pop(op.name)
+        put_code(function, made.__code__, made.__defaults__, made.__kwdefaults__)
 
     function = building(name, namespace, build)
     function.__doc__ = op.doc
@@ -210,6 +207,5 @@ class Code:
         namespace["any_size"] = of_any_size(op.kernel.general)
         if op.differentiable:
             namespace["NodeClass"] = op.inplace_node_class if in_place else op.node_class
-        compile_source(source, f"<adjoint {name}>", namespace)
         SOURCES[name] = source
-        return namespace
+        return compile_source(source, f"<adjoint {name}>", namespace)

@@ -22,8 +22,7 @@ class Late:
         self.owner, self.name = owner, name
 
     def __get__(self, node: Any, owner: type) -> Any:
-        compile_source(*self.given)
-        method = self.given[2][self.name]
+        method = compile_source(*self.given)[self.name]
         setattr(self.owner, self.name, method)
         return method.__get__(node, owner)
 

@@ -96,8 +96,7 @@ def with_transpose(kernel: Any, **options: Any) -> Callable[[type], type]:
             f"def to_self(grad, self_shape{more}, xp):\n    return xp.{name}_backward(grad, self_shape{more})\n\n"
             f"def to_grad(grad{more}, xp):\n    return xp.{name}(grad{more})\n"
         )
-        written: dict[str, Any] = {}
-        compile_source(source, f"<adjoint {name} transpose>", written)
+        written = compile_source(source, f"<adjoint {name} transpose>", {})
         tensors = {parameter: kind for parameter, kind in forward.__annotations__.items() if kind in TENSORS}
         written["forward"].__annotations__, written["forward"].__defaults__ = tensors, forward.__defaults__
         if not hasattr(declaration, "grad_self"):
@@ -123,6 +122,4 @@ def _functions(name: str, parameters: list[str]) -> dict[str, Any]:
         f"def forward(grad_output, self{more}): ...\n\n"
         f"def grad_self(grad, self{more}, xp):\n    return xp.{name}(grad, self{more})\n"
     )
-    functions: dict[str, Any] = {}
-    compile_source(source, f"<adjoint {name} formulas>", functions)
-    return functions
+    return compile_source(source, f"<adjoint {name} formulas>", {})
