@@ -51,8 +51,7 @@ class _Missing(type):
     def __call__(cls, *args: Any, **names: Any) -> NoReturn:
         raise missing(cls.needed, cls.__qualname__)
 
-    def __index__(cls) -> NoReturn:
-        raise missing(cls.needed, cls.__qualname__)
+    __index__ = __call__
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):

@@ -75,7 +75,12 @@ def check_operands(op: Operator, args: Any) -> None:
     for position in op.tensor_positions:
         name, value = op.names[position], args[position]
         if op.kinds[name] == ARRAYS:
-            check_sequence(op, name, position, value)
+            if not isinstance(value, (list, tuple)):
+                function, name, where = words_for(op.function_name, name, position, [None] * position + [value])
+                raise TypeError(
+                    f"{function}(): argument '{name}'{where} must be tuple of Tensors, not {type_name(value)}"
+                )
+            require_tensors(value, position)
         elif isinstance(value, Tensor):
             found = True
         elif not (
@@ -85,14 +90,6 @@ def check_operands(op: Operator, args: Any) -> None:
             raise invalid_arguments(op.function_name, *args) if op.overloaded else not_a_tensor(op, position, args)
     if op.overloaded and not found:
         raise invalid_arguments(op.function_name, *args)
-
-
-def check_sequence(op: Operator, name: str, position: int, value: Any) -> None:
-    """Raise an error unless all elements of a sequence are tensors."""
-    if not isinstance(value, (list, tuple)):
-        function, name, where = words_for(op.function_name, name, position, [None] * position + [value])
-        raise TypeError(f"{function}(): argument '{name}'{where} must be tuple of Tensors, not {type_name(value)}")
-    require_tensors(value, position)
 
 
 def require_tensors(values: Sequence[Any], position: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
@@ -159,11 +159,7 @@ def stored(
         return result
     if not isinstance(out, Tensor):
         raise wrong_type(name, "out", "", "Tensor", out)
-    if not recorded:
-        refuse_gradient(name, [out] if underived else [result, out])
-    check_dtype(name, result._array.dtype, out, same)
-    check_overlap(out)
-    views.check_inference(out)
+    _check_stored(name, result, out, same, () if recorded else (out,) if underived else (result, out))
     if recorded and (result.requires_grad or out.requires_grad):
         resize(out, result._array.shape)
         return out.copy_(result)
@@ -179,12 +175,9 @@ def all_stored(
     """Apply `stored` to several results. All of `out` are checked before the first is written."""
     targets = checked_targets(name, out, len(results))
     for result, target in zip(results, targets, strict=True):
-        refuse_gradient(name, [target] if underived else [result, target])
-        check_dtype(name, result._array.dtype, target, same)
-        check_overlap(target)
-        views.check_inference(target)
+        _check_stored(name, result, target, same, (target,) if underived else (result, target))
     for result, target in zip(results, targets, strict=True):
-        stored(name, result.detach() if underived else result, target, same)
+        count_change(target, name, store, result._array, target)
     inputs = [tensor for tensor in underived if tensor is not None]
     if modes.is_recording() and any(tensor.requires_grad for tensor in inputs):
         for target in targets:
@@ -192,7 +185,15 @@ def all_stored(
     return targets
 
 
-def refuse_gradient(name: str, tensors: list[Tensor]) -> None:
+def _check_stored(name: str, result: Tensor, out: Tensor, same: str | None, constant: Iterable[Tensor]) -> None:
+    """Raise an error unless `result` may be written to `out`. The tensors `constant` must require no gradient."""
+    refuse_gradient(name, constant)
+    check_dtype(name, result._array.dtype, out, same)
+    check_overlap(out)
+    views.check_inference(out)
+
+
+def refuse_gradient(name: str, tensors: Iterable[Tensor]) -> None:
     """Raise an error if autograd would have to record a function with `out=`."""
     for tensor in tensors if modes.is_recording() else ():
         if tensor.requires_grad:
