@@ -122,6 +122,12 @@ SAME = {
 }
 """Names that differ in every module: the name in this package by PyTorch's name."""
 
+for _name in vars(import_module("adjoint.optim._functional")):
+    if _name.startswith(("_single_tensor_", "_multi_tensor_", "_fused_")):
+        _kind = _name.rpartition("_")[2]
+        _there = f"optim._{_kind}" if _kind in ("adafactor", "muon") else f"optim.{_kind}"
+        SAME[f"{_there}.{_name}"] = f"optim._functional.{_name}"
+
 DEEPEST = 4
 
 NAMESPACES = ("linalg", "fft", "special", "sparse", "nn.functional", "")

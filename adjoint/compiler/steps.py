@@ -85,7 +85,7 @@ class Step:
 
     def is_noted(self, own: dict[str, Any]) -> bool:
         """Notify the schedule that has replaced the method. Return False if other code has replaced the method."""
-        if hasattr(own["step"], "_noted_by_scheduler"):
+        if hasattr(own["step"], "_wrapped_by_lr_sched"):
             own["_opt_called"] = True
             return True
         return False
@@ -104,7 +104,7 @@ def keep_step(guards: Guards, optimizer: Any) -> bool:
     guards.guard(("step", id(optimizer)), "type({0}).step is {1}", optimizer, step)
     if not any(hooks):
         guards.guard(("step hooks", id(optimizer)), "not ({0} or {1} or {2} or {3})", *hooks)
-    replaced = "step" in own and not hasattr(own["step"], "_noted_by_scheduler")
+    replaced = "step" in own and not hasattr(own["step"], "_wrapped_by_lr_sched")
     return any(hooks) or replaced or own_name(step.__module__).partition(".")[0] != "adjoint"
 
 

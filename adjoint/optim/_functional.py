@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import adjoint as torch
@@ -56,8 +56,7 @@ def _function(kind: type[Optimizer], lists: str, flags: str, options: str, grads
         options: the names of the keyword arguments.
         grads: the name of the list of gradients.
     """
-    stateless: type[Optimizer] = type(kind.__name__, (kind,), {"_gradients": lambda self, group: group[grads]})
-    signature = Signature(
+    ordered = Signature(
         [
             *(Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in ("params", grads, *lists.split())),
             *(Parameter(each, Parameter.POSITIONAL_OR_KEYWORD, default=FLAGS.get(each)) for each in flags.split()),
@@ -67,41 +66,72 @@ def _function(kind: type[Optimizer], lists: str, flags: str, options: str, grads
             ),
         ]
     )
+    function = _step(kind, kind.__name__.lower(), ordered, {})
+    function.kind = kind  # type: ignore[attr-defined]
+    return function
+
+
+def _step(kind: type[Optimizer], name: str, signature: Signature, settings: dict[str, Any]) -> Callable[..., None]:
+    """Return a function with this signature that performs the step of an optimizer class with some options set."""
+    grads, *arguments = list(signature.parameters)[1:]
+    lists = [each for each in arguments if each in STATES]
+    stateless: type[Optimizer] = type(kind.__name__, (kind,), {"_gradients": lambda self, group: group[grads]})
 
     def function(*args: Any, **names: Any) -> None:
         try:
             bound = signature.bind(*args, **names)
         except TypeError as error:
-            raise TypeError(f"{function.__name__}() {error}") from None
+            raise TypeError(f"{name}() {error}") from None
         bound.apply_defaults()
         given = bound.arguments
         if given.get("found_inf"):
             return
         # Operations are recorded if gradients are enabled, regardless of the flag.
-        group = {**kind._later_options, **given, "differentiable": torch.is_grad_enabled()}
+        group = {**kind._later_options, **given, **settings, "differentiable": torch.is_grad_enabled()}
         group.update({pair: (given[a], given[b]) for pair, (a, b) in PAIRS.items() if a in given})
         if given.get("grad_scale") is not None:
             group[grads] = [None if grad is None else grad / given["grad_scale"] for grad in given[grads]]
         states: defaultdict[Any, Any] = defaultdict(dict)
-        for each in lists.split():
+        for each in lists:
             for param, value in zip(given["params"], given[each], strict=False):  # unused lists are empty
                 states[param][STATES[each]] = value
         _count(kind, states)
         optimizer = stateless.__new__(stateless)
         optimizer.state, optimizer.param_groups = states, [group]
         optimizer._update_group(group)
-        for each in lists.split():  # states that have begun
+        for each in lists:  # states that have begun
             for place, (param, value) in enumerate(zip(given["params"], given[each], strict=False)):
                 if value is None:
                     given[each][place] = states[param].get(STATES[each])
 
-    function.__name__ = function.__qualname__ = kind.__name__.lower()
+    function.__name__ = function.__qualname__ = name
     function.__signature__ = signature  # type: ignore[attr-defined]
     function.__doc__ = f"""Change parameters, and the states in the lists, as `{kind.__name__}` does in a step.
 
     Parameters whose gradient is None stay as they are. Nothing is changed if `found_inf` is not zero.
     """
     return ending_at_caller(function)
+
+
+def _variants(function: Callable[..., None], kinds: str) -> dict[str, Callable[..., None]]:
+    """Return PyTorch's variants of a function, which differ in speed there. All options are required."""
+    parameters = signature(function).parameters.values()
+    listed = [each.name for each in parameters if each.default is each.empty and each.kind is not each.KEYWORD_ONLY]
+    listed += [each.name for each in parameters if each.name in _SCALED.split()]
+    options = [each.name for each in parameters if each.name not in (*listed, "foreach", "fused")]
+    listed[1] = "grads"
+    required = Signature(
+        [
+            *(Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in listed),
+            *(Parameter(each, Parameter.KEYWORD_ONLY) for each in options),
+        ]
+    )
+    found = {}
+    for each in kinds.split():
+        name = f"_{each}_{function.__name__}"
+        settings = {"foreach": each == "multi_tensor", "fused": each == "fused"}
+        found[name] = _step(function.kind, name, required, settings)  # type: ignore[attr-defined]
+    return found
 
 
 def _count(kind: type[Optimizer], states: dict[Any, dict[str, Any]]) -> None:
@@ -188,3 +218,9 @@ sgd = _function(
     "d_p_list",
 )
 sparse_adam = _function(SparseAdam, f"{_MOMENTS} state_steps", "", "eps beta1 beta2 lr maximize")
+
+for _each in (adadelta, adafactor, adagrad, adam, adamax, asgd, nadam, radam, rmsprop, rprop, sgd):
+    globals().update(_variants(_each, "single_tensor multi_tensor"))
+for _each in (adagrad, adam, sgd):
+    globals().update(_variants(_each, "fused"))
+globals().update(_variants(muon, "single_tensor"))

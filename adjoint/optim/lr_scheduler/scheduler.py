@@ -98,7 +98,7 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Advance to the next epoch and set its learning rates. `epoch` is deprecated."""
-        if self._step_count == 1 and not hasattr(self.optimizer.step, "_noted_by_scheduler"):
+        if self._step_count == 1 and not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
             warn(_OVERRIDDEN, UserWarning)
         elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warn(_BEFORE_OPTIMIZER, UserWarning)
@@ -178,7 +178,7 @@ def for_each_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
 
 def _note_steps(optimizer: Optimizer) -> None:
     """Wrap `optimizer.step` so that the optimizer records each step."""
-    if hasattr(optimizer.step, "_noted_by_scheduler"):
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     reference = weakref.ref(optimizer)
     step: Callable[..., Any] = optimizer.step.__func__  # type: ignore[attr-defined]
@@ -189,5 +189,5 @@ def _note_steps(optimizer: Optimizer) -> None:
         owner._opt_called = True  # type: ignore[union-attr]
         return step(owner, *args, **kwargs)
 
-    noted._noted_by_scheduler = True  # type: ignore[attr-defined]
+    noted._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
     optimizer.step = noted  # type: ignore[method-assign]

@@ -123,6 +123,39 @@ def test_lists_are_changed_as_in_pytorch(module, place):
             numpy.testing.assert_allclose(a, b, rtol=2e-2 if module == "_muon" else 1e-5, atol=1e-6)
 
 
+def variants(library, module):
+    """Return the variants of a function: `_single_tensor_adam` and the like."""
+    there = importlib.import_module(f"{library.__name__}.optim.{module}")
+    name = module.strip("_")
+    names = [f"_{kind}_{name}" for kind in ("single_tensor", "multi_tensor", "fused")]
+    return [getattr(there, each, None) for each in names]
+
+
+@pytest.mark.parametrize("module", [each for each in CASES if each not in ("adamw", "_functional")])
+def test_variants_are_called_as_in_pytorch(module):
+    options = CASES[module][0]
+    for mine, theirs in zip(variants(adjoint, module), variants(torch, module), strict=True):
+        assert (mine is None) == (theirs is None)
+        if mine is None:
+            continue
+        assert set(parameters(mine)) == set(parameters(theirs))
+        assert mine.__module__ == theirs.__module__.replace("torch", "adjoint")
+        positional = [name for name, kind, _ in parameters(mine) if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        assert positional == [name for name, kind, _ in parameters(theirs)][: len(positional)]
+        got = []
+        for m, call in ((adjoint, mine), (torch, theirs)):
+            params = [m.linspace(-1, 1, 6).reshape(2, 3)]
+            given = {name: started(m, name, options, params) for name in positional[2:]}
+            given |= {name: None for name in ("grad_scale", "found_inf") if name in given}
+            flags = {name: False for name, kind, _ in parameters(call) if kind is inspect.Parameter.KEYWORD_ONLY}
+            with m.no_grad():
+                call(params, [m.ones(2, 3)], *given.values(), **(flags | options))
+            lists = [values for values in given.values() if values is not None]
+            got.append([each.tolist() for some in (params, *lists) for each in some if each is not None])
+        for a, b in zip(*got, strict=True):
+            numpy.testing.assert_allclose(a, b, rtol=2e-2 if module == "_muon" else 1e-5, atol=1e-6)
+
+
 def lists(m, count=1):
     return [[m.ones(2) for _ in range(count)] for _ in range(4)] + [[], [m.zeros(()) for _ in range(count)]]
 
