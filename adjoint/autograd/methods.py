@@ -11,6 +11,7 @@ from numpy import ndarray
 
 from .._runtime.extra import OWN
 from .._runtime.tracebacks import ending_at_caller, shorten, warn
+from .._runtime.type_names import type_name
 from ..dtypes import C_NAMES, dtype
 from ..tape import modes
 from ..tape.edges import edge_of
@@ -198,7 +199,7 @@ def check_new_grad(tensor: Tensor, grad: Any) -> None:
         if new.dtype is own.dtype and new.shape == own.shape and type(new) is type(own) is ndarray:
             return
     if not isinstance(grad, Tensor):
-        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type_name(type(grad))}")
     if grad is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad._array.shape != tensor._array.shape:

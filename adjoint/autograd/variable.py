@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._runtime.type_names import type_name
 from ..tape.aliases import detached
 from ..tape.versions import shared_counter
 from ..tensor import Tensor, can_require_grad
@@ -46,7 +47,7 @@ class Variable(metaclass=VariableMeta):
         if data is None:
             return Tensor()
         if not isinstance(data, Tensor):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+            raise TypeError(f"Variable data has to be a tensor, but got {type_name(type(data))}")
         if volatile:
             methods.set_volatile(data)
         result = detached(data, shared_counter(data))

@@ -51,9 +51,7 @@ class Castable(str):
 
 def write_out(op: Operator, results: list[Any], out: Any, inputs: list[Tensor], several: bool) -> Any:
     """Write the results of an operator to the tensors given as `out=`."""
-    targets = checked_targets(
-        op.function_name, out, len(results) if several or isinstance(out, (tuple, list)) else None
-    )
+    targets = checked_targets(op.function_name, out, len(results) if several else None)
     wording: Any = FOUND if op.same_out is True else op.same_out
     arrays = [tensor._array for tensor in inputs]
     apart = 0 if op.out_no_overlap else 1 if op.no_overlap else len(arrays)  # the operands from here on share no memory
@@ -100,13 +98,13 @@ def in_dtype_of(op: Operator, args: tuple[Any, ...], out: Tensor) -> tuple[Any, 
 
 
 def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tensor]:
-    """Return `out=` as a list of tensors. With `count`, it must be a tuple or list of this length."""
+    """Return `out=` as a list: of one tensor, or of the tensors in a tuple or list of length `count` (0: of any length)."""
     if count is not None:
         if not isinstance(out, (tuple, list)):
             raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {type_name(out)}")
-        if len(out) != count:
+        if count and len(out) != count:
             raise TypeError(f"expected tuple of {count} elements but got {len(out)}")
-    targets = list(out) if isinstance(out, (tuple, list)) else [out]
+    targets = [out] if count is None else list(out)
     for target in targets:
         if not isinstance(target, Tensor):
             raise wrong_type(name, "out", "", "Tensor", target)
@@ -116,7 +114,7 @@ def checked_targets(name: str, out: Any, count: int | None = None) -> list[Tenso
 def check_out(op: Operator, out: Any, inputs: list[Tensor]) -> None:
     """Raise an error if autograd would have to record the operator. This runs before the computation."""
     if op.differentiable:
-        targets = checked_targets(op.function_name, out, len(op.outputs) or None)
+        targets = checked_targets(op.function_name, out, 0 if op.many else len(op.outputs) or None)
         refuse_gradient(op.function_name, targets if op.out_underived else inputs + targets)
 
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy
-
+from .._runtime.type_names import type_name as name_of_type
 from ..device import Size, device
 from ..dtypes import dtype
 from ..kernels.memory.storages import UntypedStorage
@@ -100,7 +99,7 @@ def type_name(value: Any) -> str:
         return f"torch.{kind.__name__}"
     if isinstance(value, UntypedStorage):
         return f"torch.storage.{kind.__name__}"
-    return f"numpy.{kind.__name__}" if kind.__module__ == numpy.__name__ else kind.__name__
+    return name_of_type(kind)
 
 
 def overload(op: Operator, args: tuple[Any, ...]) -> str:

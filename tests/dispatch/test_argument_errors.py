@@ -176,3 +176,46 @@ def test_a_method_takes_no_out_before_and_after_its_first_call():
 def test_surplus_arguments_and_arguments_of_another_type_are_refused(call, message):
     with pytest.raises(TypeError, match=message):
         call(torch.ones(2, 2))
+
+
+def test_one_result_is_not_written_to_a_tuple():
+    x = torch.ones(2, 3)
+    for call in (torch.add, torch.mm):
+        with pytest.raises(TypeError, match=rf"{call.__name__}.*out"):
+            call(x, x.T if call is torch.mm else x, out=(torch.empty(2, 3),))
+    for call in (torch.abs, torch.cat):
+        with pytest.raises(TypeError, match=rf"{call.__name__}\(\): argument 'out' must be Tensor, not tuple"):
+            call([x] if call is torch.cat else x, out=(torch.empty(2, 3),))
+    with pytest.raises(TypeError, match=r"randperm\(\): argument 'out' must be Tensor, not int"):
+        torch.randperm(3, out=3)
+
+
+def test_names_of_types_in_errors_have_the_modules_of_compiled_types():
+    import collections
+    import fractions
+
+    import numpy
+
+    for value, name in (
+        (numpy.ones(2), "numpy.ndarray"),
+        (collections.deque(), "collections.deque"),
+        (fractions.Fraction(1), "Fraction"),
+        (collections.Counter(), "Counter"),
+        (range(2), "range"),
+    ):
+        with pytest.raises(TypeError, match=rf"not {name}$"):
+            torch.relu(value)
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match=r"got grad of type numpy\.ndarray"):
+        x.grad = numpy.ones(2)
+    with pytest.raises(TypeError, match=r"has to be a tensor, but got numpy\.ndarray"):
+        x.data = numpy.ones(2)
+    with pytest.raises(TypeError, match="invalid combination"):
+        torch.clamp(x, numpy.ones(2))
+
+
+def test_mean_of_all_elements_has_the_requested_dtype_or_none():
+    x = torch.ones(2, 3)
+    assert torch.mean(x, dtype=torch.float64, out=torch.empty((), dtype=torch.float64)).dtype == torch.float64
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype double, but got float instead"):
+        torch.mean(x, dtype=torch.float64, out=torch.empty(()))

@@ -183,3 +183,25 @@ def test_separate_weights_of_attention_match_the_features_of_keys_and_values():
     ):
         attention(x, x, x)
     assert attention(x, x[..., :3], x)[0].shape == (2, 1, 4)
+
+
+def test_options_of_linear_cross_entropy_are_checked_and_their_loss_is_named():
+    options = torch.nn.modules.LinearCrossEntropyOptions
+    for wrong in (
+        {"batch_chunk_size": 0},
+        {"batch_chunk_size": 1.5},
+        {"chunking_method": "aspect_ratio:0"},
+        {"chunking_method": "vocabulary"},
+        {"acc_policy": "x"},
+        {"acc_dtype": torch.int64},
+    ):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            options(**wrong)
+    x, weight, target = torch.ones(3, 5), torch.ones(4, 5), torch.tensor([0, 1, 2])
+    loss = torch.nn.functional.linear_cross_entropy
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loss(x, weight, target, options=options(chunking_method="aspect_ratio:2"))
+        loss(x, weight, target, label_smoothing=0.1)
+    with pytest.warns(UserWarning, match=r"``options`` ignored.*label_smoothing=0.1, target.dtype=torch.int64"):
+        loss(x, weight, target, label_smoothing=0.1, options=options())

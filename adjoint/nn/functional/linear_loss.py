@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import adjoint as torch
 from adjoint import Tensor
+
+from ..._runtime.tracebacks import warn
 
 __all__ = ["LinearCrossEntropyOptions", "linear_cross_entropy"]
 
@@ -25,6 +28,26 @@ class LinearCrossEntropyOptions:
     chunking_method: str | None = "auto"
     acc_policy: str = "auto"
     acc_dtype: Any = None
+
+    def __post_init__(self) -> None:
+        """Refuse values that PyTorch refuses."""
+        size, method, policy = self.batch_chunk_size, self.chunking_method, self.acc_policy
+        if size is not None and not (isinstance(size, int) and size > 0):
+            raise ValueError(f"batch_chunk_size must be positive int or None, got {size}")
+        if method not in (None, "auto") and not _ASPECT_RATIO.fullmatch(str(method)):
+            raise ValueError(f"invalid chunking_method: {method!r}")
+        if policy not in ("accurate", "balanced", "compact", "auto"):
+            raise ValueError(f"invalid acc_policy: {policy!r}")
+        if self.acc_dtype not in _SUM_DTYPES:
+            named = "{" + ", ".join(map(str, _SUM_DTYPES)) + "}"
+            raise ValueError(
+                f"acc_dtype must be one of {named}, got {self.acc_dtype}. "
+                "Pass acc_dtype=None to let the op pick automatically."
+            )
+
+
+_ASPECT_RATIO = re.compile(r"aspect_ratio(:[1-9][0-9]*)?")
+_SUM_DTYPES = (None, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def linear_cross_entropy(
@@ -56,6 +79,8 @@ def linear_cross_entropy(
     """
     _check(input, linear_weight, target, linear_bias, weight, ignore_index, label_smoothing)
     shape = linear_weight.shape[:-1]
+    if options is not None:
+        _warn_of_ignored(target, tuple(shape[1:]), linear_bias, reduction, label_smoothing)
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = torch.nn.functional.linear(input, linear_weight.flatten(0, -2), bias)
     logits = logits.reshape(*input.shape[:-1], *shape)
@@ -63,6 +88,26 @@ def linear_cross_entropy(
     return torch.nn.functional.cross_entropy(
         logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
     )
+
+
+def _warn_of_ignored(
+    target: Tensor, out_features: tuple[int, ...], bias: Tensor | None, reduction: str, label_smoothing: float
+) -> None:
+    """Warn if PyTorch computes this loss without regard to the options."""
+    if (
+        reduction not in ("mean", "sum", "none")
+        or label_smoothing != 0
+        or target.dtype is not torch.int64
+        or out_features
+    ):
+        warn(
+            "linear_cross_entropy: ``options`` ignored; chunked path needs reduction in {'mean','sum','none'}, "
+            "label_smoothing == 0, target.dtype == int64, out_features == (). "
+            f"Got reduction={reduction!r}, label_smoothing={label_smoothing}, target.dtype={target.dtype}, "
+            f"out_features={out_features}, tracing=False, "
+            f"linear_bias.shape={None if bias is None else tuple(bias.shape)}.",
+            UserWarning,
+        )
 
 
 def check_options(classes: int, weight: Tensor | None, label_smoothing: float) -> None:

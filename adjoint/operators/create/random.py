@@ -225,6 +225,7 @@ def randperm(
     plain = out is device is layout is None and pin_memory is requires_grad is False and not modes.FLAGS.special
     if plain and dtype is dtypes.int64:
         return wrap(kernels.randperm(stream_of(generator), n, dtype.numpy))
+    require("Tensor", out, "randperm", "out") if out is not None else None
     kind = out.dtype if out is not None else checked_dtype(dtype, "randperm")
 
     def draw(shape: tuple[int], dtype: Any) -> Any:

@@ -295,12 +295,8 @@ def clamp(input, min=None, max=None, *, out=None):
     Raises:
         RuntimeError: if neither bound is given.
     """
-    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
-        try:
-            return clamp_to_numbers(input, min, max, out=out)
-        except TypeError:
-            _require_bounds(input, min, max)
-            raise
+    if type(min) in _PLAIN and type(max) in _PLAIN:
+        return clamp_to_numbers(input, min, max, out=out)
     function, min, max = _bounds(input, min, max)
     return function(input, min, max, out=out)
 

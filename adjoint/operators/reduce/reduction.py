@@ -86,6 +86,7 @@ class sum:
 @reduction(
     kernels.mean,
     whole=Kernel(kernels.mean, small=kernels.total_mean, quiet=SMALL),
+    whole_options={"out": "decides"},
     tangent="linear",
     out="decides",
     overloaded=True,
