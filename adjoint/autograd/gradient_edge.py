@@ -36,9 +36,12 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     edge = edge_of(tensor)
     if edge is NOWHERE:
         raise AssertionError("Expected gradient function to be set")
-    if isinstance(edge, Tensor):
-        return GradientEdge(accumulator_of(edge), 0)
-    return GradientEdge(*edge)
+    return public_edge(edge)
+
+
+def public_edge(edge: Any) -> GradientEdge:
+    """Convert an edge to a public gradient edge."""
+    return GradientEdge(accumulator_of(edge), 0) if isinstance(edge, Tensor) else GradientEdge(*edge)
 
 
 def recorded_edge(edge: GradientEdge) -> Any:

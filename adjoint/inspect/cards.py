@@ -92,11 +92,6 @@ def size_of(shape: list[int] | None) -> str:
     return "" if shape is None else "[" + ", ".join(map(str, shape)) + "]"
 
 
-def scalar_of(tensor: TensorBox) -> str:
-    """Return the label of a tensor without a size. A tensor without a dtype is an operand that was not recorded."""
-    return "scalar" if tensor.dtype else "a constant"
-
-
 def amount(count: int) -> str:
     """Return a number of bytes as text, in a suitable unit."""
     return _in_units(count, ("B", "KB", "MB", "GB", "TB"))
@@ -195,7 +190,8 @@ class Writer:
         card = Card(tensor.id, tensor.kind, shorten(tensor.name or "", NAME_LIMIT, keep_end=True))
         card.root = tensor.id in self.roots
         card.hint = f"{tensor.name or 'tensor'}: {size} {_dtype(tensor.dtype)}"
-        value = "" if tensor.shape else shorten(tensor.data or scalar_of(tensor), VALUE_LIMIT)
+        scalar = "scalar" if tensor.dtype else "a constant"  # an operand that was not recorded has no dtype
+        value = "" if tensor.shape else shorten(tensor.data or scalar, VALUE_LIMIT)
         if self.detail == "values":
             card.title = card.title or "tensor"
             card.note = _joined(size, dtype)
@@ -229,7 +225,10 @@ class Writer:
         place = "" if node.line is None else node.line.place
         if node.line is not None:
             hint.append(f"{place}  {node.line.text.strip()}")
-        hint += [_saved_hint(saved) for saved in node.saved if saved.state != "none"]
+        for saved in node.saved:
+            if saved.state != "none":
+                of = size_of(saved.shape), _dtype(saved.dtype or ""), versions(saved), saved.state
+                hint.append(_joined(f"saved {saved.name}:", *of))
         card.hint = "\n".join(hint)
         if self.detail == "outline":
             if any(saved.state == "stale" for saved in node.saved):
@@ -295,11 +294,6 @@ def versions(saved: Saved) -> str:
     if saved.version_now in (None, saved.version_saved):
         return f"v{saved.version_saved}"
     return f"v{saved.version_saved} → v{saved.version_now}"
-
-
-def _saved_hint(saved: Saved) -> str:
-    parts = (f"saved {saved.name}:", size_of(saved.shape), _dtype(saved.dtype or ""), versions(saved), saved.state)
-    return " ".join(filter(None, parts))
 
 
 def _dtype(name: str) -> str:

@@ -21,7 +21,9 @@ def render(snapshot: Snapshot) -> str:
     lines = ["flowchart TD", *(f"  {line}" for line in CLASSES)]
     lines += [f"  {tensor.id}[{_tensor(tensor)}]:::{tensor.kind}" for tensor in snapshot.tensors]
     lines += [f"  {operation.id}([{_quoted(operation.name)}])" for operation in snapshot.operations]
-    lines += [f"  {node.id}[[{_node(node)}]]:::{_class(node)}" for node in snapshot.nodes]
+    for node in snapshot.nodes:
+        kind = "stale" if any(each.state == "stale" for each in node.saved) else "node"
+        lines.append(f"  {node.id}[[{_node(node)}]]:::{kind}")
     for operation in snapshot.operations:
         lines += [f"  {tensor} --> {operation.id}" for tensor in operation.inputs]
         lines += [f"  {operation.id} --> {tensor}" for tensor in operation.outputs]
@@ -42,10 +44,6 @@ def _tensor(tensor: TensorBox) -> str:
 def _node(node: NodeBox) -> str:
     saved = [f"{each.name}: {each.dtype}{each.shape}, {each.state}" for each in node.saved if each.state != "none"]
     return _quoted("\n".join([node.name, *saved]))
-
-
-def _class(node: NodeBox) -> str:
-    return "stale" if any(each.state == "stale" for each in node.saved) else "node"
 
 
 def _quoted(text: str) -> str:

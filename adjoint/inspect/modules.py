@@ -123,7 +123,7 @@ def name_models(names: Names, calls: Sequence[Call], leaves: Iterable[Any], vari
     `named_parameters`. If there are several models, names begin with the variable or the class of the model.
     """
     models = _models(names, calls, leaves, variables)
-    with_state = [model for _, model in models if _has_state(model)]
+    with_state = [model for _, model in models if next(model.parameters(), None) is not None]
     taken: set[str] = set()
     for title, model in models:
         prefix = ""
@@ -160,7 +160,3 @@ def _models(
 
 def _is_used(model: Any, used: set[int]) -> bool:
     return any(id(part) in used for part in (*model.modules(), *model.parameters()))
-
-
-def _has_state(model: Any) -> bool:
-    return next(iter(model.parameters()), None) is not None

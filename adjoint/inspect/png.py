@@ -54,10 +54,12 @@ def renderers(drawing: str) -> Iterator[tuple[str, Callable[[Path, Path], object
         yield "chromium", partial(_by_chromium, chromium, drawing)
     rsvg = shutil.which("rsvg-convert")
     if rsvg is not None:
-        yield "rsvg-convert", partial(_by_rsvg, rsvg)
+        zoom = rsvg, "--zoom", str(SCALE)
+        yield "rsvg-convert", lambda source, target: _run(*zoom, "-o", str(target), str(source))
     inkscape = shutil.which("inkscape")
     if inkscape is not None:
-        yield "inkscape", partial(_by_inkscape, inkscape)
+        scale = f"--export-dpi={96 * SCALE}"
+        yield "inkscape", lambda source, target: _run(inkscape, str(source), scale, f"--export-filename={target}")
     if importlib.util.find_spec("cairosvg") is not None:
         yield "cairosvg", _by_cairosvg
 
@@ -75,14 +77,6 @@ def _by_chromium(program: str, drawing: str, source: Path, target: Path) -> None
         f"--user-data-dir={source.parent / 'profile'}", f"--force-device-scale-factor={SCALE}", f"--window-size={width},{height}",
         f"--screenshot={target}", page.as_uri(),
     )  # fmt: skip
-
-
-def _by_rsvg(program: str, source: Path, target: Path) -> None:
-    _run(program, "--zoom", str(SCALE), "-o", str(target), str(source))
-
-
-def _by_inkscape(program: str, source: Path, target: Path) -> None:
-    _run(program, str(source), f"--export-dpi={96 * SCALE}", f"--export-filename={target}")
 
 
 def _by_cairosvg(source: Path, target: Path) -> None:

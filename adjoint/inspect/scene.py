@@ -416,7 +416,7 @@ class Scene:
         if item.type == "frame":
             door = line.upper_door if item is line.edge.one else line.lower_door
             assert door is not None
-            return self._door_x(item, door) + door.ports[side], 0.0
+            return self.frames[item.id].x + door.box.x + door.ports[side], 0.0
         if item.type == "group":
             return (
                 (item.x - PAIR / 2 - self.wide / 2, self.wide / 2)
@@ -429,10 +429,6 @@ class Scene:
             return item.x + item.middle, max(item.pill - 20, 4.0)
         card = self._tail(item, line) if at_top else item.tensors[0]
         return item.x + card.x + card.width / 2, card.width / 2
-
-    def _door_x(self, item: Item, door: Item) -> float:
-        inner = self.frames[item.id]
-        return inner.x + door.box.x
 
     def _beside(self, line: Line, at_top: bool) -> float:
         lanes = line.edge.edge.lanes

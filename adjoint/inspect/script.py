@@ -13,10 +13,8 @@ from typing import Any
 
 from .. import autograd
 from .._runtime.uninterrupted import PutDuring, uninterrupted
-from ..autograd.gradient_edge import GradientEdge
-from ..tape.node import accumulator_of
+from ..autograd.gradient_edge import public_edge
 from ..tape.origin import nearest_user_frame
-from ..tensor import Tensor
 from .drawing import Graph
 from .names import variables_of
 from .recording import recording, watching
@@ -66,7 +64,7 @@ def _drawn_before(kept: Kept, trace: bool) -> AbstractContextManager[None]:
             return run(edges, *args)
         running = True
         try:
-            walk = walked([_as_gradient_edge(edge) for edge in edges if edge is not None], None, _variables())
+            walk = walked([public_edge(edge) for edge in edges if edge is not None], None, _variables())
             kept.count += 1
             if trace:
                 tracer = Tracer(walk)
@@ -84,10 +82,6 @@ def _drawn_before(kept: Kept, trace: bool) -> AbstractContextManager[None]:
         return before
 
     return PutDuring(put, drawing)
-
-
-def _as_gradient_edge(edge: Any) -> GradientEdge:
-    return GradientEdge(accumulator_of(edge), 0) if isinstance(edge, Tensor) else GradientEdge(*edge)
 
 
 def _variables() -> dict[str, Any]:

@@ -123,7 +123,10 @@ class Walk:
         leaves = [*{id(edge): edge for edge in ends if isinstance(edge, Tensor)}.values()]
         self.order = [node for node in reversed(latest_first) if not node.is_nowhere]
         numbers = [node._sequence for node in self.order]
-        calls = calls_of({node._sequence: [each._sequence for each in _following(node)] for node in self.order})
+        following = {
+            node._sequence: [edge[0]._sequence for edge in node._edges if type(edge) is tuple] for node in self.order
+        }
+        calls = calls_of(following)
         warn_of_calls_before_notes(numbers, leaves)
         name_models(self.names, calls, leaves, self.callers)
         add_variables(self.names, self.callers)
@@ -460,11 +463,6 @@ class Walk:
             text = linecache.getline(code.co_filename, number or 0).strip()
             self.lines[key] = Line(code.co_filename, number or 0, code.co_qualname, text)
         return self.lines[key]
-
-
-def _following(node: Node) -> list[Node]:
-    """Return the nodes that follow `node` in backward. Leaves have none."""
-    return [edge[0] for edge in node._edges if type(edge) is tuple]
 
 
 def _is_nowhere(edge: Any) -> bool:

@@ -99,16 +99,13 @@ class Trace(Graph):
     def table(self) -> str:
         """Return the steps as lines."""
         nodes = {node.id: node for node in self.snapshot.nodes}
-        names = self._leaf_names()
+        names = leaf_names(self.snapshot.tensors)
         freed = sum(step.freed_bytes for step in self.steps)
         called = self.snapshot.title.removeprefix("graph of ")
         lines = [f"backward of {called}: {len(self.steps)} steps, {size(freed)} freed"]
         for number, step in enumerate(self.steps, start=1):
             lines += describe(step, f"{number}  ", nodes, names)
         return "\n".join(lines)
-
-    def _leaf_names(self) -> dict[str, str]:
-        return leaf_names(self.snapshot.tensors)
 
     def __str__(self) -> str:
         return self.table()
