@@ -77,9 +77,6 @@ last node, and the result of `in_thread` after a thread other than the main thre
 
 def in_thread(result: Any) -> InThread:
     """Return the additional record of a call that returned `result`."""
-    edge = getattr(result, "_edge", None)
-    if type(edge) is tuple:
-        return get_ident(), (edge[0]._sequence,)
     return get_ident(), tuple(_nodes_of(result))
 
 

@@ -261,13 +261,8 @@ def save(node: Any, outputs: list[Any]) -> None:
     node._saved = saved
 
 
-class _Cleared(tuple[Any, ...]):
-    """A marker for the saved tensors of a node that have been read once and must not be read again."""
-
-    __slots__ = ()
-
-
-CLEARED = _Cleared()
+CLEARED: Any = type("Cleared", (tuple,), {})()
+"""A marker for the saved tensors of a node that have been read once and must not be read again."""
 
 
 def unpacked(node: Any) -> tuple[Any, ...]:

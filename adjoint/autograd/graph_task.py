@@ -39,14 +39,8 @@ class Capture:
 
     def values(self, edges: Iterable[Any]) -> list[Any]:
         """Return the gradients that arrived at `edges`. None: no gradient."""
-        return [
-            self.leaves[id(edge)]
-            if type(edge) is not tuple
-            else None
-            if edge[0].is_nowhere
-            else self.outputs[edge[0]][edge[1]]
-            for edge in edges
-        ]
+        leaves, outputs = self.leaves, self.outputs
+        return [outputs.get(e[0], {}).get(e[1]) if type(e) is tuple else leaves[id(e)] for e in edges]
 
 
 class GraphTask:

@@ -28,11 +28,8 @@ class RemovableHandle:
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = _next_id()
-        if extra_dict is None:
-            self.extra_dict_ref: tuple[weakref.ref[Any], ...] = ()
-        else:
-            extra = extra_dict if isinstance(extra_dict, list) else [extra_dict]
-            self.extra_dict_ref = tuple([weakref.ref(each) for each in extra])
+        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self.extra_dict_ref = tuple([weakref.ref(each) for each in extra])
 
     def remove(self) -> None:
         """Remove the hook. Removing it twice has no effect."""

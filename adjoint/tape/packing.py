@@ -63,16 +63,11 @@ class Packed:
         if STATE.grad_enabled and STATE.task is not None:
             STATE.task.stop_recording()
         tensor = self.unpack_hook(self.packed)
-        return tensor if type(tensor) is Tensor else _checked(tensor)
-
-
-def _checked(tensor: Any) -> Tensor:
-    """Return the result of an unpack hook. Raise an error unless it is a tensor."""
-    if not isinstance(tensor, Tensor):
-        raise TypeError(
-            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
-        )
-    return tensor
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
+            )
+        return tensor
 
 
 def bare(tensor: Any) -> Any:

@@ -110,14 +110,6 @@ def check_history(tensor: Tensor) -> None:
         current_edge(tensor)
 
 
-def check_target(target: Tensor, leads: bool) -> None:
-    """Raise an error if the in-place change is forbidden. `leads`: whether an operand leads to a leaf."""
-    if target._base is not None and (leads or target._base.requires_grad):
-        check_view_creation(target)
-    if target._extra is not None:
-        check_inference(target)
-
-
 def check_view_creation(view: Tensor) -> None:
     """Raise an error if `view` was created in a way that forbids in-place operations on it."""
     if view._creation is not None and modes.is_recording():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partialmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy
@@ -166,28 +167,20 @@ class BatchedTensor(Tensor, plain=False):
         with lower(self.level):
             return BatchedTensor(make(self.value), self.bdim, self.level)
 
-    def _made(self, name: str, sizes: tuple[Any, ...], keywords: dict[str, Any]) -> BatchedTensor:
+    def _made(self, name: str, *sizes: Any, **keywords: Any) -> BatchedTensor:
         size = keywords.pop("size", sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
         with lower(self.level):
             lead = () if self.bdim is None else (self.value.shape[self.bdim],)
             made = getattr(self.value, name)((*lead, *size), **keywords)
         return BatchedTensor(made, None if self.bdim is None else 0, self.level)
 
-    def new_zeros(self, *sizes: Any, **keywords: Any) -> Tensor:
-        """Return zeros for each batch element."""
-        return self._made("new_zeros", sizes, keywords)
-
-    def new_ones(self, *sizes: Any, **keywords: Any) -> Tensor:
-        """Return ones for each batch element."""
-        return self._made("new_ones", sizes, keywords)
-
-    def new_empty(self, *sizes: Any, **keywords: Any) -> Tensor:
-        """Return an uninitialized tensor for each batch element."""
-        return self._made("new_empty", sizes, keywords)
+    new_zeros: Any = partialmethod(_made, "new_zeros")
+    new_ones: Any = partialmethod(_made, "new_ones")
+    new_empty: Any = partialmethod(_made, "new_empty")
 
     def new_full(self, size: Any, fill_value: Any, **keywords: Any) -> Tensor:
         """Return a tensor for each batch element, filled with `fill_value`."""
-        return self._made("new_empty", (size,), keywords).fill_(fill_value)
+        return self._made("new_empty", size, **keywords).fill_(fill_value)
 
     def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:
         """Return an uninitialized tensor with the given strides for each batch element."""

@@ -66,7 +66,10 @@ def check_change(op: Operator, call: Call) -> None:
     if modes.is_recording():
         views.check_history(target)
     find_edges(op, call)
-    views.check_target(target, call.way == IN_PLACE and call.recording)
+    recorded = call.way == IN_PLACE and call.recording
+    if target._base is not None and (recorded or target._base.requires_grad):
+        views.check_view_creation(target)
+    views.check_inference(target)
 
 
 def before_change(operands: list[Any], target: Tensor, recording: bool) -> tuple[list[Any], list[Tensor]]:
