@@ -62,5 +62,6 @@ def compile_source(source: str, filename: str, names: dict[str, Any]) -> dict[st
     """Execute generated source as code of this package, which tracebacks and debuggers show. Return its `names`."""
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     names.setdefault("__package__", PACKAGE)
-    exec(CODE.pop((source, filename), None) or compile(source, filename, "exec"), names)
+    code = CODE.pop((source, filename), None)
+    exec(code or compile(source, filename, "exec"), names)
     return names

@@ -274,8 +274,8 @@ def replayed(form: _Function) -> _Function:
         return runs.keep(key, replayed_later(form, form, functools.partial(runs.keep, key)))
 
     source = _REPLAYED.format(name=form.__name__, passed=", ".join(names), key=signature(form, names))
-    names = {"SHAPES": SHAPES, "LOOPS": LOOPS, "ndarray": ndarray, "_form": form, "_runs": runs, "_later": later}
-    namespace = compile_source(source, f"<adjoint replayed {form.__module__}.{form.__name__}>", names)
+    given = {"SHAPES": SHAPES, "LOOPS": LOOPS, "ndarray": ndarray, "_form": form, "_runs": runs, "_later": later}
+    namespace = compile_source(source, f"<adjoint replayed {form.__module__}.{form.__name__}>", given)
     kernel: Any = functools.update_wrapper(namespace[form.__name__], form)
     kernel.__defaults__, kernel.recordable = form.__defaults__, True
     return kernel
