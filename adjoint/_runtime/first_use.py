@@ -69,6 +69,8 @@ def late_names(module: str, places: dict[str, str]) -> Callable[[str], Any]:
 
     @ending_at_caller
     def __getattr__(name: str) -> Any:
+        if name == "__all__":  # a star import of a module without this list
+            return sorted(each for each in {*own.__dict__, *places} if each[0] != "_")
         place = places.get(name)
         if place is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -186,6 +186,8 @@ def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
             source, defined = further_names(file)[name]
             there = import_late(f"{OWN}.{source}".rstrip("."))
             return own.setdefault(name, getattr(there, defined) if defined else there)
+        if name == "__all__":  # a star import of a module without this list
+            return sorted(each for each in {*own, *__dir__(), *_listed_by(before)} if each[0] != "_")
         if before is not None:
             return before(name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
@@ -195,6 +197,17 @@ def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
 
     __getattr__.further = True  # type: ignore[attr-defined]
     own["__getattr__"], own["__dir__"] = ending_at_caller(__getattr__), __dir__
+
+
+def _listed_by(lookup: Callable[[str], Any] | None) -> Sequence[str]:
+    """Return the names that the `__getattr__` of a module lists as `__all__`, if it does."""
+    if lookup is None:
+        return ()
+    try:
+        listed: Sequence[str] = lookup("__all__")
+        return listed
+    except AttributeError:
+        return ()
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._runtime.tracebacks import ending_at_caller
-from ..autograd.anomaly_mode import has_nan, listed
+from ..autograd.anomaly_mode import has_nan
 from ..autograd.engine import deliver, discover
 from ..autograd.graph_task import Capture, GraphTask
 from ..autograd.roots import first_grad
@@ -298,7 +298,8 @@ def _first_nan(root: Tensor, order: list[Node]) -> Explanation:
         except Exception as error:  # noqa: BLE001  (the user's error, or that of a freed graph)
             return Explanation(f"Its backward cannot be tried: {_of_error(error)}")
         if any(result is not None and has_nan(result) for result in results):
-            grads = [Statistics.of(elements(each)) for each in listed(grad) if each is not None]
+            given = grad if isinstance(grad, list) else [grad]
+            grads = [Statistics.of(elements(each)) for each in given if each is not None]
             made = [None if each is None else Statistics.of(elements(each)) for each in results]
             return _of_nan_gradient(node, grads, made)
         for edge, result in zip(node._edges, results, strict=True):

@@ -19,11 +19,7 @@ from .spawning import (
 )
 
 __all__ = [
-    *(
-        name
-        for name in dir(multiprocessing)
-        if name[0] != "_" and name not in ("process", "reduction", "sys", "context")
-    ),
+    *multiprocessing.__all__,
     "ProcessContext",
     "ProcessException",
     "ProcessExitedException",

@@ -10,7 +10,7 @@ from adjoint import Tensor
 from .._runtime.first_use import late_names
 from .._runtime.tracebacks import ending_at_caller
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "is_lazy"]
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
@@ -106,10 +106,9 @@ def is_lazy(param: Any) -> bool:
 
 
 # Imported on first use.
-__getattr__ = late_names(
-    __name__,
-    dict.fromkeys(("UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin"), "uninitialized"),
-)
+_LATE = dict.fromkeys(("UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin"), "uninitialized")
+__all__.extend(_LATE)
+__getattr__ = late_names(__name__, _LATE)
 
 
 @ending_at_caller

@@ -18,7 +18,7 @@ from .iteration import Batches, BatchesOfOneProcess
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .worker_info import get_worker_info
 
-__all__ = ["DataLoader", "get_worker_info"]
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
 
