@@ -58,10 +58,16 @@ def fft_c2r(self: Array, dim: tuple[int, ...], normalization: int, last_dim_size
         for axis in axes[:-1]:
             array = _along(array, axis, False, normalization)
         kind = "f" if array.dtype.char == "F" else "d"
-        factor = _factor(last_dim_size, normalization, kind)
-        return _by_threads(array, last_dim_size, kind, lambda rows, out: _LOOPS.irfft(rows, factor, out))
+        return _real_by_numpy(array.shape, last_dim_size, normalization, kind)(array)
 
     return _innermost(self, dim[:-1], dim[-1:], transform)
+
+
+@functools.lru_cache(256)
+def _real_by_numpy(shape: tuple[int, ...], size: int, normalization: int, kind: str) -> Callable[[Array], Array]:
+    """Return the function that transforms half of each line, in arrays of one shape, to `size` real numbers."""
+    factor = _factor(size, normalization, kind)
+    return _by_threads(shape, size, kind, lambda lines, out: _LOOPS.irfft(lines, factor, out))
 
 
 def fft_c2r_backward(self: Array, dim: tuple[int, ...], normalization: int) -> Array:
@@ -100,16 +106,23 @@ def _along(array: Array, axis: int, forward: bool, normalization: int, onesided:
     if char not in "fdFD":
         transform = numpy.fft.rfft if onesided else numpy.fft.fft if forward else numpy.fft.ifft
         return transform(array, axis=axis, norm=(_FORWARD if forward else _INVERSE)[normalization])
+    return _by_numpy(array.shape, char, axis, forward, normalization, onesided)(array)
+
+
+@functools.lru_cache(256)
+def _by_numpy(
+    shape: tuple[int, ...], char: str, axis: int, forward: bool, normalization: int, onesided: bool
+) -> Callable[[Array], Array]:
+    """Return the function that transforms arrays of one shape and dtype along one dimension by a loop of NumPy."""
+    n = shape[axis]
     real, complex_ = ("f", "F") if char in "fF" else ("d", "D")
     loop = (_LOOPS.rfft_n_odd if n % 2 else _LOOPS.rfft_n_even) if onesided else _LOOPS.fft if forward else _LOOPS.ifft
     kept = n // 2 + 1 if onesided else n
     factor = _factor(n, normalization, real)
-    if axis == array.ndim - 1:
-        return _by_threads(array, kept, complex_, lambda rows, out: loop(rows, factor, out))
-    if not normalization:
-        factor = 1  # as in NumPy, which then computes in double precision
-    result = numpy.empty_like(array, complex_, shape=(*array.shape[:axis], kept, *array.shape[axis + 1 :]))
-    return loop(array, factor, result, axes=[(axis,), (), (axis,)])
+    if axis == len(shape) - 1:
+        return _by_threads(shape, kept, complex_, lambda lines, out: loop(lines, factor, out))
+    result, axes = (*shape[:axis], kept, *shape[axis + 1 :]), [(axis,), (), (axis,)]
+    return lambda array: loop(array, factor, numpy.empty(result, complex_), axes=axes)
 
 
 def _mirrored(half: Array, axis: int, n: int) -> Array:
@@ -152,20 +165,30 @@ def _factor(n: int, normalization: int, kind: str) -> Any:
     return one if not normalization else one / (n if normalization == 2 else numpy.sqrt(numpy.array(n, kind)))
 
 
-def _by_threads(array: Array, kept: int, kind: str, transform: Callable[[Array, Array], Array]) -> Array:
-    """Return NumPy's transform along the last dimension to `kept` elements of this kind, on several threads if it is large."""
-    result = numpy.empty((*array.shape[:-1], kept), kind)
-    if array.size < THREADED:
-        return transform(array, result)
-    rows, results = array.reshape(-1, array.shape[-1]), result.reshape(-1, kept)
+def _by_threads(
+    shape: tuple[int, ...], kept: int, kind: str, transform: Callable[[Array, Array], Array]
+) -> Callable[[Array], Array]:
+    """Return the function that transforms arrays of one shape along the last dimension to `kept` elements of this kind.
 
-    def transform_tile(start: int, stop: int) -> None:
-        transform(rows[start:stop], results[start:stop])
+    `transform` is NumPy's loop. Several threads call it for large arrays.
+    """
+    result = (*shape[:-1], kept)
+    if math.prod(shape) < THREADED:
+        return lambda array: transform(array, numpy.empty(result, kind))
 
-    # NumPy's calls take some time, so there are few parts.
-    tile_rows = -(-len(rows) // (2 * get_num_threads()))
-    parallel_rows(transform_tile, len(rows), _WORK * rows.shape[1] * array.itemsize, tile_rows=tile_rows)
-    return result
+    def by_threads(array: Array) -> Array:
+        results = numpy.empty(result, kind)
+        rows, found = array.reshape(-1, shape[-1]), results.reshape(-1, kept)
+
+        def transform_tile(start: int, stop: int) -> None:
+            transform(rows[start:stop], found[start:stop])
+
+        # NumPy's calls take some time, so there are few parts.
+        tile_rows = -(-len(rows) // (2 * get_num_threads()))
+        parallel_rows(transform_tile, len(rows), _WORK * rows.shape[1] * array.itemsize, tile_rows=tile_rows)
+        return results
+
+    return by_threads
 
 
 def _in_memory_order(array: Array, axis: int) -> tuple[Array, int]:

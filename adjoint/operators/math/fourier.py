@@ -65,16 +65,22 @@ class fft_c2r_backward:
 
 def _scale(norm, forward):
     """Convert the option `norm`, which selects the direction whose result is divided by the number of elements."""
-    if norm not in (None, "backward", "ortho", "forward"):
+    if norm is None or norm == "backward":
+        return 0 if forward else 2
+    if norm not in ("ortho", "forward"):
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
-    if norm == "ortho":
-        return 1
-    return 2 if (norm == "forward") == forward else 0
+    return 1 if norm == "ortho" else 2 if forward else 0
+
+
+_REAL, _COMPLEX = {dtypes.float32, dtypes.float64}, {dtypes.complex64, dtypes.complex128}
+"""The dtypes that are transformed without a conversion."""
 
 
 def _numbers(input, as_complex):
     """Return `input` in a dtype that can be transformed."""
     kind = own = input.dtype
+    if kind in (_COMPLEX if as_complex else _REAL):
+        return input
     if kind in (dtypes.float16, dtypes.bfloat16):
         raise RuntimeError(f"Unsupported dtype {kind.scalar_type}")
     if not (kind.is_floating_point or kind.is_complex):
@@ -86,15 +92,16 @@ def _numbers(input, as_complex):
 def _resized(input, dim, sizes):
     """Cut `input`, or extend it by zeros, to `sizes` in the dimensions `dim`. A size of -1 means no change."""
     shape = input._array.shape
-    widths = [0] * (2 * len(shape))
+    widths = None
     for axis, size in zip(dim, sizes, strict=True):
         if size == -1 or size == shape[axis]:
             continue
         if size < shape[axis]:
             input = input.narrow(axis, 0, size)
         else:
+            widths = widths or [0] * (2 * len(shape))
             widths[2 * (len(shape) - axis) - 1] = size - shape[axis]
-    return tensors.constant_pad_nd(input, tuple(widths), 0) if any(widths) else input
+    return tensors.constant_pad_nd(input, tuple(widths), 0) if widths else input
 
 
 def _check_sizes(sizes):
@@ -111,9 +118,7 @@ def _dimension(input, dim):
 
 
 def _stored(name, result, out):
-    """Return `result`, or store it in `out`: a complex tensor for complex results, a floating-point tensor otherwise."""
-    if out is None:
-        return result
+    """Store `result` in `out`: a complex tensor for complex results, a floating-point tensor otherwise."""
     if isinstance(out, Tensor):
         right = out.dtype.is_complex if result.dtype.is_complex else out.dtype.is_floating_point
         if not right:
@@ -129,7 +134,7 @@ def _several(input, dim, s):
     ndim = len(shape)
     s = (s,) if isinstance(s, int) else s
     if dim is not None:
-        dim = tuple(_dimension(input, axis) for axis in ((dim,) if isinstance(dim, int) else dim))
+        dim = tuple([_dimension(input, axis) for axis in ((dim,) if isinstance(dim, int) else dim)])
         if len(set(dim)) < len(dim):
             raise RuntimeError("FFT dims must be unique")
         if s is not None and len(s) != len(dim):
@@ -140,8 +145,9 @@ def _several(input, dim, s):
         raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
     else:
         dim = tuple(range(ndim - len(s), ndim))
-    sizes = [shape[axis] if size == -1 else size for axis, size in zip(dim, s or (-1,) * len(dim), strict=True)]
-    return dim, sizes
+    if not s:
+        return dim, [shape[axis] for axis in dim]
+    return dim, [shape[axis] if size == -1 else size for axis, size in zip(dim, s, strict=True)]
 
 
 # --- transforms over dimensions, of any kind --------------------------------------------------------------------
@@ -206,12 +212,14 @@ def _transforms(name, doc, transform, forward):
     def over_one(input, n=None, dim=-1, norm=None, *, out=None):
         axis = _dimension(input, dim)
         sizes = (input._array.shape[axis] if n is None else n,)
-        return _stored(name, transform(name, input, (axis,), sizes, norm, n, forward), out)
+        result = transform(name, input, (axis,), sizes, norm, n, forward)
+        return result if out is None else _stored(name, result, out)
 
     def over_several(input, s=None, dim=None, norm=None, *, out=None):
         dim, sizes = _several(input, dim, s)
         last = _last(s) if transform is _real else None
-        return _stored(shown, transform(several, input, dim, sizes, norm, last, forward), out)
+        result = transform(several, input, dim, sizes, norm, last, forward)
+        return result if out is None else _stored(shown, result, out)
 
     def over_two(input, s=None, dim=(-2, -1), norm=None, *, out=None):
         return over_several(input, s, dim, norm, out=out)
