@@ -148,9 +148,13 @@ def wrong_type(function: str, name: str, where: str, kind: str, value: Any, wron
     )
 
 
+_COMMONEST: dict[str, type] = {"Tensor": Tensor, "Int": int, "Bool": bool, "Number": float, "Float": float}
+"""The type of most arguments that a parameter declared as a kind accepts."""
+
+
 def require(kind: str, value: Any, function: str, name: str, position: int | None = None) -> None:
     """Raise an error unless `value`, the argument `name` of `function`, has the type `kind`; see `is_of_type`."""
-    if not is_of_type(value, kind):
+    if type(value) is not _COMMONEST.get(kind) and not is_of_type(value, kind):
         raise wrong_type(function, name, "" if position is None else f" (position {position})", kind, value)
 
 

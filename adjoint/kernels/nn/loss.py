@@ -400,17 +400,12 @@ def multi_margin_loss(self: Array, target: Array, p: int, margin: float, weight:
         if out_of_bounds(target, classes) is not None:
             raise RuntimeError("target out of range")
         loss = hinge_rows.run(_with_targets(_rows(self), target.reshape(-1)), 1, (margin, p))
-        return hinge_loss(loss, target, weight, reduction, self.dtype)
+        loss = loss.reshape(target.shape)
+        if weight is not None:
+            loss *= weight[target.reshape(-1)].reshape(target.shape)
+        return reduced(loss, reduction, self.dtype)
 
     return Plan([Memory(target.shape if reduction == "none" else (), self.dtype)], run=run)
-
-
-def hinge_loss(loss: Array, target: Array, weight: Array | None, reduction: str, kind: Any) -> Array:
-    """Return the loss from the means of the hinges of rows."""
-    loss = loss.reshape(target.shape)
-    if weight is not None:
-        loss *= weight[target.reshape(-1)].reshape(target.shape)
-    return reduced(loss, reduction, kind)
 
 
 def _with_targets(rows: Array, labels: Array) -> tuple[Array, ...]:

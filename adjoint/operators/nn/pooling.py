@@ -306,14 +306,12 @@ def max_pool1d_with_indices(input, kernel_size=MISSING, stride=None, padding=0, 
     for name, values in (("kernel_size", kernel), ("padding", pad), ("dilation", gap), ("stride", step or kernel)):
         if len(values) != 1:
             raise RuntimeError(f"max_pool1d() argument '{name}' should contain one int (got {len(values)})")
-    return _max_of_rows(input, kernel, step, pad, gap, ceil_mode)
+    return _max_of_rows(input, (1, *kernel), (1, *(step or kernel)), (0, *pad), (1, *gap), ceil_mode)
 
 
-def _max_of_rows(input, kernel, stride, padding, dilation, ceil_mode):
+def _max_of_rows(input, *sizes_and_mode):
     _check_ndim(input, "max_pool1d")
-    values, indices = _max_pool[2](
-        input.unsqueeze(-2), (1, *kernel), (1, *(stride or kernel)), (0, *padding), (1, *dilation), ceil_mode
-    )
+    values, indices = _max_pool[2](input.unsqueeze(-2), *sizes_and_mode)
     return values.squeeze(-2), indices.squeeze(-2)
 
 
@@ -327,16 +325,12 @@ def max_pool1d(input, kernel_size=MISSING, stride=None, padding=0, dilation=1, c
     array = input._array
     if array.dtype.kind in "biuc":
         raise refuse("max_pool1d_impl", input._array)
-    kernel, step, pad, gap, _ = arguments
     if array.ndim == 3 and type(array) is ndarray and array.flags.c_contiguous:  # no gradient will need the indices
-        sizes = (1, *kernel), (1, *(step or kernel)), (0, *pad), (1, *gap)
-        values, _ = kernels.max_pool(array[..., None, :], 2, *sizes, ceil_mode, False)
+        values, _ = kernels.max_pool(array[..., None, :], 2, *arguments, False)
         return wrap(values[..., 0, :])
     rows = input.detach()
     if array.ndim == 2:
-        values, _ = _max_pool[2](
-            rows.unsqueeze(-2), (1, *kernel), (1, *(step or kernel)), (0, *pad), (1, *gap), ceil_mode
-        )
+        values, _ = _max_pool[2](rows.unsqueeze(-2), *arguments)
         return values.squeeze_(-2)
     return _max_of_rows(rows, *arguments)[0].detach()
 
@@ -350,7 +344,7 @@ _WANTED_BY_MAX_POOL1D = (
 
 
 def _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode):
-    """Check the arguments of `max_pool1d` and return them as tuples of one element."""
+    """Check the arguments of `max_pool1d` and return them as arguments of `max_pool2d`."""
     function, shape = "max_pool1d", input._array.shape
     kernel = _sizes(kernel_size, 1, function, "kernel_size", 2)
     step = () if stride is None else _sizes(stride, 1, function, "stride", 3)
@@ -361,13 +355,15 @@ def _checked_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
             f"[{', '.join(map(str, shape))}]"
         )
-    _check_max_pool1d(shape, kernel, step or kernel, pad, gap, ceil_mode)
-    return kernel, step, pad, gap, ceil_mode
+    return _of_rows(shape, kernel, step or kernel, pad, gap, ceil_mode)
 
 
 @functools.lru_cache(1024)
-def _check_max_pool1d(shape, *given_and_mode):
-    """Raise an error unless the tuples `kernel, step, pad, gap`, followed by `ceil_mode`, fit an input of this shape."""
+def _of_rows(shape, *given_and_mode):
+    """Return the tuples `kernel, step, pad, gap`, followed by `ceil_mode`, for two dimensions, or raise an error.
+
+    The error says that they do not fit an input of this shape.
+    """
     *given, ceil_mode = given_and_mode
     if [*map(len, given)] != [1, 1, 1, 1]:
         (name, wanted), values = next(
@@ -389,6 +385,7 @@ def _check_max_pool1d(shape, *given_and_mode):
     count = pooled_size(shape[-1], width, by, around, apart, ceil_mode)
     if count <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {count}")
+    return (1, width), (1, by), (0, around), (1, apart), ceil_mode
 
 
 def _avg_pool_function(dims):

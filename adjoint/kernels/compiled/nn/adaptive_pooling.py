@@ -12,6 +12,12 @@ SIZES = Struct("length:3 count:3")
 
 
 @loops(explicit=True, plain=True)
+def some(x: Pointer[T], inside: Any, W: Static) -> Any:
+    """Return a number, or the first `inside` numbers of a register."""
+    return x[0] if W == 1 else load(x, W, inside)
+
+
+@loops(explicit=True, plain=True)
 def largest(
     values: Pointer[T], indices: Pointer[i64], x: Pointer[T], corners: Pointer[i64], steps: Pointer[i64], size: Int, count: Int,
     elements: Int, corner_step: Int, start: Int, stop: Int, W: Static, ALIKE: Static,
@@ -22,23 +28,27 @@ def largest(
 
     A window has `elements` elements. Row `i` of `steps` contains the positions of element `i` relative to the corners.
     Planes are `size` apart, and their corners are `corner_step` apart. `ALIKE`: whether all windows have the same
-    steps.
+    steps. `W` windows are computed together.
     """
     for p in range(start, stop):
         plane = x + p * size
         for k in range(0, count, W):
-            inside = first_lanes(count - k, W)
-            corner = load(corners + (p * corner_step + k), W, inside)
+            inside = 1 if W == 1 else first_lanes(count - k, W)
+            corner = some(corners + (p * corner_step + k), inside, W)
             chosen = corner
-            best = gather(plane, corner, inside)
+            best = plane[corner] if W == 1 else gather(plane, corner, inside)
             for e in range(elements):
-                here = corner + (broadcast(steps[e], W) if ALIKE else load(steps + (e * count + k), W, inside))
-                met = gather(plane, here, inside)
+                here = corner + (broadcast(steps[e], W) if ALIKE else some(steps + (e * count + k), inside, W))
+                met = plane[here] if W == 1 else gather(plane, here, inside)
                 better = (met > best) | (met != met)
                 best = where(better, met, best)
                 chosen = where(better, here, chosen)
-            store(values + (p * count + k), best, inside)
-            store(indices + (p * count + k), chosen, inside)
+            if W == 1:
+                values[p * count + k] = best
+                indices[p * count + k] = chosen
+            else:
+                store(values + (p * count + k), best, inside)
+                store(indices + (p * count + k), chosen, inside)
 
 
 def _largest_call(
@@ -49,7 +59,8 @@ def _largest_call(
     shape, dtype, _ = results[0]
     planes = shape[0] if alike else math.prod(shape) // constants[0].size
     count = math.prod(shape) // planes
-    function = largest.compiled(T=type_of(dtype), W=HOST.vector_bytes // 8, ALIKE=alike)
+    width = HOST.vector_bytes // 8 if count > 1 else 1
+    function = largest.compiled(T=type_of(dtype), W=width, ALIKE=alike)
     layout = [*constants, size, count, elements, corner_step]
     return NativeCall(function, planes, 8 * elements * count, layout, arrays, results)
 

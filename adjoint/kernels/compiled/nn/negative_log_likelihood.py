@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ....codegen.llvm.calls import not_row_major
 from ....codegen.llvm.kernels import *
-from ...nn.loss import hinge_loss, hinge_rows
+from ...nn.loss import hinge_rows
 from ...runtime.floating import compute_dtype
+from ...runtime.layout import row_major
 
 _TILE = 512
 """The number of positions that are computed together if there are dimensions after the classes."""
@@ -248,10 +249,13 @@ def loss_gradient(
 
 @loops(noalias=False, explicit=True, plain=True)
 def find_own(
-    own: Pointer[T], labels: Pointer[T], x: Pointer[T], target: Pointer[i64], flag: Pointer[i64], classes: Int, start: Int,
-    stop: Int,
+    own: Pointer[T], labels: Pointer[T], places: Pointer[T], x: Pointer[T], target: Pointer[i64], flag: Pointer[i64],
+    classes: Int, batch: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Write the score of each target, and the target as a number. Write 1 to the flag if there are invalid targets."""
+    """Write the score of each target, the target as a number, and a part of the numbers of all classes.
+
+    Write 1 to the flag if there are invalid targets.
+    """
     for i in range(start, stop):
         chosen = target[i]
         if chosen < 0 or chosen >= classes:
@@ -259,6 +263,28 @@ def find_own(
         else:
             own[i] = x[i * classes + chosen]
             labels[i] = T(chosen)
+        for k in range(i * classes // batch, (i + 1) * classes // batch):
+            places[k] = T(k)
+
+
+@loops(noalias=False, explicit=True, plain=True)
+def weighted(
+    out: Pointer[T], loss: Pointer[T], target: Pointer[i64], weight: Pointer[T], batch: Int, WEIGHTED: Static, SUMMED: Static,
+    MEAN: Static, start: Int, stop: Int,
+) -> None:  # fmt: skip
+    """Write the losses of samples times the weights of their targets, or (`SUMMED`) their sum, or their mean."""
+    for _ in range(start, stop):
+        total = f64(0)
+        for i in range(batch):
+            value = loss[i]
+            if WEIGHTED:
+                value = value * weight[target[i]]
+            if SUMMED:
+                total += f64(value)
+            else:
+                out[i] = value
+        if SUMMED:
+            out[0] = T(total / f64(batch) if MEAN else total)
 
 
 def margins(self: ndarray, target: ndarray, p: int, margin: float, weight: ndarray | None, reduction: str) -> Any:
@@ -267,20 +293,27 @@ def margins(self: ndarray, target: ndarray, p: int, margin: float, weight: ndarr
     classes = self.size // max(batch, 1)
     if FLOATS(dtype) is None or not batch or classes >= 1 << 24 or not self.flags.c_contiguous:
         return NotImplemented
-    found = [Memory((batch,), dtype)] * 2
+    found = [Memory((size,), dtype) for size in (batch, batch, classes)]
     call = NativeCall(
-        find_own.compiled(T=type_of(dtype)), batch, _FAR, [classes], ["x", "target"], found, flagged=True,
+        find_own.compiled(T=type_of(dtype)), batch, _FAR, [classes, batch], ["x", "target"], found, flagged=True,
         copied=not_row_major(target=target),
     )  # fmt: skip
-    find, places = call.plan(["x", "target"]), numpy.arange(classes, dtype=dtype)
-    made = [item.empty() for item in found]
-    hinges = hinge_rows.plan((self.reshape(batch, classes), *made, places), 1, (margin, p))
+    find, made = call.plan(["x", "target"]), [item.empty() for item in found]
+    hinges = hinge_rows.plan((self.reshape(batch, classes), *made), 1, (margin, p))
+    summed, given = reduction != "none", {"T": type_of(dtype), "WEIGHTED": weight is not None}
+    finishing = weighted.compiled(SUMMED=summed, MEAN=reduction == "mean", **given)
+    result = Memory(() if summed else target.shape, dtype)
 
+    @recordable
     def run(x: ndarray, target: ndarray, p: int, margin: float, weight: ndarray | None, _: str) -> Any:
-        found = find.run(x, target)
+        found, out = find.compute(x, target), empty(result.shape, dtype)
         if found is NotImplemented:
             return NotImplemented
-        loss = hinges.run(x.reshape(batch, classes), *found, places, margin, p)
-        return NotImplemented if loss is NotImplemented else hinge_loss(loss, target, weight, reduction, dtype)
+        loss = hinges.compute(x.reshape(batch, classes), *found, margin, p)
+        if loss is NotImplemented:
+            return NotImplemented
+        factors = loss if weight is None else row_major(weight)
+        launch(finishing, 1, _FAR * batch, out, loss, row_major(target), factors, batch)
+        return out
 
-    return Plan([Memory(target.shape if reduction == "none" else (), dtype)], run=run)
+    return Plan([result], run=run)
