@@ -27,7 +27,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 COSTLY_OPERATIONS = set(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh cbrt "
-    "power hypot logaddexp gcd lcm floor_divide ldexp".split()
+    "power hypot gcd lcm floor_divide ldexp".split()
 )
 """The operations that take a long time for one element and have compiled forms."""
 

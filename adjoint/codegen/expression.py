@@ -74,7 +74,7 @@ OPERATIONS: dict[str, Operation] = {
     **_table(1, "same", "floor ceil trunc rint"),
     **_table(1, REAL, "absolute real imag"),
     **_table(1, BOOL, "isnan isinf isfinite signbit"),
-    **_table(2, "same", "power maximum minimum fmax fmin copysign arctan2 hypot logaddexp fmod"),
+    **_table(2, "same", "power maximum minimum fmax fmin copysign arctan2 hypot fmod"),
     **_table(2, "same", "bitwise_and bitwise_or bitwise_xor left_shift right_shift gcd lcm floor_divide"),
     "invert": Operation(1, "same"),
     "as_number": Operation(1, NUMBER),

@@ -74,3 +74,14 @@ def test_frequencies_and_shifts():
 def test_what_is_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft"])
+def test_every_dimension_is_transformed_with_the_same_bits(name):
+    value = torch.tensor(numpy.random.default_rng(0).normal(size=(4, 6, 5)).astype("f"))
+    value = value if name == "rfft" else value + 0j
+    for dim in range(2):
+        found = getattr(torch.fft, name)(value, dim=dim)
+        turned = getattr(torch.fft, name)(value.transpose(dim, 2).contiguous()).transpose(dim, 2)
+        assert found.dtype == torch.complex64
+        assert found.contiguous().numpy().tobytes() == turned.contiguous().numpy().tobytes()

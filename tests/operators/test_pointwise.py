@@ -168,6 +168,22 @@ def test_large_arrays_agree_with_small_ones():
         assert torch.allclose(function(x[::2]), whole[::2], atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [100, 5000, 20_000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_sums_of_exponentials_have_the_same_bits_by_every_path(name, dtype, size):
+    special = numpy.array([INF, -INF, NAN, 0.0, -0.0, 1e30, -1e30, 1.0, 88.0, -104.0])
+    x, y = (torch.tensor(numpy.resize(each, size), dtype=dtype) for each in numpy.meshgrid(special, special))
+    function = getattr(torch, name)
+    with numpy.errstate(all="ignore"):
+        expected = getattr(numpy, name)(x.double().numpy(), y.double().numpy())
+    found = function(x, y)
+    numpy.testing.assert_allclose(found.numpy(), expected.astype(found.numpy().dtype), rtol=1e-6)
+    others = function(x, y, out=torch.empty_like(x)), function(x.clone().requires_grad_(), y).detach()
+    for other in others:
+        assert other.numpy().tobytes() == found.numpy().tobytes()
+
+
 def test_in_place():
     x = torch.tensor([0.25, 4.0])
     assert x.sqrt_() is x

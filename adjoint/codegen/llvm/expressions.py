@@ -48,7 +48,7 @@ FUNCTIONS: dict[str, LoopKernel | Builtin] = {
     "arctan": elementary_inverse.atan, "arctan2": elementary_inverse.atan2, "sinh": elementary_exponential.sinh,
     "cosh": elementary_exponential.cosh, "tanh": elementary_exponential.tanh, "arcsinh": elementary_logarithm.asinh,
     "arccosh": elementary_logarithm.acosh, "arctanh": elementary_logarithm.atanh, "cbrt": elementary_inverse.cbrt,
-    "power": elementary_power.pow, "hypot": elementary_inverse.hypot, "logaddexp": elementary_power.logaddexp,
+    "power": elementary_power.pow, "hypot": elementary_inverse.hypot,
     "fmod": elementary_power.fmod,
     "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "copysign": copysign,
     **elementary_gaussian.FUNCTIONS, **elementary_bessel.FUNCTIONS, **elementary_polynomials.FUNCTIONS,

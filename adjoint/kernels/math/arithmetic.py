@@ -13,7 +13,7 @@ from ... import dtypes
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import large_with_number, of_any_size, of_kinds
 from ...codegen.elementary import elementary
-from ...codegen.kernel import FLOATS, Kernel
+from ...codegen.kernel import FLOATS, SMALL, Kernel
 from ...codegen.plans import compiled
 from ...codegen.pointwise import of_operation, pointwise
 from ...codegen.tracing import xp
@@ -366,18 +366,24 @@ def _scaled(self: Array, exponent: Array) -> Array:
 
 @pointwise("logaddexp_cpu")
 def _logaddexp_of_floats(self: Array, other: Array) -> Any:
-    return xp.logaddexp(self, other)
+    larger, distance = xp.maximum(self, other), xp.abs(self - other)
+    return xp.where(self == other, self + math.log(2), larger + xp.log1p(xp.exp(-distance)))
 
 
-@compiled(_logaddexp_of_floats, least=LARGE)
-@in_float32
-def logaddexp(self: Array, other: Array) -> Array:
+def _logaddexp(self: Array, other: Array) -> Array:
     """Return `log(exp(self) + exp(other))` without overflow."""
     if self.dtype.kind == "c":
         return _complex_logaddexp(self, other)
-    if self.dtype.kind != "f":
-        raise refuse("logaddexp_cpu", self)
-    return numpy.logaddexp(self, other)
+    return _logaddexp_of_floats.general(self, other)  # type: ignore[no-any-return]
+
+
+logaddexp = Kernel(
+    _logaddexp,
+    small=_logaddexp_of_floats.small,
+    dtypes=FLOATS,
+    quiet=SMALL,
+    expression=_logaddexp_of_floats.expression,
+)
 
 
 def _complex_logaddexp(self: Array, other: Array) -> Array:
@@ -390,19 +396,11 @@ def _complex_logaddexp(self: Array, other: Array) -> Array:
 
 
 @pointwise("logaddexp2_cpu")
-def _logaddexp2_of_floats(self: Array, other: Array) -> Any:
+def logaddexp2(self: Array, other: Array) -> Any:
+    """Return `log2(2 ** self + 2 ** other)` without overflow."""
     larger = xp.where(self > other, self, other)
     sum = larger + xp.log1p(xp.exp2(-xp.abs(self - other))) * (1 / math.log(2))
     return xp.where(self == other, self + 1, sum)
-
-
-@compiled(_logaddexp2_of_floats, least=LARGE)
-@in_float32
-def logaddexp2(self: Array, other: Array) -> Array:
-    """Return `log2(2 ** self + 2 ** other)` without overflow."""
-    if self.dtype.kind != "f":
-        raise refuse("logaddexp2_cpu", self)
-    return numpy.logaddexp2(self, other)
 
 
 # --- powers ----------------------------------------------------------------------------------------------------

@@ -120,12 +120,12 @@ def pad_sequence(
         if not isinstance(part, Tensor):
             raise TypeError(f"expected Tensor as element {number} in argument 0, but got {type(part).__name__}")
     lengths = [part.size(0) for part in parts]
-    longest = max(lengths)
+    longest, dtype = max(lengths), parts[0].dtype
     padding = parts[0].new_full((longest, *parts[0].shape[1:]), padding_value)
     padded = []
     for part, length in zip(parts, lengths, strict=True):
         missing = [padding[length:]] if length < longest else []
-        part = part.to(padding.dtype)
+        part = part if part.dtype is dtype else part.to(dtype)
         padded += [part, *missing] if padding_side == "right" else [*missing, part]
     result = torch.cat(padded).reshape((len(parts), longest, *parts[0].shape[1:]))
     return result if batch_first else result.transpose(0, 1).contiguous()

@@ -474,18 +474,21 @@ def _in_place(product, result):
     return tensors.permute(reshaped(product, sizes), inverse)
 
 
-def _kept(factor):
-    return factor if has_no_history(factor) else factor.clone()
+@functools.lru_cache(256)
+def _kron_shapes(first, second):
+    """Return the shapes of the factors of a product with the elements of a Kronecker product, and the shape of this product."""
+    ndim = max(len(first), len(second))
+    a = (1,) * (ndim - len(first)) + first
+    b = (1,) * (ndim - len(second)) + second
+    left, right = [size for n in a for size in (n, 1)], [size for n in b for size in (1, n)]
+    return a, b, tuple(left), tuple(right), tuple([m * n for m, n in zip(a, b, strict=True)])
 
 
 @public(method=True, numpy_names=True)
 def kron(input, other, *, out=None):
     """The Kronecker product."""
     check_tensors("kron", input=input, other=other)
-    ndim = max(input._array.ndim, other._array.ndim)
-    a = (1,) * (ndim - input._array.ndim) + input._array.shape
-    b = (1,) * (ndim - other._array.ndim) + other._array.shape
-    shape = tuple(m * n for m, n in zip(a, b, strict=True))
+    a, b, separate, inner, shape = _kron_shapes(input._array.shape, other._array.shape)
     short = math.prod(shape) >= LARGE and 1 < b[-1] < _SHORT and a[-1] > 1
     if short and has_no_history(input) and has_no_history(other):
         # Loops over rows as short as the rows of `other` are slow, so rows of the result are multiplied.
@@ -496,8 +499,6 @@ def kron(input, other, *, out=None):
         left = tensors.unsafe_view(input, tuple(size for n in a[:-1] for size in (n, 1)) + shape[-1:])
         right = tensors.unsafe_view(other, tuple(size for n in b[:-1] for size in (1, n)) + shape[-1:])
     else:
-        # Multiply copies, which are small compared with the result. A view without a base would not detect changes of its memory.
-        left = tensors.unsafe_view(_kept(input), tuple(size for n in a for size in (n, 1)))
-        right = tensors.unsafe_view(_kept(other), tuple(size for n in b for size in (1, n)))
+        left, right = reshaped(input, separate), reshaped(other, inner)
     result = tensors.unsafe_view(left * right, shape)
-    return stored("kron", result, out)
+    return result if out is None else stored("kron", result, out)

@@ -180,7 +180,7 @@ def test_special_values_are_those_of_ieee(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("name", ["power", "arctan2", "hypot", "logaddexp", "fmod"])
+@pytest.mark.parametrize("name", ["power", "arctan2", "hypot", "fmod"])
 def test_special_values_of_two_arguments_are_those_of_ieee(name, dtype):
     x, y = (item.ravel() for item in numpy.meshgrid(SPECIAL, SPECIAL))
     size = x.size // 16 * 16

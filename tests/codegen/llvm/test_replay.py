@@ -70,6 +70,10 @@ CASES: dict[str, Callable[..., Any]] = {
     "index_select": lambda x, w: x.index_select(0, rows),
     "embedding": lambda x, w: F.embedding(places, x),
     "cross_entropy": lambda x, w: F.cross_entropy(x, rows[:1].expand(7)),
+    "multi_margin_loss": lambda x, w: F.multi_margin_loss(x, places[0, :7]),
+    "multi_margin_loss of rows": lambda x, w: F.multi_margin_loss(
+        x, places[0, :7], 2, weight=values(11, seed=3).to(x.dtype), reduction="none"
+    ),
     "adaptive_avg_pool1d": lambda x, w: F.adaptive_avg_pool1d(x, 3),
     "adaptive_max_pool1d": lambda x, w: F.adaptive_max_pool1d(x, 3),
 }
@@ -132,6 +136,14 @@ def test_an_index_out_of_bounds_is_an_error_in_a_replay_that_changes_nothing(cha
         with pytest.raises(RuntimeError, match="index 5 is out of bounds for dimension 0 with size 5"):
             change(changed, 0, wrong, source)
         assert torch.equal(changed, x)
+
+
+def test_a_target_out_of_range_is_an_error_in_a_replay() -> None:
+    x = values(7, 11)
+    for _ in range(CALLS + 2):
+        F.multi_margin_loss(x, places[0, :7])
+        with pytest.raises(RuntimeError, match="target out of range"):
+            F.multi_margin_loss(x, places[0, :7] + 5)
 
 
 def test_numbers_of_numpy_and_subclasses_are_not_replayed() -> None:
