@@ -374,7 +374,7 @@ def _logaddexp(self: Array, other: Array) -> Array:
     """Return `log(exp(self) + exp(other))` without overflow."""
     if self.dtype.kind == "c":
         return _complex_logaddexp(self, other)
-    return _logaddexp_of_floats.general(self, other)  # type: ignore[no-any-return]
+    return _logaddexp_of_floats.general(self, other)
 
 
 logaddexp = Kernel(

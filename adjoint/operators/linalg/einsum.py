@@ -474,6 +474,10 @@ def _in_place(product, result):
     return tensors.permute(reshaped(product, sizes), inverse)
 
 
+def _kept(factor):
+    return factor if has_no_history(factor) else factor.clone()
+
+
 @functools.lru_cache(256)
 def _kron_shapes(first, second):
     """Return the shapes of the factors of a product with the elements of a Kronecker product, and the shape of this product."""
@@ -499,6 +503,7 @@ def kron(input, other, *, out=None):
         left = tensors.unsafe_view(input, tuple(size for n in a[:-1] for size in (n, 1)) + shape[-1:])
         right = tensors.unsafe_view(other, tuple(size for n in b[:-1] for size in (1, n)) + shape[-1:])
     else:
-        left, right = reshaped(input, separate), reshaped(other, inner)
+        # Multiply copies, which are small compared with the result. A view without a base would not detect changes of its memory.
+        left, right = tensors.unsafe_view(_kept(input), separate), tensors.unsafe_view(_kept(other), inner)
     result = tensors.unsafe_view(left * right, shape)
     return result if out is None else stored("kron", result, out)
