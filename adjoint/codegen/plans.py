@@ -98,10 +98,11 @@ class Plan:
 
     `compiled`: the arguments of the function that plans compiled code, if they are not the arguments of the kernel.
     NotImplemented means that there is no compiled code for arrays of this signature. `call`: the `NativeCall` that computes
-    the results, if there is one, and `names` are the names of the arguments.
+    the results, if there is one, and `names` are the names of the arguments. `conditional`: whether values of the
+    arguments may require NumPy's plan instead.
     """
 
-    __slots__ = ("call", "compiled", "into", "names", "results", "run")
+    __slots__ = ("call", "compiled", "conditional", "into", "names", "results", "run")
 
     def __init__(
         self,
@@ -116,6 +117,7 @@ class Plan:
         self.results, self.names = tuple(results), names
         self.call = call
         self.compiled = compiled
+        self.conditional = False
         if run is None:
             requested = tuple([item is not None for item in results])
             run = _maker(requested)(into, *[item.allocator() for item in results if item])
@@ -185,11 +187,13 @@ def _copying(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_copies(plan: Plan) -> Plan:
     """Return a plan like `plan` that copies arguments whose elements repeat in memory."""
-    return Plan(
+    copying = Plan(
         plan.results,
         run=lambda *arguments: plan.run(*map(without_repetition, arguments)),
         into=lambda out, *arguments: plan.into(out, *map(without_repetition, arguments)),
     )
+    copying.conditional = plan.conditional
+    return copying
 
 
 def replayed_later(
@@ -234,7 +238,7 @@ _SOURCE = """def {name}({passed}):
     if _plan is None:
         _plan = _make(_key, {passed})
     _result = _plan.run({passed})
-    return _form({passed}).run({passed}) if _result is NotImplemented else _result
+    return _form({passed}).run({passed}) if _result is NotImplemented and _plan.conditional else _result
 
 def _plan_of({passed}):
     return _plans.get(_key := ({key})) or _make(_key, {passed})
@@ -368,7 +372,7 @@ class compiled:
 
         def make(key: Any, *args: Any) -> Plan:
             plan = form(*args)
-            given = args if plan.compiled is None else plan.compiled
+            given, plan.compiled = args if plan.compiled is None else plan.compiled, None
             recorder, SHAPES.recorder = SHAPES.recorder, None
             try:
                 made = NotImplemented if given is NotImplemented else LOOPS.run(self.path, *given)
@@ -376,6 +380,7 @@ class compiled:
                 SHAPES.recorder = recorder
             if made is not NotImplemented:
                 plan = made if isinstance(made, Plan) else made.plan(names)
+                plan.conditional = True
                 if plan.call is None and any(getattr(each, "recordable", False) for each in (plan.into, plan.run)):
                     plan.run = replayed_later(plan.run, plan.compute, functools.partial(setattr, plan, "run"))
             elif (copies := with_copies(args)) is not None:

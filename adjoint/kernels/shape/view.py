@@ -142,6 +142,7 @@ def _memory_of_both(
     return numpy.zeros(max(spans), dtype=numpy.asarray(grad).dtype), start, offset
 
 
+@functools.lru_cache(1024)
 def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the strides with which the same elements have the shape `size`, or None if no such strides exist.
 
@@ -210,6 +211,10 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
         )
+    if type(self) is ndarray:
+        result = self.reshape(size)  # a view, except that NumPy may choose other strides for dimensions of size 1
+        if result.strides == strides:
+            return result
     result = restrided(self, size, strides)
     if not self.flags.writeable:
         result.setflags(False)  # type: ignore[call-arg]

@@ -7,7 +7,6 @@ keys use shortcuts (`leading_part`, `basic_view`, `assign`) with the same result
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -278,9 +277,10 @@ def getitem(input, key):
             elif kind is tuple:
                 if key and type(key[-1]) is Tensor and (indices := whole_indices(key)) is not None:
                     return index(input, Indices.of(indices))
-                result = basic_view(input, key)
+                given: list[Any] = []
+                result = basic_view(input, key, given)
                 if result is not None:
-                    return result
+                    return index(result, Indices.of(given)) if given else result
             elif kind is Tensor and key._array.ndim and key._array.dtype.char in "li?":
                 return index(input, Indices.of_one(key))
             elif key is None:
@@ -332,11 +332,11 @@ def setitem(input, key, value):
             raise TypeError("Cannot assign to a sparse tensor")
         if key is False:
             return
-        indices: Sequence[Any] = ()
-        result = part_to_change(input, key)
+        indices: list[Any] = []
+        result = part_to_change(input, key, indices)
         if result is None:
             result, indices = apply_basic(input, (None,) if key is True else key_items(key))
-        elif type(value) is float and result._array.dtype.kind == "f":
+        elif type(value) is float and not indices and result._array.dtype.kind == "f":
             result.fill_(value)
             return
         if not isinstance(value, Tensor):
@@ -365,8 +365,11 @@ def setitem(input, key, value):
             raise
 
 
-def part_to_change(input: Tensor, key: Any) -> Tensor | None:
-    """Return the view that a basic key selects. Return None if the general code is needed."""
+def part_to_change(input: Tensor, key: Any, indices: list[Any]) -> Tensor | None:
+    """Return the view that the basic parts of a key select, and append its tensors of indices to `indices` (see `basic_view`).
+
+    Return None if the general code is needed.
+    """
     if (
         (type(input) is not Tensor and type(input) not in PLAIN_TYPES)
         or _FLAGS.special
@@ -376,7 +379,7 @@ def part_to_change(input: Tensor, key: Any) -> Tensor | None:
     kind = type(key)
     if 0 in input._array.strides or (kind is not tuple and kind is not int and kind is not _slice):
         return None
-    return basic_view(input, key if kind is tuple else (key,))
+    return basic_view(input, key if kind is tuple else (key,), indices)
 
 
 def assign(input: Tensor, key: Any, value: Any) -> bool:

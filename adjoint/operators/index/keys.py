@@ -51,10 +51,18 @@ def _is_part_of_key(item: Any) -> bool:
     return isinstance(item, (list, tuple, Tensor, _slice)) or item is None or item is Ellipsis or is_sequence(item)
 
 
+_INTEGERS = {int}
+
+
 def as_part(part: Any) -> Any:
     """Convert one item of a key: lists and arrays become tensors, and integer tensors without dimensions become integers."""
     if part is None or part is Ellipsis or isinstance(part, (bool, _slice)):
         return part
+    if type(part) is list and set(map(type, part)) == _INTEGERS:
+        try:
+            return wrap(numpy.array(part, numpy.int64))
+        except OverflowError:
+            pass  # raised again below
     if isinstance(part, (list, tuple, numpy.ndarray)) or (not isinstance(part, (int, Tensor)) and is_sequence(part)):
         if isinstance(part, (list, tuple)) and any(isinstance(item, str) for item in part):
             raise TypeError("new(): invalid data type 'str'")
@@ -212,8 +220,12 @@ def leading_part(input: Tensor, part: Any, kind: type) -> Tensor | None:
     return _view(input, array, edge)
 
 
-def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
-    """Return the view of a key of integers, slices, None and `...`, with one node per part, or None for other keys."""
+def basic_view(input: Tensor, key: tuple[Any, ...], indices: list[Any]) -> Tensor | None:
+    """Return the view of the integers, slices, None and `...` of a key, with one node per part.
+
+    `indices`, an empty list, receives the tensors of indices by dimension if the key contains such tensors. Return None if the
+    general code (`apply_basic`) is needed.
+    """
     edge = _recorded_edge(input)
     if edge is not None:
         if edge is LEAF:
@@ -227,7 +239,7 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
         return None
     select_node, slice_node, unsqueeze_node = _part_nodes()
     first = before = input._array
-    dim = 0
+    dim = more = 0  # `more`: the dimensions that masks cover in addition to one each
     for position, part in enumerate(key):
         kind = type(part)
         try:
@@ -258,17 +270,31 @@ def basic_view(input: Tensor, key: tuple[Any, ...]) -> Tensor | None:
                 dim += 1
             elif part is Ellipsis:
                 dim += before.ndim - dim - sum(later is not None for later in key[position + 1 :])
-                if dim < 0 or any(later is Ellipsis for later in key[position + 1 :]):
+                if dim < 0 or any(later is Ellipsis or _is_mask(later) for later in key[position + 1 :]):
                     return None
                 continue
             else:
-                return None
+                if kind is list:
+                    part = as_part(part)
+                if type(part) is not Tensor or not part._array.ndim or part._array.dtype.char not in "l?":
+                    return None
+                indices += [None] * (dim - more - len(indices))
+                indices.append(part)
+                more += part._array.ndim - 1 if _is_mask(part) else 0
+                dim += part._array.ndim if _is_mask(part) else 1
+                continue
         except (IndexError, TypeError):
             return None
         before = array
-    if before is first or dim > before.ndim:
+    if dim > before.ndim:
         return None
+    if before is first:
+        return input if indices else None
     return _view(input, before, edge)
+
+
+def _is_mask(part: Any) -> bool:
+    return type(part) is Tensor and part._array.dtype.char in "?B"
 
 
 def _recorded_edge(input: Tensor) -> Any:

@@ -233,7 +233,7 @@ def flatten(input, start_dim=0, end_dim=-1):
         return view_shape(input, (array.size,))
     ndim = len(shape)
     for position, (name, dim) in enumerate((("start_dim", start_dim), ("end_dim", end_dim)), start=1):
-        if not is_of_type(dim, "Int"):
+        if type(dim) is not int and not is_of_type(dim, "Int"):
             where = call_of("flatten").where(name, position, (input, start_dim, end_dim))
             raise wrong_type("flatten", name, where, "Int", dim)
     first, last = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
