@@ -56,7 +56,7 @@ MANTISSA_BITS = {f32: 23, f64: 52}
 EXPONENT_BIAS = {f32: 127, f64: 1023}
 _EXP_LIMITS = {f32: (-104.0, 89.0), f64: (-746.0, 710.0)}
 _EXP2_LIMITS = {f32: (-151.0, 129.0), f64: (-1076.0, 1025.0)}
-_EXPM1_LIMITS = {f32: (-18.0, 89.5), f64: (-38.0, 710.5)}
+_EXPM1_LIMITS = {f32: (-18.0, 89.0), f64: (-38.0, 710.0)}
 
 
 @loops(flags="contract")

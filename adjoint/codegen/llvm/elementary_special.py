@@ -1,4 +1,4 @@
-"""The logarithm of the gamma function, its derivatives, incomplete gamma functions, and quantiles of the normal distribution.
+"""The gamma function's logarithm and its derivatives, incomplete gamma functions, normal quantiles, derivatives of samples.
 
 All functions compute in float64, and float32 results are rounded. The same source also computes NumPy arrays
 (`codegen.elementary.on_arrays`). All branches are computed for each element, except the reflection of negative numbers.
@@ -288,6 +288,88 @@ def upper_incomplete_gamma(a: T, x: T) -> T:
     return T(_incomplete(f64(a), f64(x), True, 1e-10)) if is_float32(a) else _incomplete(a, x, True, 1e-17)
 
 
+# --- derivatives of samples -----------------------------------------------------------------------------------------------
+
+# At a constant distribution function F, the derivative of a sample x is -(dF/da) / f with the density f (Figurnov, Mohamed,
+# Mnih, "Implicit reparameterization gradients", 2018). dF/da is an integral from x on, in the direction in which the
+# integrand is positive, so that no terms cancel. It is divided by the density at x, so that it does not overflow. Near 0,
+# power series have few terms.
+
+
+@loops(flags="contract")
+def _gamma_moved(a: T, x: T, excess: T, sign: T) -> T:
+    """Return the integral over t of (t / x)**a * exp(x - t) * (abs(log(t / x)) + sign * excess) / t from `x` on (`_integral`)."""
+    positions, weights = table(f64, _POSITIONS), table(f64, _WEIGHTS)
+    scale = T(1) / (fabs(a - x) + sqrt(x))
+    total = x * 0
+    for i in rolled(131):
+        v = scale * positions[i]
+        total = total + exp(sign * a * v - x * expm1(sign * v)) * (v + sign * excess) * (v * weights[i])
+    return total
+
+
+@loops(in_float64=True)
+def gamma_sample_slope(a: T, x: T) -> T:
+    """Return the derivative of a sample `x` from a gamma distribution with respect to its concentration `a`."""
+    near = x < _SMALL
+    logarithm = log(x)
+    value = x
+    if reduce_or(near):  # NIST DLMF 8.7.1, term by term
+        term = T(1) / a
+        mean = digamma(a + 1)
+        total = (mean - logarithm) * term
+        shifted = a
+        for _ in rolled(19):
+            shifted = shifted + 1
+            term = term * (x / shifted)
+            mean = mean + T(1) / shifted
+            total = total + (mean - logarithm) * term
+        value = x * total
+    if reduce_or(~near):
+        excess = logarithm - digamma(a)
+        far = x * _gamma_moved(a, x, excess, where(excess < 0, T(-1), T(1)))
+        value = where(near, value, where(a > _LARGE, (x / a + 1) * 0.5, far))
+    return value
+
+
+@loops(flags="contract")
+def _beta_moved(x: T, a: T, b: T, log_x: T, log_rest: T, mean: T, sign: T) -> T:
+    """Return the integral of `_gamma_moved` for a beta distribution. `v` is the difference between the log odds of t and x."""
+    positions, weights = table(f64, _POSITIONS), table(f64, _WEIGHTS)
+    scale = T(1) / (fabs((a + b) * x - a) + sqrt((a + b) * x * (T(1) - x)))
+    odds = log_rest - log_x
+    total = x * 0
+    for i in rolled(131):
+        v = scale * positions[i]
+        z = odds - sign * v
+        log_t = -(fmax(z, T(0)) + log1p(exp(-fabs(z))))
+        weight = exp(a * (log_t - log_x) + b * (log_t + z - log_rest))
+        total = total + weight * (sign * (log_t - mean)) * (v * weights[i])
+    return total
+
+
+@loops(in_float64=True)
+def beta_sample_slope(x: T, a: T, b: T) -> T:
+    """Return the derivative of a sample `x` from a beta distribution with respect to `a`, divided by `1 - x`."""
+    near = x * fmax(b, T(1)) < 0.25
+    log_x, log_rest = log(x), log1p(-x)
+    value = x
+    if reduce_or(near):  # NIST DLMF 8.17.7, term by term
+        ratio = log_x - digamma(a + 1) + digamma(a + b)
+        total, term, n = ratio / a, x * 0 + 1, x * 0
+        for _ in rolled(19):
+            n = n + 1
+            below = T(1) / (a + n)
+            term = term * (x * (n - b) / n)
+            total = total + term * ((ratio + T(1) / a) * below - below * below)
+        value = -x * exp(-b * log_rest) * total
+    if reduce_or(~near):
+        mean = digamma(a) - digamma(a + b)
+        far = x * _beta_moved(x, a, b, log_x, log_rest, mean, where(log_x < mean, T(-1), T(1)))
+        value = where(near, value, far)
+    return value
+
+
 # --- the Hurwitz zeta function --------------------------------------------------------------------------------------------
 
 _EULER_MACLAURIN = (
@@ -348,6 +430,7 @@ FUNCTIONS = {
     item.name: item
     for item in (
         lgamma, digamma, trigamma, ndtri, erfinv, lower_incomplete_gamma, upper_incomplete_gamma, zeta, polygamma_of_order,
+        gamma_sample_slope, beta_sample_slope,
     )
 }  # fmt: skip
 """By operation."""

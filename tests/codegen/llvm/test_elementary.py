@@ -192,6 +192,14 @@ def test_special_values_of_two_arguments_are_those_of_ieee(name, dtype):
     assert (numpy.signbit(found) == numpy.signbit(expected))[numbers].all()
 
 
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "sinh", "cosh"])
+@pytest.mark.parametrize("dtype", [numpy.float32, numpy.float64])
+def test_exponentials_are_infinite_from_where_they_overflow(name, dtype):
+    largest = numpy.log(numpy.finfo(dtype).max) / (numpy.log(dtype(2)) if name == "exp2" else 1)
+    x = numpy.linspace(largest + dtype(1), largest + dtype(4), 1024, dtype=dtype)
+    numpy.testing.assert_array_equal(computed(name, x), numpy.inf)
+
+
 @pytest.mark.parametrize(("dtype", "bound"), [("f4", 0.6), ("f8", 1.5)])
 def test_powers_are_exact_to_a_unit(dtype, bound):
     random = numpy.random.default_rng(3)
