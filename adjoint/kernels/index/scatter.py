@@ -99,7 +99,7 @@ def _scattered(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, how
         src = scalar_array(src, from_numpy(x.dtype))
     elif not (src.ndim and x.ndim):
         return None
-    found: Any = _scattered_by_loops(index, contiguous(x), dim, src, how)
+    found: Any = _scattered_by_loops(contiguous(index), contiguous(x), dim, src, how)
     return None if found is NotImplemented else found
 
 
@@ -256,7 +256,7 @@ def scatter_reduce(
     `reduce` is 'sum', 'prod', 'mean' (rounded down for integers), 'amax' or 'amin'. If `include_self`, the elements of
     `x` at these positions take part.
     """
-    if include_self and reduce in ("prod", "amax", "amin"):
+    if include_self and reduce in ("sum", "prod", "amax", "amin"):
         found = _scattered(x, dim, index, src, _REDUCTIONS[reduce].__name__)
         if found is not None:
             return found

@@ -60,13 +60,13 @@ def combine_row(target: Pointer[T], source: Pointer[T], n: Int, HOW: Static, W: 
 @loops(plain=True)
 def scatter_elements(
     target: Pointer[T], x: Pointer[T], index: Pointer[I], source: Pointer[T], wrong: Pointer[i64], outer: Int, count: Int,
-    inner: Int, length: Int, source_step: Int, source_line: Int, ALONG: Static, SHARED: Static, HOW: Static, SPLIT: Static,
-    COPY: Static, W: Static, WIDE: Static, n: Int, shares: Int, start: Int, stop: Int,
+    inner: Int, across: Int, length: Int, source_step: Int, source_line: Int, ALONG: Static, SHARED: Static, HOW: Static,
+    SPLIT: Static, COPY: Static, W: Static, WIDE: Static, n: Int, shares: Int, start: Int, stop: Int,
 ) -> None:  # fmt: skip
     """Compute `target[o, index[o, k, i], i] = source[o, k, i]`, or combine the values according to `HOW` (see `combined`).
 
     `source_step` is 0 if a single number is written. `source_line` is the length of a line of the source, which may have more
-    than `count` elements if `inner` is 1.
+    than `count` elements if `inner` is 1. `across`: the number of `i`, which is less than `inner` if the index is narrower.
 
     `ALONG`: whether `inner` is 1. `SHARED`: whether `index[k]` applies to all `o` and `i`. `SPLIT`: the dimension that
     threads share, which is "outer" or "inner". `n` is its size.
@@ -79,7 +79,7 @@ def scatter_elements(
         first = target + o * length * inner
         if COPY and o == ready:  # several small matrices at once
             ready = minimum(high, o + 1 + _FOUND // (maximum(count, length) * inner))
-            if outside(index + o * count * inner, (ready - o) * (count * inner), length, W) != 0:
+            if outside(index + o * count * across, (ready - o) * (count * across), length, W) != 0:
                 wrong[0] = 1
                 return
             copy_row(first, x + o * length * inner, (ready - o) * (length * inner), 1, 1, "rows", W)
@@ -90,9 +90,9 @@ def scatter_elements(
                 first[place] = combined(first[place], source[(o * source_line + k) * source_step], HOW)
         else:
             begin = low if SPLIT == "inner" else 0
-            end = high if SPLIT == "inner" else inner
+            end = high if SPLIT == "inner" else across
             for k in range(count):
-                line = (o * count + k) * inner
+                line = (o * count + k) * across
                 if SHARED:
                     to = first + (i64(index[k]) * inner + begin)
                     combine_row(to, source + (line + begin), end - begin, HOW, WIDE)
@@ -177,11 +177,14 @@ def scattered(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> A
     longer = src.ndim == x.ndim == dim + 1 and src.shape[:dim] == sizes[:dim]  # each line is read up to the last index
     part = tuple(map(slice, sizes)) if src.ndim and src.shape != sizes and not longer else None
     laid_out = part is None and src.flags.c_contiguous
+    rest = slice(sizes[0], None) if dim and sizes[0] < shape[0] else None
     line = src.shape[dim] if longer else sizes[dim]
     launched = _launched(x, dim, index, src.size, sizes[dim], line, how, "outer", copy=True)
 
     def run(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> ndarray | None:
         target = numpy.empty(shape, dtype)
+        if rest is not None:
+            target[rest] = x[rest]
         source = src if laid_out else row_major(src if part is None else src[part])
         return target if launched(target, x, index, source) else None
 
@@ -194,12 +197,24 @@ def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> s
     if kind is None or (how != "put" and (kind.storage_only or x.dtype.kind == "b")) or not x.ndim or not index.size:
         return None
     shape = source.shape if index.ndim == 1 < x.ndim else index.shape
-    alike = len(shape) == x.ndim and x.shape[:dim] == shape[:dim] and x.shape[dim + 1 :] == shape[dim + 1 :]
-    if not alike or not all(array.flags.c_contiguous for array in (x, index, source)):
+    if len(shape) != x.ndim or not all(array.flags.c_contiguous for array in (x, index, source)):
         return None
     threads = get_num_threads()
-    by_columns = math.prod(x.shape[:dim]) < 4 * threads and math.prod(x.shape[dim + 1 :]) >= NARROW * threads
-    return "inner" if by_columns else "outer"
+    before, after = (x.shape[:dim], shape[:dim]), (x.shape[dim + 1 :], shape[dim + 1 :])
+    if not (_leads(*before) and _leads(*after)):
+        return None
+    by_columns = math.prod(before[0]) < 4 * threads and math.prod(after[0]) >= NARROW * threads
+    return "inner" if by_columns and after[0] == after[1] else "outer"
+
+
+def _leads(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
+    """Return whether `part` is the shape of the beginning of an array of shape `whole`."""
+    return part[1:] == whole[1:] and part[:1] <= whole[:1]
+
+
+def _others(x: ndarray, dim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the sizes of the dimensions before and after `dim`."""
+    return x.shape[:dim], x.shape[dim + 1 :]
 
 
 def _kind(x: ndarray, how: str) -> Any:
@@ -210,19 +225,21 @@ def _launched(
     x: ndarray, dim: int, index: ndarray, values: int, count: int, line: int, how: str, split: str, copy: bool
 ) -> Callable[[ndarray, ndarray, ndarray, ndarray], bool]:
     """Return a function of the target, `x`, the index and the source. It writes, and returns whether indices are in bounds."""
-    outer, inner, length = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :]), x.shape[dim]
-    options = {"ALONG": inner == 1, "SHARED": index.ndim == 1 < x.ndim, "HOW": how, "SPLIT": split, "COPY": copy}
+    shared = index.ndim == 1 < x.ndim
+    outer, across = (math.prod(sizes) for sizes in _others(x if shared else index, dim))
+    inner, length = math.prod(x.shape[dim + 1 :]), x.shape[dim]
+    options = {"ALONG": inner == 1, "SHARED": shared, "HOW": how, "SPLIT": split, "COPY": copy}
     options["WIDE"] = max(2, HOST.vector_bytes // x.itemsize)
     function = scatter_elements.compiled(
         T=_kind(x, how), I=type_of(index.dtype), W=HOST.vector_bytes // index.itemsize, **options
     )
-    work = outer * count * inner * (x.itemsize + index.itemsize)
+    work = outer * count * across * (x.itemsize + index.itemsize)
 
     def launched(target: ndarray, x: ndarray, index: ndarray, source: ndarray) -> bool:
         wrong = zeros(1, numpy.int64)
         _share(
             function, inner if split == "inner" else outer, work,
-            target, x, index, source, wrong, outer, count, inner, length,
+            target, x, index, source, wrong, outer, count, inner, across, length,
             int(values > 1), line,
         )  # fmt: skip
         return not copy or not wrong[0]
