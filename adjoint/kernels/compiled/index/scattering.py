@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ....codegen.llvm.kernels import *
 from ....codegen.llvm.streaming import LINE
 from ....codegen.llvm.values import size_of
-from ....codegen.plans import Plan
+from ....codegen.plans import Plan, is_set, new_flag
 from ...runtime.costs import MOVED, NARROW
 from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads
@@ -181,8 +181,9 @@ def scattered(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> A
     line = src.shape[dim] if longer else sizes[dim]
     launched = _launched(x, dim, index, src.size, sizes[dim], line, how, "outer", copy=True)
 
+    @recordable
     def run(index: ndarray, x: ndarray, dim: int, src: ndarray, how: str) -> ndarray | None:
-        target = numpy.empty(shape, dtype)
+        target = empty(shape, dtype)
         if rest is not None:
             target[rest] = x[rest]
         source = src if laid_out else row_major(src if part is None else src[part])
@@ -236,13 +237,13 @@ def _launched(
     work = outer * count * across * (x.itemsize + index.itemsize)
 
     def launched(target: ndarray, x: ndarray, index: ndarray, source: ndarray) -> bool:
-        wrong = zeros(1, numpy.int64)
+        wrong = new_flag() if copy else zeros(1, numpy.int64)
         _share(
             function, inner if split == "inner" else outer, work,
             target, x, index, source, wrong, outer, count, inner, across, length,
             int(values > 1), line,
         )  # fmt: skip
-        return not copy or not wrong[0]
+        return not copy or not is_set(wrong)
 
     return launched
 
