@@ -176,9 +176,9 @@ class Recorder:
     # --- arrays -----------------------------------------------------------------------------------------------------------
 
     def outline(self, shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = None) -> Any:
-        """Return a new outline."""
+        """Return a new outline. The only one without elements is an empty vector, which launches do not read."""
         item = numpy.dtype(dtype).itemsize
-        if 0 in shape or any(step < 0 for step in strides or ()):
+        if (0 in shape and tuple(shape) != (0,)) or any(step < 0 for step in strides or ()):
             raise Unrecorded
         if strides is None:
             extent = math.prod(shape)
@@ -239,7 +239,7 @@ class Recorder:
         at = address(array)
         for number, memory in enumerate(self.memories):
             begin = address(memory)
-            if begin <= at < begin + memory.nbytes:
+            if begin <= at < begin + max(memory.nbytes, 1):
                 return number, at - begin
         return None
 

@@ -15,7 +15,7 @@ import numpy
 from numpy import asarray, count_nonzero, ndarray
 
 from ...codegen.acceleration import SHAPES
-from ...codegen.plans import Memory, Plan, compiled, replayed
+from ...codegen.plans import Memory, Plan, compiled, empty, replayed
 from ...codegen.pointwise import pointwise
 from ...codegen.recording import recordable
 from ...codegen.rows import Refusing, row_program
@@ -276,11 +276,12 @@ def _batch_norm(
         scale = rstd if weight is None else rstd * widen(weight)
         shift = -mean * scale if bias is None else widen(bias) - mean * scale
         if channels.are_columns:
-            result = channels.restored(rounded(_affine(widen(channels.flat(x)), scale, shift), x.dtype))
+            flat = _affine.expression.run((widen(channels.flat(x)), scale, shift), ())
+            result = channels.restored(rounded(flat, x.dtype))
         else:
             factors = [item.reshape(-1, *(1,) * (x.ndim - 2)) for item in (scale, shift)]
-            result = rounded(_affine(widen(row_major(x)), *factors), x.dtype)
-        return (result, mean, rstd) if training else (result, mean[:0], rstd[:0])
+            result = rounded(_affine.expression.run((widen(row_major(x)), *factors), ()), x.dtype)
+        return (result, mean, rstd) if training else (result, empty((0,), mean.dtype), empty((0,), rstd.dtype))
 
     kept = x if training else asarray(running_mean)
     saved = Memory((x.shape[1] if training else 0,), compute_dtype(kept.dtype))
@@ -293,8 +294,8 @@ def _inverse_deviation(variance: ndarray, eps: float) -> ndarray:
     return result
 
 
-def _running(running_mean: ndarray | None, running_var: ndarray | None, eps: float) -> tuple[ndarray, ndarray]:
-    return widen(asarray(running_mean)), _inverse_deviation(widen(asarray(running_var)), eps)
+def _running(running_mean: Any, running_var: Any, eps: float) -> tuple[ndarray, ndarray]:
+    return widen(running_mean), _inverse_deviation(widen(running_var), eps)
 
 
 @replayed

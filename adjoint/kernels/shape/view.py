@@ -142,7 +142,6 @@ def _memory_of_both(
     return numpy.zeros(max(spans), dtype=numpy.asarray(grad).dtype), start, offset
 
 
-@functools.lru_cache(1024)
 def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the strides with which the same elements have the shape `size`, or None if no such strides exist.
 
@@ -211,7 +210,7 @@ def view(self: Array, size: tuple[int, ...]) -> Array:
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
         )
-    if type(self) is ndarray:
+    if type(self) is ndarray and {*map(type, strides)} == {int}:  # sizes that a capture follows are not compared
         result = self.reshape(size)  # a view, except that NumPy may choose other strides for dimensions of size 1
         if result.strides == strides:
             return result
