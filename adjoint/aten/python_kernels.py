@@ -39,6 +39,11 @@ _thread = _Thread()
 _warned: list[bool] = []
 
 
+def is_below_autograd() -> bool:
+    """Return whether this thread is in `below_autograd`."""
+    return _thread.below_autograd
+
+
 class _Level(Interpreter):
     """Handles the operators that have a kernel for certain keys. It wraps no tensors."""
 

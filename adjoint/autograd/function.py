@@ -157,6 +157,7 @@ class Function(metaclass=FunctionMeta):
     _backward_cls: type[FunctionNode]
     _argument_count: int | None
     generate_vmap_rule = False
+    is_of_one_level = False
     clear_saved_tensors_on_access = False
     boxed_grads_call = False
 
@@ -255,7 +256,7 @@ class Function(metaclass=FunctionMeta):
                 output = computed[0] if computed else forward(*args)
                 cls.setup_context(node, args, output)
             else:
-                if modes.STATE.transforms:
+                if modes.STATE.transforms and not cls.is_of_one_level:
                     raise without_setup_context()
                 output = forward(node, *args)
         finally:
@@ -303,6 +304,17 @@ class Function(metaclass=FunctionMeta):
         context.marked_dirty = numbers_of(context.dirty_tensors, outputs)
         context.marked_constant = numbers_of(context.non_differentiable, outputs)
         return context, output
+
+
+class _SingleLevelFunction(Function):
+    """A function that rules of higher-order operators apply at the level of the innermost transform. It may use `ctx`."""
+
+    is_of_one_level = True
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Apply the function, without the rules of transforms for custom functions."""
+        return cls.applied(args)[1]
 
 
 def without_setup_context() -> RuntimeError:

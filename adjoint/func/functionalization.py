@@ -10,6 +10,8 @@ from typing import Any
 import adjoint as torch
 
 from ..transforms import reverse as transforms
+from ..utils import _python_dispatch
+from .functional_operators import FunctionalOperators
 
 __all__ = ["functionalize"]
 
@@ -17,7 +19,9 @@ __all__ = ["functionalize"]
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """Transform `func` as if each of its in-place operations created a new tensor instead.
 
-    The function is not traced, so its operations are not replaced. The visible effects are:
+    Modes that receive operators, such as those of `make_fx`, receive operators without in-place changes, and with
+    `remove="mutations_and_views"` copies in place of views. Otherwise the operations are not replaced. The visible effects
+    are:
 
     - Within `vmap`, a tensor that the function creates may be changed in place by batched values, because it is batched
       from the beginning.
@@ -51,6 +55,13 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     @functools.wraps(func)
     def functionalized(*args: Any, **keywords: Any) -> Any:
         given = [value for value in transforms.tree_flatten((args, keywords))[0] if isinstance(value, torch.Tensor)]
+        if _python_dispatch._get_current_dispatch_mode() is not None:
+            with transforms.Functional():
+                with FunctionalOperators(remove == "mutations_and_views") as operators:
+                    result = func(*args, **keywords)
+                result = transforms.tree_map(operators.result_of, result)
+                operators.finish(given)
+            return result
         versions = [_version(value) for value in given]
         with transforms.Functional() as transform, _each_its_own()(transform) if transform.batches else nullcontext():
             result = func(*args, **keywords)

@@ -2,7 +2,8 @@
 
 from adjoint._runtime.first_use import import_late
 from adjoint.aten.overloads import OpOverload, OpOverloadPacket
+from adjoint.torch_names._higher_order_ops.operator import HigherOrderOperator
 
-__all__ = ["OpOverload", "OpOverloadPacket", "ops"]
+__all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket", "ops"]
 
 ops = import_late("adjoint.ops")

@@ -115,7 +115,7 @@ class Reverse(Transform):
         own = {id(edge_of(tensor)) for tensor in self.inputs}
         roots = [edge_of(output) for output in outputs]
         leaves = leaves_of(roots, inf)
-        return any(id(leaf) not in own and not (_has_ended(leaf) or self.has_created(leaf)) for leaf in leaves)
+        return any(id(leaf) not in own and not (has_ended(leaf) or self.has_created(leaf)) for leaf in leaves)
 
     def gradients(self, outputs: Any, vectors: Any, retain_graph: bool, create_graph: bool) -> list[Tensor]:
         """Return the vector-Jacobian products of `outputs` for the inputs, and zeros for unused inputs."""
@@ -172,7 +172,7 @@ def _outside_of_batch(tensor: Tensor) -> Tensor:
     return copy
 
 
-def _has_ended(leaf: Tensor) -> bool:
+def has_ended(leaf: Tensor) -> bool:
     """Return whether `leaf` belongs to a transform that has ended, so that its gradient will never be requested."""
     serial = None if leaf._extra is None else leaf._extra.transform
     return serial is not None and all(transform.serial != serial for transform in modes.STATE.transforms)

@@ -17,18 +17,19 @@ from adjoint.tape.interpreters import tensors_in as _tensors_in
 from adjoint.tape.modes import STATE as _STATE
 from adjoint.tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from adjoint.tape.torch_function import disabled_torch_function_impl as _disabled_torch_function_impl
+from adjoint.torch_names._C._dispatch_keys import DispatchKey as DispatchKey
 
 __all__ = ["DisableTorchFunctionSubclass", "_disabled_torch_function_impl"]
 
 _OF_TORCHSCRIPT = frozenset(
     """
-    AnyType Argument Block BoolType ClassType CompilationUnit DeviceObjType DictType DispatchKey EnumType
+    AnyType Argument Block BoolType ClassType CompilationUnit DeviceObjType DictType EnumType
     FloatType FunctionSchema Future Graph IntType InterfaceType JITException ListType Node NoneType NumberType OptionalType
     ScriptDict ScriptFunction ScriptList ScriptMethod ScriptModule ScriptObject StringType TensorType TupleType Type
     UnionType Use Value
     """.split()
 )
-"""Classes of TorchScript and of PyTorch's dispatcher, which libraries name in annotations."""
+"""Classes of TorchScript, which libraries name in annotations."""
 
 
 class DispatchKeySet:

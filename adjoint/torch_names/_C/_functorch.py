@@ -3,14 +3,38 @@
 No `with` block surrounds such a transform, so the code that begins a transform must end it. A level identifies the transform.
 """
 
+from enum import Enum
 from typing import Any
 
 from adjoint.tape import modes
 from adjoint.tape.interpreters import Transform
 from adjoint.tensor import Tensor, wrap_dim
 from adjoint.transforms import vmap
-from adjoint.transforms.reverse import Reverse, debug_unwrap, tracking
+from adjoint.transforms.forward_mode import JvpInterpreter
+from adjoint.transforms.reverse import Forward, Functional, Reverse, debug_unwrap, has_ended, tracking
 from adjoint.transforms.vmap_interpreter import BatchedTensor, VmapInterpreter
+
+
+class TransformType(Enum):
+    """The types of function transforms."""
+
+    Torch = 0
+    Vmap = 1
+    Grad = 2
+    Jvp = 3
+    Functionalize = 4
+
+    def __str__(self) -> str:
+        return f"TransformType.{self.name}"
+
+
+def type_of(transform: Transform) -> TransformType:
+    """Return the type of a running transform."""
+    if isinstance(transform, VmapInterpreter):
+        return TransformType.Vmap
+    if isinstance(transform, JvpInterpreter):
+        return TransformType.Jvp
+    return TransformType.Functionalize if isinstance(transform, Functional) else TransformType.Grad
 
 
 def current_level() -> int:
@@ -40,6 +64,13 @@ def _grad_increment_nesting() -> int:
     return transform.number
 
 
+def _jvp_increment_nesting() -> int:
+    """Begin a transform that differentiates in forward mode, and return its level."""
+    transform = Forward()
+    transform.begin()
+    return transform.number
+
+
 def _vmap_decrement_nesting() -> int:
     """End the innermost transform, and return its level.
 
@@ -51,7 +82,18 @@ def _vmap_decrement_nesting() -> int:
     return number
 
 
-_grad_decrement_nesting = _vmap_decrement_nesting
+_grad_decrement_nesting = _jvp_decrement_nesting = _vmap_decrement_nesting
+
+
+def get_dynamic_layer_stack_depth() -> int:
+    """Return the number of transforms that are running in this thread."""
+    return len(modes.STATE.transforms)
+
+
+def pop_dynamic_layer_stack_and_undo_to_depth(depth: int) -> None:
+    """End the innermost transforms until `depth` of them are running."""
+    while len(modes.STATE.transforms) > depth:
+        modes.STATE.transforms[-1].end()
 
 
 def _add_batch_dim(value: Tensor, dim: int, level: Any) -> Tensor:
@@ -125,7 +167,8 @@ def dlevel(tensor: Tensor) -> int:
     """Return the level of the innermost transform to which `tensor` belongs: 0 for none, and -1 if it has ended."""
     created = getattr(tensor._counter, "created_in", 0)
     ended = all(transform.serial != created for transform in modes.STATE.transforms)
-    return -1 if created and ended and tensor.grad_fn is not None else max(maybe_get_level(tensor), 0)
+    is_dead = (created and ended and tensor.grad_fn is not None) or has_ended(tensor)
+    return -1 if is_dead else max(maybe_get_level(tensor), 0)
 
 
 def maybe_current_level() -> int | None:
@@ -140,9 +183,14 @@ def get_unwrapped(tensor: Tensor) -> Tensor:
     return debug_unwrap(tensor, recurse=False)
 
 
-def unwrap_if_dead(tensor: Tensor) -> Tensor:
-    """Return `tensor` itself, because, unlike in PyTorch, it is not wrapped after the end of its transform."""
-    return tensor
+def is_dead_tensor_wrapper(tensor: Tensor) -> bool:
+    """Return whether `tensor` belongs to a transform that has ended."""
+    return dlevel(tensor) == -1
+
+
+def unwrap_if_dead(tensor: Any) -> Any:
+    """Return `tensor` without the history of its transform if the transform has ended, and any other value unchanged."""
+    return tensor.detach() if isinstance(tensor, Tensor) and is_dead_tensor_wrapper(tensor) else tensor
 
 
 def reshape_dim_into(src: int, dst: int, x: Tensor) -> Tensor:
