@@ -287,6 +287,7 @@ LEAVES: dict[str, Callable[[Values], Named | None]] = {
     "histogram": _histogram("histogram"),
     "histogramdd": _histogram("histogramdd"),
     "equal": _all("equal"),
+    "fill": lambda values: None if isinstance(values["value"], Tensor) else _all("fill")(values),
     "allclose": _all("allclose"),
     "uniform_": _drawn("uniform_", "from", "to"),
     "normal_": _drawn("normal_", "mean", "std"),

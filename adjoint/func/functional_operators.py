@@ -161,9 +161,9 @@ class FunctionalOperators(_python_dispatch.TorchDispatchMode):
         return getattr(packet, overload) if packet is not None and overload in packet.overloads() else func
 
     def view(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Show the view outside, and return the true view."""
+        """Show the view outside, and return the true view. A value from before a change is computed again when it is used."""
         described = self.described(args[0])
-        before = described.current()
+        before = described.value
         shown = self.shown(func)(before, *args[1:], **kwargs)
         if before is args[0] and not self.copies_views:
             results = shown
@@ -181,7 +181,6 @@ class FunctionalOperators(_python_dispatch.TorchDispatchMode):
     def turn_into_view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Show the view that a tensor turns into outside, and turn the tensor into it."""
         described = self.described(args[0])
-        described.current()
         viewed = getattr(getattr(torch.ops.aten, _VIEWS_IN_PLACE[func._opname]), func._overloadname)
         step = self.step(viewed, args, kwargs)
         turned = _Described(described.memory, [*described.steps, step], step.forward(described.value))
