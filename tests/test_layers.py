@@ -64,6 +64,7 @@ ON_THE_PUBLIC_API = {
 
 # Only PyTorch's two public packages and three modules may be named `utils`.
 NOT_DRAWERS = {
+    "adjoint.torch_names._functorch.utils",
     "adjoint.torch_names._utils",
     "adjoint.utils.data._utils",
     "adjoint.utils",

@@ -273,8 +273,8 @@ def _permute_inverse(mode: Any, before: torch.Tensor, value: torch.Tensor, dims:
 
 def _view_inverse(mode: Any, before: torch.Tensor, value: torch.Tensor, size: Any) -> torch.Tensor:
     if isinstance(size, torch.dtype):
-        return _aten(mode, "view", "dtype")(value, before.dtype)  # type: ignore[no-any-return]
-    return _aten(mode, "view")(value, list(before.shape))  # type: ignore[no-any-return]
+        return _aten(mode, "view", "dtype")(value, before.dtype)
+    return _aten(mode, "view")(value, list(before.shape))
 
 
 def _split_inverse(
@@ -282,7 +282,7 @@ def _split_inverse(
 ) -> torch.Tensor:
     start = index * sizes if isinstance(sizes, int) else sum(sizes[:index])
     stop = min(start + (sizes if isinstance(sizes, int) else sizes[index]), before.shape[dim])
-    return torch.ops.aten.slice_scatter.default(before, value, dim, start, stop)  # type: ignore[no-any-return]
+    return torch.ops.aten.slice_scatter.default(before, value, dim, start, stop)
 
 
 _INVERSES: dict[str, Callable[..., Any]] = {

@@ -18,6 +18,9 @@ from adjoint.tape.modes import STATE as _STATE
 from adjoint.tape.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from adjoint.tape.torch_function import disabled_torch_function_impl as _disabled_torch_function_impl
 from adjoint.torch_names._C._dispatch_keys import DispatchKey as DispatchKey
+from adjoint.torch_names._C._dispatch_keys import DispatchKeySet as DispatchKeySet
+from adjoint.torch_names._C._dispatch_keys import _dispatch_tls_local_exclude_set as _dispatch_tls_local_exclude_set
+from adjoint.torch_names._C._dispatch_keys import _ExcludeDispatchKeyGuard as _ExcludeDispatchKeyGuard
 
 __all__ = ["DisableTorchFunctionSubclass", "_disabled_torch_function_impl"]
 
@@ -30,43 +33,6 @@ _OF_TORCHSCRIPT = frozenset(
     """.split()
 )
 """Classes of TorchScript, which libraries name in annotations."""
-
-
-class DispatchKeySet:
-    """A set of keys of PyTorch's dispatcher, which does not exist here. Libraries create such sets during their import."""
-
-    def __init__(self, *keys: Any) -> None:
-        self.keys = tuple(dict.fromkeys(keys))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DispatchKeySet) and set(self.keys) == set(other.keys)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __or__(self, other: Any) -> Any:
-        return DispatchKeySet(*self.keys, *other.keys)
-
-    def __and__(self, other: Any) -> Any:
-        return DispatchKeySet(*[key for key in self.keys if key in other.keys])
-
-    def __sub__(self, other: Any) -> Any:
-        return DispatchKeySet(*[key for key in self.keys if key not in other.keys])
-
-    def add(self, key: Any) -> Any:
-        """Return a set with one more key."""
-        return DispatchKeySet(*self.keys, key)
-
-    def remove(self, key: Any) -> Any:
-        """Return a set without a key."""
-        return DispatchKeySet(*[each for each in self.keys if each is not key])
-
-    def has(self, key: Any) -> bool:
-        """Return whether a key is in the set."""
-        return key in self.keys
-
-
-class _ExcludeDispatchKeyGuard(nullcontext[None]):
-    """A context without effect, because there is no dispatcher whose keys could be excluded."""
 
 
 class _DisableFuncTorch(nullcontext[None]):

@@ -64,7 +64,7 @@ def reductify(
     target_shape_without_bdim_to_reduce_to: Any = None,
 ) -> tuple[Any, ...]:
     """Apply `reductify_leaf` to each gradient of a tuple, or to a single gradient."""
-    several = (grad_input, grad_input_bdim, input_bdim, target_shape_without_bdim_to_reduce_to)
+    several: tuple[Any, ...] = (grad_input, grad_input_bdim, input_bdim, target_shape_without_bdim_to_reduce_to)
     if not isinstance(grad_input, tuple):
         several = tuple((each,) for each in several)
     grads, grad_bdims, bdims, shapes = several
