@@ -9,7 +9,7 @@ from typing import Any
 import adjoint as torch
 
 
-class TorchDispatchMode(torch._C._EnteredMode):  # type: ignore[misc]
+class TorchDispatchMode(torch._C._EnteredMode):  # type: ignore[misc, valid-type]
     """A context in which `__torch_dispatch__`, a method that you define, receives every operator of this thread.
 
     The method receives an overload of `torch.ops.aten` with the arguments of PyTorch's dispatcher, and returns the

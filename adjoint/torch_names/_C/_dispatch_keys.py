@@ -28,7 +28,8 @@ _PER_BACKEND = (
     ("Autograd", "AutogradFunctionality"),
 )
 
-DispatchKey: Any = IntEnum(
+_made: Any = IntEnum  # mypy does not know the members of an enumeration that a list makes
+DispatchKey = _made(
     "DispatchKey",
     [
         *_BEFORE_BACKENDS,
