@@ -25,7 +25,7 @@ from ..shape.joining import front_of_zeros
 from .flattened import wrap_positions
 from .masking import common_dtype
 from .places import out_of_bounds
-from .scatter import add_rows, combine, copied, take_rows
+from .scatter import combine, copied, take_rows
 
 Indices = Sequence[ndarray | None]
 
@@ -216,7 +216,7 @@ def _put_at(x: ndarray, indices: Indices, values: ndarray, accumulate: bool) -> 
     else:
         width = math.prod(shape[1:])
         flat = wrap_positions(index.reshape(-1), shape[0])
-        add_rows(x.reshape(shape[0], width), flat, values.reshape(flat.size, width))
+        combine(x, (shape[0], width), 0, flat, values.reshape(flat.size, width), numpy.add)
     return True
 
 
@@ -413,7 +413,7 @@ def embedding_dense_backward(
     if index.size and width:
         if scale_grad_by_freq:
             rows = rows / numpy.bincount(as_places(index), minlength=num_weights)[index, None].astype(rows.dtype)
-        add_rows(result, index, rows)
+        combine(result, result.shape, 0, index, rows, numpy.add)
         if padding_idx >= 0 and SHAPES.recorder is not None:
             result[padding_idx] = 0
     return convert(result, grad.dtype) if grad.dtype in HALVES else result

@@ -14,12 +14,12 @@ from typing import Any
 import numpy
 from numpy import asarray, ndarray
 
-from ...codegen.acceleration import LOOPS, SHAPES
+from ...codegen.acceleration import SHAPES
 from ...codegen.plans import NUMPY, Plan, compiled, replayed
 from ...codegen.recording import recordable
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_, widen
-from ..runtime.costs import JOINED, LARGE, MOVED, SHORT
+from ..runtime.costs import JOINED, MOVED, SHORT
 from ..runtime.floating import INT64, compute_dtype, refuse, type_name
 from ..runtime.layout import row_major, row_major_copy
 from ..runtime.positions import as_places
@@ -36,7 +36,6 @@ _GATHERED = compiled("index.lookup.gathered", least=MOVED)
 _COMBINED = compiled("index.scattering.scatter", least=MOVED)
 _TAKE = compiled("index.lookup.take", least=MOVED)
 _TAKE_ROWS = compiled("index.lookup.take", least=JOINED)
-_ADD_ROWS = compiled("index.scattering.add_rows_at", least=MOVED)
 
 
 @recordable
@@ -168,9 +167,6 @@ def combine(x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values
     if ufunc is None and (of_slices or len(shape) == 1):
         places: Any = (*(slice(None),) * dim, index)
         target[places] = values
-    elif ufunc is numpy.add and of_slices and dim == 0:
-        inner = math.prod(shape[1:])
-        add_rows(target.reshape(-1, inner), index.astype(INT64, copy=False), values.reshape(-1, inner))
     else:
         how = "put" if ufunc is None else ufunc.__name__
         if _COMBINED.run(max(index.size, values.size), target, dim, index, values, how) is NotImplemented:
@@ -178,9 +174,7 @@ def combine(x: ndarray, shape: tuple[int, ...], dim: int, index: ndarray, values
             flat, values = whole.reshape(-1), values.reshape(-1)
             if ufunc is None:
                 flat[positions] = values
-            elif ufunc is numpy.add and values.shape == positions.shape and LOOPS.takes(positions.size, MOVED):
-                add_rows(flat[:, None], positions, values[:, None])
-            else:
+            elif len(shape) == 1 or _COMBINED.run(positions.size, flat, 0, positions, values, how) is NotImplemented:
                 ufunc.at(flat, positions, values)
     if whole is not x:
         copy_(x, whole.reshape(x.shape))
@@ -449,17 +443,6 @@ def _check_index_add(x: ndarray, dim: int, index: ndarray, source: ndarray, name
         raise IndexError("index out of range in self")
     if wrong is not None and x.size:  # PyTorch does not check if there is nothing to add
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
-
-
-def add_rows(out: ndarray, index: ndarray, rows: ndarray) -> None:
-    """Execute `out[index[i]] += rows[i]` for a contiguous `out` with two dimensions."""
-    if _ADD_ROWS.run(rows.size, out, index, row_major(rows)) is not NotImplemented:
-        return
-    if rows.size >= LARGE and numpy.bincount(as_places(index)).max() == 1:  # ten times as fast as one after another
-        out[index] += rows
-    else:
-        positions = flat_positions(out.shape, 0, index, rows.shape)
-        numpy.add.at(out.reshape(-1), positions.reshape(-1), rows.reshape(-1))
 
 
 def index_reduce(

@@ -204,9 +204,6 @@ def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> 
     if largest >= _MOST:  # the count would overflow int64, and NumPy would write before the result
         raise RuntimeError(f"maximum value of input overflowed, it should be < {_MOST} but got {largest}")
     if weights is None:
-        counts = _COUNT.run(x.size, x, max(largest + 1, minlength))
-        if counts is not NotImplemented:
-            return counts
         return numpy.bincount(as_places(x), minlength=minlength).astype(INT64, copy=False)
     if weights.shape != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
@@ -249,7 +246,6 @@ def searchsorted(
 
 
 _SUM_OF_RUNS = compiled("index.scattering.sum_of_runs", least=MOVED)
-_COUNT = compiled("index.scattering.count", least=PASSES)
 _PLACES = compiled("index.searching.places", least=PASSES, cost=1)
 
 

@@ -126,7 +126,7 @@ def test_lookups_and_scatters(shape, indices, dtype):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("width", [1, 3, 16, 70])
+@pytest.mark.parametrize("width", [1, 3, 16, 70, 200])
 def test_rows_are_added_in_order_by_any_number_of_threads(width, threads):
     index = numpy.random.default_rng(4).integers(0, 300, 40_000)
     rows, target = sample((40_000, width), "f4", 5), sample((300, width), "f4", 6)
@@ -135,7 +135,7 @@ def test_rows_are_added_in_order_by_any_number_of_threads(width, threads):
     before = adjoint.get_num_threads()
     try:
         adjoint.set_num_threads(threads)
-        scattering.add_rows_at(target, index, rows)
+        scattering.scatter(target, 0, index, rows, "add")
     finally:
         adjoint.set_num_threads(before)
     numpy.testing.assert_array_equal(target, expected)
@@ -244,7 +244,7 @@ def test_rows_are_added_in_the_order_of_their_indices(shape, threads):
             found = expected.copy()
             for place, row in zip(index, rows, strict=True):
                 expected[place] += row
-            assert scattering.add_rows_at(found, index, rows) is found
+            assert scattering.scatter(found, 0, index, rows, "add") is found
             numpy.testing.assert_array_equal(found, expected)
     finally:
         adjoint.set_num_threads(before)

@@ -173,10 +173,10 @@ def test_slices(dim):
 
 
 @pytest.mark.parametrize(("rows", "width", "count"), [(3, 40, 900), (500, 64, 400), (1, 20, 1000), (50, 3, 6000)])
-def test_add_rows_sums_every_repetition(rows, width, count):
+def test_sums_of_rows_have_every_repetition(rows, width, count):
     index, source = indices(rows, (count,)), sample((count, width))
     out = numpy.zeros((rows, width))
-    scatter.add_rows(out, index, source)
+    scatter.combine(out, out.shape, 0, index, source, numpy.add)
     expected = numpy.stack([source[index == row].sum(0) for row in range(rows)])
     numpy.testing.assert_array_equal(out, expected)
 

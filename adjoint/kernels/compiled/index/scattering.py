@@ -8,20 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....codegen.llvm.kernels import *
-from ....codegen.llvm.streaming import LINE
-from ....codegen.llvm.values import size_of
 from ....codegen.plans import Plan, is_set, new_flag
-from ...runtime.costs import MOVED, NARROW
+from ...runtime.costs import MOVED, NARROW, SHORT
 from ...runtime.layout import row_major
 from ...runtime.parallel import get_num_threads
 from ..memory.copying import copy_row
 from .lookup import outside
 
-_SAMPLE = 128
-"""The number of sampled indices that determine how threads divide the positions."""
-
-_FOUND, _AHEAD = 1 << 10, 8
-"""The number of indices among which a thread first looks for its own indices, and the prefetch distance in rows."""
+_CHECKED = 1 << 10
+"""The number of indices that are checked before they are used."""
 
 
 @loops
@@ -78,7 +73,7 @@ def scatter_elements(
     for o in range(low if SPLIT == "outer" else 0, high if SPLIT == "outer" else outer):
         first = target + o * length * inner
         if COPY and o == ready:  # several small matrices at once
-            ready = minimum(high, o + 1 + _FOUND // (maximum(count, length) * inner))
+            ready = minimum(high, o + 1 + _CHECKED // (maximum(count, length) * inner))
             if outside(index + o * count * across, (ready - o) * (count * across), length, W) != 0:
                 wrong[0] = 1
                 return
@@ -102,55 +97,9 @@ def scatter_elements(
                         first[at] = combined(first[at], source[(line + i) * source_step], HOW)
 
 
-@loops(plain=True)
-def add_rows(
-    target: Pointer[T], index: Pointer[i64], rows: Pointer[T], bounds: Pointer[i64], count: Int, width: Int, W: Static,
-    start: Int, stop: Int,
-) -> None:  # fmt: skip
-    """Compute `target[index[k]] += rows[k]` for `index[k]` in the shares from `start` to `stop`, which `bounds` delimits."""
-    low = bounds[start]
-    high = bounds[stop]
-    own = local(i64, _FOUND)
-    for first in range(0, count, _FOUND):
-        found = i64(0)
-        for k in range(first, minimum(first + _FOUND, count)):
-            place = index[k]
-            own[found] = k
-            found += i64(place >= low) & i64(place < high)
-        for j in range(found):
-            if j + _AHEAD < found:
-                k = own[j + _AHEAD]
-                for line in range(0, width, LINE // size_of(T)):
-                    prefetch(rows + (k * width + line))
-                    prefetch(target + (index[k] * width + line), written=True)
-            k = own[j]
-            combine_row(target + index[k] * width, rows + k * width, width, "add", W)
-
-
-@loops(plain=True)
-def share_bounds(
-    bounds: Pointer[i64], index: Pointer[i64], sample: Pointer[i64], count: Int, length: Int, shares: Int, start: Int, stop: Int
-) -> None:  # fmt: skip
-    """Write the bounds of shares of `range(length)` with about equal numbers of indices, given memory for a sample."""
-    for _ in range(start, stop):
-        step = (count + _SAMPLE - 1) // _SAMPLE
-        taken = i64(0)
-        while taken * step < count:
-            place = index[taken * step]
-            k = taken
-            while k > 0 and sample[maximum(k - 1, i64(0))] > place:
-                sample[k] = sample[k - 1]
-                k -= 1
-            sample[k] = place
-            taken += 1
-        for share in range(shares):
-            bounds[share] = i64(0) if share == 0 else sample[share * taken // shares]
-        bounds[shares] = length
-
-
-def _share(function: Any, n: int, work: int, *arguments: Any) -> None:
-    """Call `function(*arguments, n, shares, start, stop)` for all shares of `range(n)`, with one share for each thread."""
-    shares = min(get_num_threads(), n)
+def _share(function: Any, n: int, least: int, work: int, *arguments: Any) -> None:
+    """Call `function(*arguments, n, shares, start, stop)` for all shares of `range(n)`, one per thread, of at least `least`."""
+    shares = min(get_num_threads(), n // least)
     launch(function, shares, work // shares, *arguments, n, shares)
 
 
@@ -161,7 +110,7 @@ def scatter(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> 
     `how` is "put" or the name of a ufunc. A one-dimensional `index` selects slices.
     """
     split = _split(x, dim, index, source, how)
-    if split is None or numpy.may_share_memory(x, source):
+    if split is None or source.dtype != x.dtype or numpy.may_share_memory(x, source):
         return NotImplemented
     count = source.shape[dim] if index.ndim == 1 < x.ndim else index.shape[dim]
     _launched(x, dim, index, source.size, count, count, how, split, copy=False)(x, x, index, source)
@@ -204,7 +153,7 @@ def _split(x: ndarray, dim: int, index: ndarray, source: ndarray, how: str) -> s
     before, after = (x.shape[:dim], shape[:dim]), (x.shape[dim + 1 :], shape[dim + 1 :])
     if not (_leads(*before) and _leads(*after)):
         return None
-    by_columns = math.prod(before[0]) < 4 * threads and math.prod(after[0]) >= NARROW * threads
+    by_columns = math.prod(before[0]) < 4 * threads and math.prod(after[0]) >= NARROW
     return "inner" if by_columns and after[0] == after[1] else "outer"
 
 
@@ -237,33 +186,15 @@ def _launched(
     work = outer * count * across * (x.itemsize + index.itemsize)
 
     def launched(target: ndarray, x: ndarray, index: ndarray, source: ndarray) -> bool:
-        wrong = new_flag() if copy else zeros(1, numpy.int64)
+        wrong = new_flag() if copy else empty(1, numpy.int64)
         _share(
-            function, inner if split == "inner" else outer, work,
+            function, *((inner, SHORT) if split == "inner" else (outer, 1)), work,
             target, x, index, source, wrong, outer, count, inner, across, length,
             int(values > 1), line,
         )  # fmt: skip
         return not copy or not is_set(wrong)
 
     return launched
-
-
-@recordable
-def add_rows_at(target: ndarray, index: ndarray, rows: ndarray) -> Any:
-    """Compute `target[index[k]] += rows[k]` for matrices and indices in bounds."""
-    if NUMBERS(target.dtype) is None or rows.dtype != target.dtype or not rows.size:
-        return NotImplemented
-    if target.shape[1] == 1:
-        return scatter(target.reshape(-1), 0, index, rows.reshape(-1), "add")
-    length, width = target.shape
-    shares = get_num_threads()
-    bounds, sample = empty(shares + 1, numpy.int64), empty(_SAMPLE, numpy.int64)
-    if share_bounds.run(1, 0, bounds, index, sample, len(index), length, shares) is NotImplemented:
-        return NotImplemented
-    return add_rows.run(
-        shares, rows.size * 2 * rows.itemsize // shares,
-        target, index, rows, bounds, len(index), width, W=max(2, HOST.vector_bytes // target.itemsize),
-    )  # fmt: skip
 
 
 @loops
@@ -316,16 +247,3 @@ def sum_of_runs(x: ndarray, bounds: ndarray, index: ndarray | None, mean: bool) 
         groups, row_bytes, out, x, bounds if index is None else index, bounds, width,
         MEAN=mean, INDEXED=index is not None, W=max(2, HOST.vector_bytes // x.itemsize),
     )  # fmt: skip
-
-
-@loops
-def count_elements(counts: Pointer[i64], x: Pointer[T], n: Int, start: Int, stop: Int) -> None:
-    """Count the occurrences of each number on one thread."""
-    for _ in range(start, stop):
-        for i in range(n):
-            counts[i64(x[i])] += 1
-
-
-def count(x: ndarray, length: int) -> Any:
-    """Return how often each number below `length` occurs in a vector."""
-    return count_elements.run(1, x.nbytes, numpy.zeros(length, numpy.int64), x, len(x))
