@@ -290,7 +290,7 @@ class compiled:
 
     This is the only way to attach a compiled form. It decorates the NumPy form, whose first parameter is an array:
 
-        @compiled("create.normals.transform", least=SORTED)
+        @compiled("create.normals.transform", least=PASSES)
         def transform(fractions, ...): ...
 
     The compiled form takes the same arguments. It returns NotImplemented for arguments that it does not support, and then

@@ -301,16 +301,21 @@ def _flat_positions(shape: tuple[int, ...], indices: Indices) -> ndarray:
     return numpy.asarray(total)
 
 
-@compiled("index.masks.nonzero", least=MOVED)
 def nonzero(x: ndarray) -> ndarray:
     """Return the indices of the nonzero elements, with one row for each element. Each column is contiguous."""
     if x.ndim == 0:
         return numpy.empty((int(bool(x)), 0), numpy.int64)
-    return numpy.array(x.nonzero(), numpy.int64).T
+    (places,) = x.reshape(-1).nonzero()  # in a third of the time of several dimensions
+    found = numpy.empty((x.ndim, places.size), numpy.int64)
+    for dim in reversed(range(1, x.ndim)):
+        outer = places // x.shape[dim]
+        numpy.subtract(places, numpy.multiply(outer, x.shape[dim], found[dim]), found[dim])
+        places = outer
+    found[0] = places
+    return found.T
 
 
 _SELECT = compiled("index.masks.select", least=MOVED)
-_PLACE = compiled("index.masks.place", least=MOVED)
 
 
 def masked_select(x: ndarray, mask: ndarray) -> ndarray:
@@ -327,10 +332,6 @@ def masked_select(x: ndarray, mask: ndarray) -> ndarray:
 def masked_select_backward(grad: ndarray, shape: tuple[int, ...], mask: ndarray) -> ndarray:
     """Return zeros, of `shape` broadcast with `mask`, with `grad` where `mask` is true."""
     common = broadcast_shapes(shape, mask.shape)
-    if mask.shape == common:
-        found = _PLACE.run(mask.size, None, mask, grad)
-        if found is not NotImplemented:
-            return asarray(found)
     result = numpy.zeros(common, grad.dtype)
     result[numpy.broadcast_to(mask, common)] = grad
     return result
@@ -360,9 +361,7 @@ def masked_scatter_(x: ndarray, mask: ndarray, source: ndarray) -> ndarray:
     wanted = int(numpy.count_nonzero(where))
     if source.size < wanted:
         raise RuntimeError("Number of elements of source < number of ones in mask")
-    values = source.reshape(-1)[:wanted]
-    if numpy.may_share_memory(x, source) or _PLACE.run(x.size, x, where, values) is NotImplemented:
-        x[where] = values
+    x[where] = source.reshape(-1)[:wanted]
     return x
 
 
