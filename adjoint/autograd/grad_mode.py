@@ -95,7 +95,7 @@ class Decorating:
 
     def clone(self) -> Any:
         """Return a new context manager with the same arguments."""
-        return type(self)(*map(self.__getattribute__, self._given))
+        return type(self)(*[getattr(self, name) for name in self._given]) if self._given else type(self)()
 
 
 class _Mode(Decorating):
