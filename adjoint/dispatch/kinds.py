@@ -61,8 +61,10 @@ def dtypes_of(op: Operator, kinds: Iterable[Kind]) -> tuple[Any, Any]:
     target = promote(tuple([_abstract(kind, alone) for kind in single]))
     if op.promote == "float" and not (target.is_floating_point or target.is_complex):
         target = dtypes.get_default_dtype()
-    if op.wide_numbers and target.numpy in HALVES and any(_is_wider(kind, target) for kind in single):
-        return dtypes.float32, target
+    if op.wide_numbers and target.numpy in HALVES:
+        for kind in single:
+            if type(kind) is not tuple or (kind[2] is not True and kind[1] != target.numpy):
+                return dtypes.float32, target  # for numbers, and tensors without dimensions, of another dtype
     return target, None
 
 
@@ -74,11 +76,6 @@ def _abstract(kind: Kind, alone: bool) -> tuple[Any, Rank]:
     if isinstance(rank, type) and not alone:
         return dtypes.dtype_of_numbers(rank), Rank.SCALAR
     return dtypes.from_numpy(dtype), Rank.DIMENSIONED if rank is True else Rank.ZERO_DIM
-
-
-def _is_wider(kind: Kind, target: Any) -> bool:
-    """Return whether an operand is a number, or a zero-dimensional tensor, of another dtype than the half dtype `target`."""
-    return type(kind) is not tuple or (kind[2] is not True and kind[1] != target.numpy)
 
 
 def result_dtype(op: Operator, args: Any) -> Any:

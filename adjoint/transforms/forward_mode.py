@@ -128,7 +128,7 @@ class JvpInterpreter(Interpreter):
                 return
             whole = empty_like(base, tangent, base.dtype).zero_()
             present = self._renewed(tensor, whole)
-        elif tangent is not None and not (_has_batch_dimensions(present, tangent) and _has_override(present, tangent)):
+        elif tangent is not None and not _accepts(present, tangent):
             base = tensor if tensor._base is None else tensor._base
             whole = empty_like(base, tangent, base.dtype)
             before = self.tangent_of(base)
@@ -368,18 +368,15 @@ def carry_tangents(tensor: Tensor, copy: Tensor) -> None:
             level.attach(copy, tangent)
 
 
-def _has_batch_dimensions(tensor: Tensor, value: Tensor) -> bool:
-    """Return whether `tensor` has every batch dimension of `value`, which is about to be written to it."""
+def _accepts(tensor: Tensor, value: Tensor) -> bool:
+    """Return whether `tensor` has every batch dimension, and a class that overrides changes, if `value`, written to it, has."""
+    if type(value) in DISPATCHING and type(tensor) not in DISPATCHING:
+        return False
     batches = [level for level in modes.STATE.interpreters if hasattr(level, "has")]
     return all(
         (level.has(tensor) or not level.has(value)) and (level.wraps(tensor) or not level.wraps(value))
         for level in batches
     )
-
-
-def _has_override(tensor: Tensor, value: Tensor) -> bool:
-    """Return whether the class of `tensor` overrides changes, if the class of the `value` that is written does."""
-    return type(value) not in DISPATCHING or type(tensor) in DISPATCHING
 
 
 def _with_zeros(args: Sequence[Any], given: Sequence[Tensor | None]) -> list[Tensor | None]:
