@@ -98,18 +98,14 @@ def check_nan(node: Node, grad: Any, results: Any) -> None:
     """Raise an error if one of the `results` of `node` for `grad` contains a NaN."""
     for index, result in enumerate(results):
         if result is not None and has_nan(result):
+            given = grad if isinstance(grad, list) else [grad]
             error: Any = RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
             error.subject = Subject(
                 node=node,
-                grads=[Statistics.of(elements(each)) for each in listed(grad) if each is not None],
+                grads=[Statistics.of(elements(each)) for each in given if each is not None],
                 results=[None if each is None else Statistics.of(elements(each)) for each in results],
             )
             raise error
-
-
-def listed(grad: Any) -> list[Any]:
-    """Return the gradients of a node's outputs as a list, even for one output."""
-    return grad if isinstance(grad, list) else [grad]
 
 
 def has_nan(value: Any) -> bool:

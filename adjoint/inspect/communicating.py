@@ -195,10 +195,7 @@ def _call(event: Any) -> dict[str, Any]:
 
 
 def _state_bytes(optimizer: Any) -> int:
-    """Return the bytes of the tensors in the state of an optimizer.
-
-    For a sharded state, return the bytes of this rank.
-    """
+    """Return the bytes of the tensors in the state of an optimizer. For a sharded state, return the bytes of this rank."""
     optimizer = getattr(optimizer, "optim", optimizer)
 
     def tensors(value: Any) -> Iterable[Any]:

@@ -102,10 +102,7 @@ def _count(
     around: dict[str | None, tuple[str, ...]],
     arguments: Container[str | None],
 ) -> None:
-    """Set the numbers of operations and parameters, and the saved bytes.
-
-    Each storage and each leaf counts once in a group.
-    """
+    """Set the numbers of operations and parameters, and the saved bytes. Each storage and each leaf counts once in a group."""
     leaves = {tensor.node: prod(tensor.shape) for tensor in picture.tensors if tensor.kind == "leaf"}
     leaves = {node: size for node, size in leaves.items() if node not in arguments}
     held: dict[str, set[str]] = {key: set() for key in groups}

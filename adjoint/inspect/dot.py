@@ -8,10 +8,7 @@ COLOURS = {"leaf": "#c8e6c9", "constant": "#fff3bf", "intermediate": "#cfe2ff"}
 
 
 def render(snapshot: Snapshot) -> str:
-    """Write the snapshot as a `digraph`.
-
-    Solid lines show the forward computation, and dashed lines the backward graph.
-    """
+    """Write the snapshot as a `digraph`. Solid lines show the forward computation, and dashed lines the backward graph."""
     lines = [
         "digraph adjoint {",
         '  rankdir=TB; node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10, color="#868e96"];',

@@ -211,10 +211,7 @@ class _Signatures:
         return self.numbers.setdefault(key, len(self.numbers))
 
     def of(self, item: Part | NodeBox) -> Hashable:
-        """Return the signature of an item.
-
-        The signature of a part is computed once, after its content has been folded.
-        """
+        """Return the signature of an item. The signature of a part is computed once, after its content has been folded."""
         if not isinstance(item, Part):
             return self.of_nodes[id(item)]
         if item.signature is None:
@@ -279,10 +276,7 @@ def _repeated(items: list[Part | NodeBox], found: Repeat, signatures: _Signature
 
 
 def _summary(names: Sequence[str]) -> str:
-    """Return a name for several items: the names of the first few.
-
-    Module classes appear only if there is a single item.
-    """
+    """Return a name for several items: the names of the first few. Module classes appear only if there is a single item."""
     words = [re.sub(r" \(\w+\)$", "", name) for name in names] if len(names) > 1 else names
     return ", ".join(words[:3]) + (", …" if len(names) > 3 else "")
 

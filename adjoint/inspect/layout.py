@@ -238,10 +238,7 @@ class _Threaded:
 
 
 def order(graph: _Threaded) -> None:
-    """Order every rank.
-
-    Start with a traversal from the end, sweep by medians, and keep the order with the fewest crossings.
-    """
+    """Order every rank. Start with a traversal from the end, sweep by medians, and keep the order with the fewest crossings."""
     graph.arrange(_walk_order(graph))
     best, crossings = [row[:] for row in graph.order], _crossings(graph)
     for sweep in range(SWEEPS):

@@ -14,10 +14,7 @@ CLASSES = (
 
 
 def render(snapshot: Snapshot) -> str:
-    """Write the snapshot as a `flowchart`.
-
-    Solid lines show the forward computation, and dotted lines the backward graph.
-    """
+    """Write the snapshot as a `flowchart`. Solid lines show the forward computation, and dotted lines the backward graph."""
     lines = ["flowchart TD", *(f"  {line}" for line in CLASSES)]
     lines += [f"  {tensor.id}[{_tensor(tensor)}]:::{tensor.kind}" for tensor in snapshot.tensors]
     lines += [f"  {operation.id}([{_quoted(operation.name)}])" for operation in snapshot.operations]

@@ -102,10 +102,7 @@ def places(numbers: Sequence[int], calls: Sequence[Call]) -> list[Call | None]:
 
 
 def warn_of_calls_before_notes(numbers: Sequence[int], leaves: Iterable[Any]) -> None:
-    """Warn if modules may have recorded nodes of a graph before calls were recorded.
-
-    `numbers` are the numbers of these nodes.
-    """
+    """Warn if modules may have recorded nodes of a graph before calls were recorded. `numbers` are the numbers of these nodes."""
     if recording.began is None or not numbers or min(numbers) > recording.began:
         return
     if any(getattr(leaf, "_is_param", False) for leaf in leaves):

@@ -96,10 +96,7 @@ def operation(node: Node) -> str:
 
 
 def class_of(node: Node) -> type[Node]:
-    """Return the class of `node`.
-
-    For an in-place change of a view, return the class of the operation that changed the view.
-    """
+    """Return the class of `node`. For an in-place change of a view, return the class of the operation that changed the view."""
     return node.function_class if type(node) is CopySlices else type(node)
 
 

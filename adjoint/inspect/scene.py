@@ -223,10 +223,7 @@ class Scene:
     # --- sizes ----------------------------------------------------------------------------------------------------
 
     def _shape_all(self) -> None:
-        """Create the cards and compute their sizes.
-
-        The cards of tensors share one width, so that axes and lines form columns.
-        """
+        """Create the cards and compute their sizes. The cards of tensors share one width, so that axes and lines form columns."""
         self.items = [item for frame in self.frames.values() for item in frame.items.values() if item.type != "door"]
         for item in self.items:
             if isinstance(item.thing, Unit):

@@ -224,10 +224,7 @@ class Walk:
         box.data, box.statistics = self.values(array)
 
     def values(self, array: Any) -> tuple[str | None, Statistics | None]:
-        """Return the elements and statistics of `array`.
-
-        They are computed once for all views with the same memory and layout.
-        """
+        """Return the elements and statistics of `array`. They are computed once for all views with the same memory and layout."""
         if len(self.seen_values) >= MOST_VALUES:
             return None, None
         interface = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype

@@ -177,10 +177,7 @@ def _saved(saved: Saved, tensors: dict[str, TensorBox]) -> Row:
 
 
 def _outline(snapshot: Snapshot) -> Iterator[Row]:
-    """Write the groups and their nodes in the order of the computation.
-
-    Only the first part of a repetition is written.
-    """
+    """Write the groups and their nodes in the order of the computation. Only the first part of a repetition is written."""
     nodes = {node.id: node for node in snapshot.nodes}
     outputs = {(tensor.node, tensor.output_nr): tensor for tensor in snapshot.tensors if tensor.node is not None}
     inside: dict[str | None, list[Group]] = {}

@@ -284,10 +284,7 @@ class EventList(list[Any]):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return one entry per name.
-
-        Optionally, return one entry per name and input shapes, or one entry per name and line.
-        """
+        """Return one entry per name. Optionally, return one entry per name and input shapes, or one entry per name and line."""
         found: dict[Any, FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = (

@@ -1,7 +1,4 @@
-"""`torch.profiler.itt`: ranges and marks for Intel's collectors.
-
-No collector exists, so these functions have no effect.
-"""
+"""`torch.profiler.itt`: ranges and marks for Intel's collectors. No collector exists, so these functions have no effect."""
 
 from __future__ import annotations
 

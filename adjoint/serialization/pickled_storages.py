@@ -17,10 +17,7 @@ def reduce_storage(storage: UntypedStorage) -> tuple[Callable[..., Any], tuple[A
 
 
 def load_from_bytes(b: bytes) -> Any:
-    """Read a storage that `reduce_storage` has written, or an object of PyTorch.
-
-    Its name is `torch.storage._load_from_bytes`.
-    """
+    """Read a storage that `reduce_storage` has written, or an object of PyTorch. Its name is `torch.storage._load_from_bytes`."""
     return load(BytesIO(b), weights_only=False)
 
 

@@ -1,7 +1,4 @@
-"""Splitting an array into its memory, offset, size and strides.
-
-The module depends on neither files nor tensors.
-"""
+"""Splitting an array into its memory, offset, size and strides. The module depends on neither files nor tensors."""
 
 from typing import Any
 

@@ -128,10 +128,7 @@ def rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks:
 
 
 def rebuild_from_type_v2(build: Any, kind: Any, args: Any, state: Any) -> Tensor:
-    """Return a tensor of a subclass, or a tensor with attributes.
-
-    Its name in files is `torch._tensor._rebuild_from_type_v2`.
-    """
+    """Return a tensor of a subclass, or a tensor with attributes. Its name in files is `torch._tensor._rebuild_from_type_v2`."""
     if build not in (
         rebuild_tensor_v2,
         rebuild_tensor_v3,

@@ -1,7 +1,4 @@
-"""PyTorch's private base classes of contexts that also decorate functions, generators and classes.
-
-Libraries derive from them.
-"""
+"""PyTorch's private base classes of contexts that also decorate functions, generators and classes. Libraries derive from them."""
 
 from __future__ import annotations
 
