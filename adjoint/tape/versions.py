@@ -74,12 +74,6 @@ def bump(tensor: Tensor, name: str, depth: int = 1) -> None:
     count_changes((tensor,), (frame.f_code, frame.f_lasti, name))
 
 
-def bump_all(tensors: list[Tensor], name: str, depth: int = 1) -> None:
-    """Count an in-place change of each of `tensors` by one operation."""
-    frame = origin.user_frame(depth + 1)
-    count_changes(tensors, (frame.f_code, frame.f_lasti, name))
-
-
 def count_changes(tensors: Sequence[Tensor], change: tuple[Any, int, str]) -> None:
     """Count one change of each of `tensors`. `change`: its code, its instruction and its operation."""
     for tensor in tensors:

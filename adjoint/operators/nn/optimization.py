@@ -11,8 +11,8 @@ from numpy import ndarray
 
 from ...dispatch.decorators import public
 from ...kernels.nn import optimization as kernels
-from ...tape import modes
-from ...tape.versions import bump_all
+from ...tape import modes, origin
+from ...tape.versions import count_changes
 from ...tape.views import check_inplace
 from ...tensor import PLAIN_TYPES, Tensor
 
@@ -33,6 +33,12 @@ def _is_watched():
     return modes.FLAGS.special and (
         state.interpreters or state.result_cache is not None or state.before_change is not None
     )
+
+
+def _count(tensors, name):
+    """Count an in-place change of each of `tensors` by one operation."""
+    frame = origin.user_frame(2)
+    count_changes(tensors, (frame.f_code, frame.f_lasti, name))
 
 
 @public(namespace="torch")
@@ -61,7 +67,7 @@ def _fused_update_(formula, options, lists, rounds_once):
         updated = kernels.update(formula, options, arrays, rounds_once)
     finally:  # an interrupt may come after some updates
         if updated:
-            bump_all([*lists[0], *chain.from_iterable(lists[2:])], "_fused_update_", depth=2)
+            _count([*lists[0], *chain.from_iterable(lists[2:])], "_fused_update_")
     return updated
 
 
@@ -75,5 +81,5 @@ def _count_steps_(tensors):
     for array in arrays:
         array[...] = array.item() + 1
         numbers.append(array.item())  # rounded to the dtype of the count
-    bump_all(tensors, "_count_steps_", depth=2)
+    _count(tensors, "_count_steps_")
     return numbers
