@@ -188,6 +188,18 @@ def find_needed(order: list[Node], capture: Capture) -> dict[Node, tuple[Any, ..
     return needed
 
 
+class _Ready:
+    """An entry of a heap of nodes. The highest sequence number comes first; equal numbers have PyTorch's order in a heap."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def __lt__(self, other: _Ready) -> bool:
+        return self.node._sequence > other.node._sequence
+
+
 def by_dependencies(roots: list[Any], found: list[Node]) -> list[Node]:
     """Sort the nodes of `found` so that each follows all nodes that lead to it, even if the user has set sequence numbers."""
     awaited = dict.fromkeys(found, 0)
@@ -195,18 +207,17 @@ def by_dependencies(roots: list[Any], found: list[Node]) -> list[Node]:
         for edge in node._edges:
             if type(edge) is tuple:
                 awaited[edge[0]] += 1
-    ready: list[tuple[int, int, Node]] = []  # the highest sequence number first
+    ready: list[_Ready] = []
     order: list[Node] = []
-    numbers = count()  # among equal sequence numbers, in the order of their arrival
     for node in dict.fromkeys(edge[0] for edge in roots if type(edge) is tuple):
         if not awaited[node]:
-            heappush(ready, (-node._sequence, next(numbers), node))
+            heappush(ready, _Ready(node))
     while ready:
-        *_, node = heappop(ready)
+        node = heappop(ready).node
         order.append(node)
         for edge in node._edges:
             if type(edge) is tuple:
                 awaited[edge[0]] -= 1
                 if not awaited[edge[0]]:
-                    heappush(ready, (-edge[0]._sequence, next(numbers), edge[0]))
+                    heappush(ready, _Ready(edge[0]))
     return order
