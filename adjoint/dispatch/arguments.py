@@ -148,7 +148,14 @@ def wrong_type(function: str, name: str, where: str, kind: str, value: Any, wron
     )
 
 
-_COMMONEST: dict[str, type] = {"Tensor": Tensor, "Int": int, "Bool": bool, "Number": float, "Float": float}
+_COMMONEST: dict[str, type] = {
+    "Tensor": Tensor,
+    "Sequence": list,
+    "Int": int,
+    "Bool": bool,
+    "Number": float,
+    "Float": float,
+}
 """The type of most arguments that a parameter declared as a kind accepts."""
 
 

@@ -209,7 +209,8 @@ def _innermost(self: Array, dims: tuple[int, ...], last: tuple[int, ...], transf
     """
     order, axes = _order(self.strides, dims, last)
     if order is None:
-        return numpy.ascontiguousarray(transform(self, axes))
+        result = transform(self, axes)
+        return result if result.flags.c_contiguous else numpy.ascontiguousarray(result)
     result = numpy.ascontiguousarray(transform(self.transpose(order), axes))
     return result.transpose(numpy.argsort(order))
 
