@@ -384,7 +384,7 @@ def _triangle(x: Array, diagonal: int, upper: bool, inplace: bool = False) -> Ar
         raise RuntimeError(f"{'triu' if upper else 'tril'}: input tensor must have at least 2 dimensions")
     diagonal = operator.index(diagonal)
     rows, columns = x.shape[-2:]
-    if x.size >= LARGE and x.itemsize <= 8:
+    if LOOPS.takes(x.size, LARGE) and x.itemsize <= 8:
         word = numpy.dtype(f"i{x.itemsize}")
         if rows + columns <= numpy.iinfo(word).max:
             places = numpy.arange(rows, dtype=word)[:, None], numpy.arange(columns, dtype=word)
