@@ -364,7 +364,7 @@ def _combine(self: Array, result: Array, beta: Any, alpha: Any) -> Array:
     if beta == 1:
         result += self
     elif beta != 0 and result.dtype.char in "fd":
-        _plus_scaled.inplace(result, expand(widen(self), result.shape), scalar_array(beta, kind).item())  # type: ignore[misc]
+        _plus_scaled.inplace(result, expand(widen(self), result.shape), scalar_array(beta, kind).item())
     elif beta != 0:
         result += self * scalar_array(beta, kind)
     return result if result.dtype == self.dtype else convert(asarray(result), self.dtype)
