@@ -8,10 +8,9 @@ from typing import Any
 from .._runtime.first_use import computed_once, import_late
 from .._runtime.tracebacks import ending_at_caller
 from ..dispatch.declaration import OPERATORS, VALUE, Operator
-from ..dispatch.out import STRICT, check_dtype, check_overlap, refuse_gradient, store
+from ..dispatch.out import STRICT, all_stored, refuse_gradient
 from ..dispatch.registry import load_all
 from ..dispatch.wrappers import signature_of
-from ..tape.refusals import count_change
 from ..tape.torch_function import taken_over
 from ..tensor import Tensor
 from .gradients import backward_named
@@ -101,13 +100,10 @@ class OpOverload:
     def _written(self, source: OpOverload, args: tuple[Any, ...], names: dict[str, Any]) -> Any:
         """Apply `source` and write its results to the targets."""
         name, targets = self._packet.__name__, [names.pop(each) for each in self._targets]
-        refuse_gradient(name, [each for each in (*args, *names.values(), *targets) if isinstance(each, Tensor)])
+        refuse_gradient(name, [each for each in (*args, *names.values()) if isinstance(each, Tensor)])
         results = source(*args, **names)
-        for result, target in zip(results if len(targets) > 1 else (results,), targets, strict=True):
-            check_dtype(name, result._array.dtype, target, STRICT)
-            check_overlap(target)
-            count_change(target, name, store, result._array, target, depth=6)
-        return tuple(targets) if len(targets) > 1 else targets[0]
+        written = all_stored(name, results if len(targets) > 1 else (results,), targets, STRICT)
+        return tuple(written) if len(targets) > 1 else written[0]
 
     def _applied(self, /, *args: Any, **names: Any) -> Any:
         schema = self._schema

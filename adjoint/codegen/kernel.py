@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,10 @@ class Kernel:
     parameters of `general` and overwrites the first array. `quiet`: whether the forms (with `SMALL`, only the small
     form) never cause NumPy's warnings. Callers then need not disable warnings. `expression`: the traced function of a
     pointwise operator. `rows`: the row program of an operator that works row by row.
+
+    A `general` form with a parameter `out` may be given memory for the result (a tuple, if there are several results). It
+    shares no memory with the arguments, except that it may be an argument of an expression. If shape, dtype and memory order
+    of the result fit, the form writes the result there and returns `out`. Otherwise, it returns a new result.
 
     A kernel that is created from another kernel inherits all forms that are not given.
     """
@@ -70,6 +75,11 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
+
+    @property
+    def takes_out(self) -> bool:
+        """Whether the general form has a parameter `out`."""
+        return self.expression is not None or "out" in inspect.signature(self.general).parameters
 
     def small_takes(self, options: frozenset[str]) -> bool:
         """Return whether the small form has these keyword-only parameters of the operator."""

@@ -99,10 +99,10 @@ class Plan:
     `compiled`: the arguments of the function that plans compiled code, if they are not the arguments of the kernel.
     NotImplemented means that there is no compiled code for arrays of this signature. `call`: the `NativeCall` that computes
     the results, if there is one, and `names` are the names of the arguments. `conditional`: whether values of the
-    arguments may require NumPy's plan instead.
+    arguments may require NumPy's plan instead. `fitting`: the shapes and dtypes of row-major arrays for the results.
     """
 
-    __slots__ = ("call", "compiled", "conditional", "into", "names", "results", "run")
+    __slots__ = ("call", "compiled", "conditional", "fitting", "into", "names", "results", "run")
 
     def __init__(
         self,
@@ -118,6 +118,9 @@ class Plan:
         self.call = call
         self.compiled = compiled
         self.conditional = False
+        self.fitting = [item and (item.shape, item.dtype, item.order is None) for item in results]
+        if call is not None and call.flagged:  # an error must not change `out`
+            self.fitting = []
         if run is None:
             requested = tuple([item is not None for item in results])
             run = _maker(requested)(into, *[item.allocator() for item in results if item])
@@ -127,6 +130,13 @@ class Plan:
     def compute(self, *args: Any) -> Any:
         """Return the results, or record their computation."""
         return self.run(*args) if SHAPES.recorder is None else SHAPES.recorder.run(self, args)
+
+    def written(self, out: Any, *args: Any) -> Any:
+        """Write the results to `out` and return `out`, if it fits. Otherwise, return new results."""
+        outs = out if type(out) is tuple else (out,)
+        if [(each.shape, each.dtype, each.flags.c_contiguous) for each in outs] != self.fitting:
+            return self.run(*args)
+        return NotImplemented if self.into(outs, *args) is NotImplemented else out
 
     def zeros(self) -> Any:
         """Return zeros in place of the results, or NotImplemented if the plan has no results."""
@@ -231,13 +241,13 @@ class Plans(dict[Any, _Made]):
         return plan
 
 
-_SOURCE = """def {name}({passed}):
+_SOURCE = """def {name}({passed}, out=None):
     if SHAPES.special:
         return _specially({passed})
     {few}_plan = _plans.get(_key := ({key}))
     if _plan is None:
         _plan = _make(_key, {passed})
-    _result = _plan.run({passed})
+    _result = _plan.run({passed}) if out is None else _plan.written(out, {passed})
     return _form({passed}).run({passed}) if _result is NotImplemented and _plan.conditional else _result
 
 def _plan_of({passed}):
@@ -408,6 +418,7 @@ class compiled:
         }  # fmt: skip
         compile_source(source, f"<adjoint planned {form.__module__}.{form.__name__}>", namespace)
         kernel: Any = functools.update_wrapper(namespace[form.__name__], form)
-        namespace["_plan_of"].__defaults__ = kernel.__defaults__ = form.__defaults__
+        namespace["_plan_of"].__defaults__ = form.__defaults__
+        kernel.__defaults__ = (*(form.__defaults__ or ()), None)
         kernel.plan, kernel.path = namespace["_plan_of"], self.path
         return kernel

@@ -135,11 +135,10 @@ class Program:
         if "d" in self.kinds if half else dtype.kind not in self.kinds:
             raise refuse(self.refusal, operands[0]) if isinstance(self.refusal, str) else self.refusal(operands[0])
         compute = FLOAT32 if half else dtype
-        if out is not None and (
-            out.dtype != dtype or numpy.broadcast_shapes(*[item.shape for item in operands]) != out.shape
-        ):
-            raise ValueError("the result does not fit what it is to be written over")
-        return self.computed(operands, values, dtype, compute, out)
+        fits = (
+            out is not None and out.dtype == dtype and out.shape == numpy.broadcast_shapes(*[x.shape for x in operands])
+        )
+        return self.computed(operands, values, dtype, compute, out if fits else None)
 
     def computed(
         self, operands: Sequence[ndarray], values: Sequence[Any], dtype: Dtype, compute: Dtype, out: ndarray | None
@@ -299,19 +298,39 @@ def _run(program: Program, namespace: dict[str, Any], out: str = "") -> str:
 
 
 def _build_into(program: Program, namespace: dict[str, Any]) -> str:
-    signature = ", ".join([*program.parameters.names, "out"])
-    return program.compiled.direct_source(signature, _run(program, namespace, ", out"), namespace, into=True)
+    """Write to `out` if the result fits. Arrays may be `out` itself."""
+    namespace["small"] = _lazily(program, " small", _build_small)
+    arrays, passed = program.parameters.arrays, ", ".join(program.parameters.names)
+    alike = "".join(f" and {name}.dtype is dtype and {name}.shape == out.shape" for name in arrays)
+    text = program.compiled.direct_source(f"{passed}, out", _run(program, namespace, ", out"), namespace, into=True)
+    head, _, rest = text.partition("\n")
+    lines = [
+        head,
+        "    dtype = out.dtype",
+        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and out.size <= {program.limit}{alike}:",
+        f"        result = small({passed})",
+        "        if type(result) is not ndarray or result.dtype is not dtype:",
+        "            return asarray(result)",
+        "        out[...] = result",
+        "        return out",
+    ]
+    return "\n".join([*lines, rest])
 
 
 def _build_general(program: Program, namespace: dict[str, Any]) -> str:
+    namespace["into"] = _lazily(program, " into", _build_into)
+    passed = ", ".join(program.parameters.names)
     if program.compiled_from:
-        return _build_chosen(program, namespace)
-    namespace["chosen"] = _lazily(program, " chosen", _build_chosen)
-    chosen = f"chosen({', '.join(program.parameters.names)})"
-    return program.compiled.direct_source(_signature(program, namespace), chosen, namespace)
+        text = _build_chosen(program, namespace, ", out=None")
+    else:
+        namespace["chosen"] = _lazily(program, " chosen", _build_chosen)
+        signature = f"{_signature(program, namespace)}, out=None"
+        text = program.compiled.direct_source(signature, f"chosen({passed})", namespace)
+    head, _, rest = text.partition("\n")
+    return "\n".join([head, "    if out is not None:", f"        return into({passed}, out)", rest])
 
 
-def _build_chosen(program: Program, namespace: dict[str, Any]) -> str:
+def _build_chosen(program: Program, namespace: dict[str, Any], out: str = "") -> str:
     """Choose NumPy or a plan of compiled loops. The caller may already have looked for a plan."""
     first, *others = program.parameters.arrays
     namespace["small"] = _lazily(program, " small", _build_small)
@@ -322,7 +341,7 @@ def _build_chosen(program: Program, namespace: dict[str, Any]) -> str:
     namespace["takes"], namespace["repays"] = LOOPS.takes, program.compiled.repays
     most = LARGE if program.chooses else THREADED
     lines = [
-        f"def {program.name}({_signature(program, namespace)}):",
+        f"def {program.name}({_signature(program, namespace)}{out}):",
         f"    dtype = {first}.dtype",
         f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {most}{alike} and (",
         f"        {first}.size < {program.compiled_from} or not takes({first}.size, {program.compiled_from})",
@@ -350,18 +369,12 @@ def _build_chosen(program: Program, namespace: dict[str, Any]) -> str:
 
 
 def _build_inplace(program: Program, namespace: dict[str, Any]) -> str:
-    namespace["small"] = _lazily(program, " small", _build_small)
     namespace["into"] = _lazily(program, " into", _build_into)
-    first, *others = program.parameters.arrays
-    passed = ", ".join(program.parameters.names)
-    alike = "".join(f" and {name}.dtype is dtype and {name}.shape == {first}.shape" for name in others)
+    first, passed = program.parameters.arrays[0], ", ".join(program.parameters.names)
     return "\n".join([
         f"def {program.name}({_signature(program, namespace)}):",
-        f"    dtype = {first}.dtype",
-        f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {first}.size <= {program.limit}{alike}:",
-        f"        {first}[...] = small({passed})",
-        "    else:",
-        f"        into({passed}, {first})",
+        f"    if into({passed}, {first}) is not {first}:",
+        "        raise ValueError('the result does not fit what it is to be written over')",
         f"    return {first}",
         "",
     ])  # fmt: skip

@@ -10,7 +10,7 @@ from .. import dtypes
 from .declaration import OPTIONAL_ARRAY, Operator
 from .kinds import kind_of
 from .parameter_source import numpy_names
-from .plan import FUNCTION, OUT, Plan
+from .plan import Plan
 from .source import block, public_name
 
 NAMES = {"kind_of": kind_of, "get_default_dtype": dtypes.get_default_dtype}
@@ -60,24 +60,19 @@ INFERENCE_LINES = (
 
 def frequent_call_lines(op: Operator, variant: str, way: str, arrays: list[str]) -> list[str]:
     """Run the code for plain tensors with `out`, in inference mode, and while other threads have modes."""
-    if op.sequence is not None or op.lists:  # the key does not describe the tensors in sequences
-        return []
-    plain = ["inference is not None"]
-    for name in op.tensors:
-        public = public_name(name)
-        none = f"{public} is None or " if op.kinds[name] == OPTIONAL_ARRAY else ""
-        plain.append(f"({none}type({public}) is Tensor and type({public}._array) is ndarray)")
-    way, result = repr(way), "code({})"
-    if variant == "function":
-        plain += [f"{name} is MISSING" for name in numpy_names(op)]
-        if op.out:
-            several = [f"type(out[{index}]) is Tensor" for index in range(len(op.outputs))]
-            several = [f"type(out) is tuple and len(out) == {len(several)}", *several] if several else []
-            plain.append(
-                f"(out is None or {' and '.join(several) or 'type(out) is Tensor'})"
-            )  # `call` asks other classes
-            way, result = f"{FUNCTION!r} if out is None else {OUT!r}", "code({0}) if out is None else code({0}, out)"
-    return [
-        *INFERENCE_LINES,
-        *block(f"if {' and '.join(plain)}:", [*arrays, *frequent_lines(op, way, "inference", result)]),
-    ]
+    lines: list[str] = []
+    takes_out = variant == "function" and op.out
+    if op.sequence is None and not op.lists:  # the key does not describe the tensors in sequences
+        plain = ["out is None"] if takes_out else []
+        for name in op.tensors:
+            public = public_name(name)
+            none = f"{public} is None or " if op.kinds[name] == OPTIONAL_ARRAY else ""
+            plain.append(f"({none}type({public}) is Tensor and type({public}._array) is ndarray)")
+        lines = block(f"if {' and '.join(plain)}:", [*arrays, *frequent_lines(op, repr(way), "inference")])
+    if takes_out:
+        written = f"result = OP.code.into({', '.join(map(public_name, op.names))}, out)"
+        returned = block("if result is not NotImplemented:", ["return result"])
+        lines = [*block("if out is not None:", [written, *returned]), *lines]
+    usual = ["inference is not None"]
+    usual += [f"{name} is MISSING" for name in numpy_names(op)] if variant == "function" else []
+    return [*INFERENCE_LINES, *block(f"if {' and '.join(usual)}:", lines)] if lines else []

@@ -42,6 +42,14 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     return public_function(op.name, parameters, lines), defaults
 
 
+def into_source(op: Operator) -> str:
+    """Return the source of calls with `out` for plain tensors, which returns NotImplemented for all other calls."""
+    given = ", ".join(public_name(name) for name in op.names)
+    return function(
+        op.name, f"{given}, out", step_lines(planned(op, OUT, caller=1 + op.caller), "return NotImplemented")
+    )
+
+
 def has_source(plan: Plan) -> bool:
     """Return whether there is straight-line code for calls of the kinds of a plan."""
     return not plan.op.sparse_result and plan.arrays is DENSE and reads_plainly(plan)

@@ -33,7 +33,7 @@ from . import codes, node_source, registry, slow_path
 from .arguments import MISSING, in_new_order
 from .constants import NUMBERS, SCALARS, constant, constant_tensor
 from .declaration import Operator, parameters_of
-from .emitter import function_source, has_source, pattern, plan_source, sizes_source
+from .emitter import function_source, has_source, into_source, pattern, plan_source, sizes_source
 from .lazy_stubs import building, put_code
 from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
 from .python_operators import call_operator
@@ -188,6 +188,11 @@ class Code:
     def computing(self) -> Callable[..., Any]:
         """The kernel call of the straight-line code as a function of the arrays and values, in the order of the declaration."""
         return self._compiled(computing_source(self.op), "computing")["computing"]
+
+    @computed_once
+    def into(self) -> Callable[..., Any]:
+        """The straight-line code of calls with `out` for plain tensors. It returns NotImplemented for other calls."""
+        return self._compiled(into_source(self.op), "with out=")[self.op.name]
 
     @computed_once
     def saving(self) -> Saving:

@@ -1,8 +1,8 @@
 """The straight-line code of an operator agrees with its slow path: results, layouts, versions, nodes, saved values, errors.
 
 Each sample runs twice: first step by step through the plan, then as generated code. The operands have one dtype, several dtypes,
-or another memory layout. The call is out of place, in place, or with `out=`. Some calls run in inference mode, or while another
-thread is in a mode.
+or another memory layout. The call is out of place, in place, or with `out=`: tensors like the results, which get their bits,
+an operand, or a part of the memory of an operand. Some calls run in inference mode, or while another thread is in a mode.
 """
 
 import contextlib
@@ -28,10 +28,12 @@ def slowly(op):
     op.plans.clear()
     op.frequent.clear()
     op.code.of_patterns.clear()
+    into, op.code.into = op.code.into if op.out else None, lambda *_: NotImplemented
     try:
         with beside_a_mode():
             yield
     finally:
+        op.code.into = into
         for plan in op.plans.values():
             plan.code = op.code.of_plan(plan)
 
@@ -55,6 +57,8 @@ SITUATIONS = {
 }
 """The contexts in which operands are made, and in which an operator is called."""
 
+
+OUT_WAYS = "out", "out over an operand", "out over a part"
 
 DTYPES = {
     "float32": ["float32"],
@@ -151,16 +155,26 @@ def called(name, way, args, kwargs, slow):
     function = op.function
     if way == "in place":
         function = op.inplace_function
-    if way == "out":
+    seed = zlib.crc32(name.encode())
+    made = None
+    if way.startswith("out"):
         with torch.no_grad():
-            plain = [value.detach() if isinstance(value, torch.Tensor) else value for value in args]
+            args = [value.detach() if isinstance(value, torch.Tensor) else value for value in args]
+            torch.manual_seed(seed)
             try:
-                made = function(*plain, **kwargs)
+                made = function(*args, **kwargs)
             except Exception:
                 return "refused without `out=`, too"
-        outs = tuple(torch.empty_strided(each.shape, each.stride(), dtype=each.dtype) for each in as_list(made))
-        args, kwargs = plain, {**kwargs, "out": outs[0] if isinstance(made, torch.Tensor) else outs}
-    torch.manual_seed(zlib.crc32(name.encode()))
+        outs = [torch.empty_strided(each.shape, each.stride(), dtype=each.dtype) for each in as_list(made)]
+        operands = [value for value in args if isinstance(value, torch.Tensor)]
+        if way != "out" and operands:
+            outs[0] = operands[-1]
+            if way == "out over a part" and operands[-1].ndim and len(operands[-1]) > 1:
+                base = torch.cat([operands[-1], operands[-1][:1]])
+                args = [base[:-1] if value is operands[-1] else value for value in args]
+                outs[0] = base[1:]
+        kwargs = {**kwargs, "out": outs[0] if isinstance(made, torch.Tensor) else tuple(outs)}
+    torch.manual_seed(seed)
     try:
         if slow:
             with slowly(op):
@@ -170,6 +184,8 @@ def called(name, way, args, kwargs, slow):
     except Exception as error:
         return type(error), str(error), [described(value) for value in args]
     tensors = [result for result in as_list(results) if isinstance(result, torch.Tensor)]
+    if way == "out" and not op.shape_of_elements:
+        assert [described(each)[-1] for each in as_list(made)] == [described(each)[-1] for each in tensors]
     return described(results), [*map(node_of, tensors)], [described(value) for value in args]
 
 
@@ -188,7 +204,7 @@ CASES = [
 def test_both_ways_are_the_same(name, call, monkeypatch):
     op = OPERATORS[name]
     monkeypatch.setattr(slow_path, "OFTEN", None)  # calls must not generate code; only `slowly` generates code
-    ways = ["function", *(["in place"] if op.inplace else []), *(["out"] if op.out and not op.many else [])]
+    ways = ["function", *(["in place"] if op.inplace else []), *(OUT_WAYS if op.out and not op.many else [])]
     for way, kinds, layout, situation in itertools.product(ways, DTYPES, LAYOUTS, SITUATIONS):
         everywhere = kinds in ("float32", "float32 and float64")
         if not everywhere and (layout != "plain" or (way != "function" and kinds != "int64")):

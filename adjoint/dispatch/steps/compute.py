@@ -155,14 +155,17 @@ def kernel_lines(op: Operator, arguments: list[str] | None = None) -> list[str]:
     general = form_lines(op, "general", passed)
     if kernel.small is None:
         return [*order_lines(op), *general]
-    first = f"{op.tensors[0]}_array"
-    conditions = [] if kernel.limit is None else [f"{first}.size <= {kernel.limit}"]
-    if chooses_by_dtype(op):
-        conditions.append(f"({first}.dtype is FLOAT32 or {first}.dtype is FLOAT64)")
+    conditions = [] if kernel.limit is None else [f"{op.tensors[0]}_array.size <= {kernel.limit}"]
+    conditions += of_floats(op)
     if not kernel.small_takes(op.keyword_only):
         passed = ", ".join(f"{name}_array" for name in op.tensors)
         conditions += with_defaults(op)
     return [*order_lines(op), *choice(conditions, form_lines(op, "small", passed), general)]
+
+
+def of_floats(op: Operator) -> list[str]:
+    """Return the condition that the first array is float32 or float64, if the small form is chosen only for these."""
+    return ["({0}.dtype is FLOAT32 or {0}.dtype is FLOAT64)".format(f"{op.tensors[0]}_array")] * chooses_by_dtype(op)
 
 
 def form_lines(op: Operator, name: str, passed: str) -> list[str]:

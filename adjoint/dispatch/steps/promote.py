@@ -26,7 +26,7 @@ from ..codes import frequent_lines
 from ..constants import constant_tensor
 from ..declaration import ARRAY, OPTIONAL_ARRAY, Operator
 from ..kinds import Kind, each_of, is_of, kind_of, result_dtype
-from ..plan import IN_PLACE, IN_PLACE_VIEW, Call, Plan, Step
+from ..plan import IN_PLACE, IN_PLACE_VIEW, OUT, Call, Plan, Step
 from ..source import guard, public_name
 
 FLOAT32, FLOAT64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
@@ -45,16 +45,16 @@ class Check(Step):
 
     def lines(self, leave: str) -> list[str]:
         """Return the tests that the arguments are tensors of plain types, or numbers."""
-        if self.plan.kinds:
-            given = ", ".join(map(public_name, self.op.names))
-            checks = [f"OP.check({given})"] if self.op.check is not None else []
-            return [*guard(unusual_values(self.op), leave), *checks]
         op, numbers = self.op, number_lines(self.op)
+        given = ", ".join(map(public_name, op.names))
+        checks = [f"OP.check({given})"] if op.check is not None and (self.plan.kinds or self.plan.way == OUT) else []
+        if self.plan.kinds:
+            return [*guard(unusual_values(op), leave), *checks]
         lines = guard(unusual_types(op), leave)
         if numbers:  # two `Tensor`s pass in one test
             lines = guard([f"type({public_name(name)}) is not Tensor" for name in op.tensors], *numbers, *lines)
         inputs = [] if self.plan.inference else unusual_inputs(op)
-        return [*lines, *guard([*inputs, *unusual_values(op)], leave)]
+        return [*lines, *guard([*inputs, *unusual_values(op)], leave), *checks]
 
     def __str__(self) -> str:
         refused = ["wrong arguments"] if self.op.check is not None else []
@@ -290,7 +290,8 @@ def mixed_lines(op: Operator, way: str, leave: str) -> list[str]:
     mixed = [f"{first}.dtype is not {other}.dtype" for other in others]
     if op.promote == "float":
         mixed.append(f"({first}.dtype is not FLOAT32 and {first}.dtype.kind in 'biu')")
-    return guard(mixed, *frequent_lines(op, repr(way)), leave)
+    result = "code({}, out)" if way == OUT else "code({})"
+    return guard(mixed, *frequent_lines(op, repr(way), result=result), leave)
 
 
 def no_floats(op: Operator, overwritten: bool = False) -> list[str]:

@@ -14,7 +14,17 @@ from ..out import in_dtype_of
 from ..plan import Call, Step
 from ..source import block, guard, public_name
 from .change import check_change, record_change
-from .compute import by_size, choice, kernel_lines, or_leave, passed_arguments, quietly, rounding_lines, with_defaults
+from .compute import (
+    by_size,
+    choice,
+    kernel_lines,
+    of_floats,
+    or_leave,
+    passed_arguments,
+    quietly,
+    rounding_lines,
+    with_defaults,
+)
 from .promote import promotes, written
 from .record_lines import RECORDING, edge_lines, frame_lines, input_lines, node_lines
 
@@ -188,9 +198,10 @@ def out_lines(op: Operator, leave: str, caller: int) -> list[str]:
         for target in targets:
             apart = op.out_no_overlap or (op.no_overlap and name != op.tensors[0])
             same = f"{public} is {target} or" if apart else f"{public} is not {target} and"
+            array = f"{public}._array" if promotes(op) else f"{name}_array"  # before promotion
             # Arrays that own their memory share none.
-            partial = f"({name}_array.base is not None or {target}_array.base is not None)"
-            shared.append(f"({given}({same} {partial} and may_share_memory({name}_array, {target}_array)))")
+            partial = f"({array}.base is not None or {target}_array.base is not None)"
+            shared.append(f"({given}({same} {partial} and may_share_memory({array}, {target}_array)))")
     count = [line for target in targets for line in bump_lines(target, op.name)]
     tuples = guard([f"type(out) is not tuple or len(out) != {len(targets)}"], leave)
     returned = f"({', '.join(targets)},)"
@@ -214,22 +225,37 @@ def into_each(op: Operator, leave: str) -> list[str]:
     pairs = [(f"{name}_array", f"out_{name}_array") for name in op.outputs]
     unfit = [f"{array}.shape != {out}.shape or {array}.dtype is not {out}.dtype" for array, out in pairs]
     copies = [line for array, out in pairs for line in copy_lines(array, out)]
-    return [*kernel_lines(op), f"{', '.join(array for array, _ in pairs)} = array", *guard(unfit, leave), *copies]
+    finish = [f"{', '.join(array for array, _ in pairs)} = array", *guard(unfit, leave), *copies]
+    return given_lines(op, f"({', '.join(out for _, out in pairs)})", finish)
+
+
+def given_lines(op: Operator, target: str, finish: list[str]) -> list[str]:
+    """Return lines that give the `target` to the kernel, if it takes `out`, and `finish` if the kernel has not used it."""
+    kernel = op.kernel
+    if isinstance(kernel.general, numpy.ufunc) or not kernel.takes_out:
+        return [*kernel_lines(op), *rounding_lines(op), *finish]
+    targets = [f"out_{name}" for name in op.outputs] or ["out"]
+    same = " or ".join(f"{public_name(name)} is {each}" for name in op.tensors for each in targets)
+    given = target if kernel.expression is not None or not same else f"None if {same} else {target}"
+    call = f"array = general({', '.join([*passed_arguments(op), 'out=given'])})"
+    otherwise = block("if given is None or array is not given:", [*rounding_lines(op), *finish])
+    return [f"given = {given}", *quietly(op, kernel.general, call), *otherwise]
 
 
 def into_lines(op: Operator, leave: str) -> list[str]:
     """Return lines that compute into `out_array`, or copy the result to it."""
     castable = "" if op.same_out or op.out_decides else " and not castable(array.dtype, out_array.dtype)"
-    copied = copying_lines(op, "out_array", [f"(array.dtype is not out_array.dtype{castable})"], leave)
+    unfit = ["array.shape != out_array.shape", f"(array.dtype is not out_array.dtype{castable})"]
+    copied = given_lines(op, "out_array", [*guard(unfit, leave), *copy_lines("array", "out_array")])
     form = op.kernel.general if isinstance(op.kernel.general, numpy.ufunc) else op.kernel.small
     if not isinstance(form, numpy.ufunc):
         return copied
     arrays = [f"{name}_array" for name in op.tensors]
     passed = ", ".join(arrays)
     alike = [f"{array}.dtype is out_array.dtype" for array in arrays]
-    alike += [f"{arrays[0]}.shape == out_array.shape"]
-    alike += [f"(not {array}.shape or {array}.shape == out_array.shape)" for array in arrays[1:]]
+    alike += [f"{arrays[0]}.shape == out_array.shape"]  # NumPy refuses other operands that do not fit
     name = "general" if form is op.kernel.general else "small"
+    alike += of_floats(op) if name == "small" else []
     direct = by_size(op, form, [f"{name}({passed}, out_array)"], passed, "out_array")
     return choice([*alike, *with_defaults(op)], direct, copied)
 

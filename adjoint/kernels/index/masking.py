@@ -108,7 +108,7 @@ maximum, minimum, fmax, fmin = (
 # --- by bounds ------------------------------------------------------------------------------------------------
 
 
-def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
+def clamp(self: Array, min: Any = None, max: Any = None, out: Array | None = None) -> Array:
     """Return `self` limited to `[min, max]`, which are numbers, arrays, or None. If `min` is greater, the result is `max`."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -118,8 +118,9 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
     if dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN:
         low, high = _numbers(min, max, dtype)
         if LOOPS.takes(self.size, LARGE):
-            return _limited(self, low, high)
-        return clip(self, typed(low, dtype), typed(high, dtype))
+            return _limited(self, low, high, out)
+        target = out if out is not None and out.dtype is dtype and out.shape == self.shape else None
+        return clip(self, typed(low, dtype), typed(high, dtype), target)
     only = max if min is None else min if max is None else None
     if dtype.kind == "f" and type(only) is numpy.ndarray and only.dtype is dtype:
         return (_minimum if min is None else _maximum)(self, only)
@@ -153,18 +154,11 @@ def clamp(self: Array, min: Any = None, max: Any = None) -> Array:
 _maximum, _minimum = of_any_size(numpy.maximum), of_any_size(numpy.minimum)
 
 
-def _clipped(self: Array, least: float, most: float, out: Any = None) -> Array:
-    return clip(self, typed(least, self.dtype), typed(most, self.dtype), out=out)
-
-
 def clamp_(self: Array, min: Any = None, max: Any = None) -> Array:
     """Compute `clamp` in place."""
-    if self.dtype.kind == "f" and type(min) in _PLAIN and type(max) in _PLAIN and (min is not None or max is not None):
-        bounds = _numbers(min, max, self.dtype)
-        if LOOPS.takes(self.size, LARGE):
-            return _limited.inplace(self, *bounds)
-        return _clipped(self, *bounds, self)
-    result = clamp(self, min, max)
+    result = clamp(self, min, max, self)
+    if result is self:
+        return self
     if not can_cast(from_numpy(result.dtype), from_numpy(self.dtype)):
         given, wanted = type_name(result.dtype), c_name(self.dtype)
         raise RuntimeError(f"result type {given} can't be cast to the desired output type {wanted}")

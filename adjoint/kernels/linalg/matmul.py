@@ -18,7 +18,7 @@ from ...dtypes import from_numpy
 from ..memory.copying import convert, widen
 from ..runtime.costs import LARGE, MOVED, NARROW, ON_ONE_THREAD, PART
 from ..runtime.floating import FLOAT32, FLOAT64, HALVES, Array, c_name, type_name
-from ..runtime.layout import laid_out
+from ..runtime.layout import fits, laid_out
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, can_expand, normalize_dim, require_dims
 from ..shape.view import expand
@@ -112,7 +112,7 @@ def _product_of_halves(a: Array, b: Array) -> Any:
     return _PRODUCT.run(a.size * b.shape[-1], a, b) if a.ndim > 1 else NotImplemented
 
 
-def mm(self: Array, mat2: Array) -> Array:
+def mm(self: Array, mat2: Array, out: Array | None = None) -> Array:
     """Return the product of two matrices."""
     kind = self.dtype
     if kind is mat2.dtype and kind.char in _BLAS and self.ndim == 2 == mat2.ndim:
@@ -121,7 +121,7 @@ def mm(self: Array, mat2: Array) -> Array:
             if result is not NotImplemented:
                 return result
         try:
-            return self.dot(mat2)
+            return self.dot(mat2, out if out is not None and out.dtype is kind and out.flags.c_contiguous else None)
         except ValueError:
             pass  # the shapes do not match: raise PyTorch's error below
     _check_mm(self, mat2)
@@ -160,13 +160,13 @@ def _check_mm(self: Array, mat2: Array) -> None:
         )
 
 
-def bmm(self: Array, mat2: Array) -> Array:
+def bmm(self: Array, mat2: Array, out: Array | None = None) -> Array:
     """Return the products of two stacks of matrices."""
     _check_bmm(self, mat2)
-    return product_of_stacks(self, mat2) if self.dtype.char in "fd" else product(self, mat2)
+    return product_of_stacks(self, mat2, out) if self.dtype.char in "fd" else product(self, mat2)
 
 
-def product_of_stacks(a: Array, b: Array) -> Array:
+def product_of_stacks(a: Array, b: Array, out: Array | None = None) -> Array:
     """Return `a @ b`.
 
     Compiled loops multiply small matrices. Larger products on several threads use BLAS or register tiles, except that
@@ -177,7 +177,9 @@ def product_of_stacks(a: Array, b: Array) -> Array:
     if rows * columns > 1:
         kernel = _SMALL_PRODUCT if rows * depth * columns <= NARROW else _PRODUCT
         found = kernel.run(a.size * columns, a, b)
-    return numpy.matmul(a, b) if found is NotImplemented else asarray(found)
+    if found is not NotImplemented:
+        return asarray(found)
+    return numpy.matmul(a, b, out if fits(out, (*a.shape[:2], columns), a.dtype) else None)
 
 
 def _check_bmm(self: Array, mat2: Array) -> None:

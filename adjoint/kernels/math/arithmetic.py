@@ -255,32 +255,24 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> A
     return self + (tensor1 if value == 1 else tensor1 * value) / tensor2
 
 
-def lerp(self: Array, end: Array, weight: Any) -> Array:
+def lerp(self: Array, end: Array, weight: Any, out: Array | None = None) -> Array:
     """Return `self + weight * (end - self)`, computed from the nearer end. `weight` is an array or a number."""
     if end.dtype is self.dtype and type(weight) is float:
-        return _between(self, end, weight)
+        return _between(self, end, weight, out)
     if isinstance(weight, numpy.ndarray) and not weight.ndim and self.ndim and weight.dtype.kind != "c":
         weight = weight.astype(self.dtype)
     for name, other in (("end", end), ("weight", weight)):
         if isinstance(other, numpy.ndarray) and other.dtype != self.dtype:
             kinds = [c_name(array.dtype) for array in (self, other)]
             raise RuntimeError(f"expected dtype {kinds[0]} for `{name}` but got dtype {kinds[1]}")
-    return (_between_arrays if isinstance(weight, numpy.ndarray) else _between)(self, end, weight)
+    return (_between_arrays if isinstance(weight, numpy.ndarray) else _between)(self, end, weight, out)
 
 
 def lerp_(self: Array, end: Array, weight: Any) -> None:
     """Execute `self += weight * (end - self)`."""
-    alike = end.dtype is self.dtype and end.shape == self.shape
-    if not isinstance(weight, numpy.ndarray):
-        between = _between
-    else:
-        between = _between_arrays
-        alike = alike and weight.dtype is self.dtype
-        alike = alike and (weight.shape == self.shape or (not weight.ndim and self.size >= LARGE))
-    if alike:
-        between.inplace(self, end, weight)
-    else:
-        self[...] = expanded(lerp(self, end, weight), self)
+    result = lerp(self, end, weight, self)
+    if result is not self:
+        self[...] = expanded(result, self)
 
 
 @pointwise("lerp_kernel_scalar", "fc")

@@ -75,7 +75,7 @@ def _checked(kernel: Kernel, check: Callable[..., None]) -> Kernel:
 
     def before(form: Callable[..., Any]) -> Any:
         def checking(*args: Any, **options: Any) -> Any:
-            check(*args, **options)
+            check(*args, **{name: value for name, value in options.items() if name != "out"})
             return form(*args, **options)
 
         checking.__name__, checking.__doc__ = kernel.name, form.__doc__

@@ -75,7 +75,9 @@ def _compiled(x: ndarray, name: str, dim: Dims, keepdim: bool, dtype: Dtype | No
 
 
 @recordable
-def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+def sum(
+    x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None, out: ndarray | None = None
+) -> ndarray:
     """Return the sum over `dim`. Integers and bool are summed in int64 unless `dtype` is given."""
     if (
         dtype is None
@@ -85,7 +87,7 @@ def sum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None
         and (dim or dim is None or dim == 0)
     ):
         return _sum_of_few(x, dim, keepdim)
-    found = _compiled(x, "sum", dim, keepdim, dtype)
+    found = _compiled(x, "sum", dim, keepdim, dtype, out)
     if found is not NotImplemented:
         return found
     return _accumulate(numpy.add, x, normalize_dims(dim, x.ndim), keepdim, dtype)
@@ -100,11 +102,15 @@ def _sum_of_few(x: ndarray, dim: Dims, keepdim: bool) -> ndarray:
     return _of_few(numpy.add, x, dim, keepdim)
 
 
-def _of_few(ufunc: Any, x: ndarray, dim: Dims, keepdim: bool, dtype: Any = None) -> ndarray:
+def _of_few(ufunc: Any, x: ndarray, dim: Dims, keepdim: bool, dtype: Any = None, out: Any = None) -> ndarray:
     """Return `ufunc.reduce(x, dim)` as a row-major array."""
+    if out is not None and (
+        out.dtype is not (dtype or x.dtype) or not (x.flags.c_contiguous and out.flags.c_contiguous)
+    ):
+        out = None
     try:
-        result = ufunc.reduce(x, dim, dtype, None, keepdim)
-    except ValueError:  # the dimension is out of range, or is 0 or -1 of a 0-d array
+        result = ufunc.reduce(x, dim, dtype, out, keepdim)
+    except ValueError:  # `out` has another shape, or the dimension is out of range, or is 0 or -1 of a 0-d array
         result = ufunc.reduce(x, normalize_dims(dim, x.ndim), dtype, None, keepdim)
     if type(result) is not ndarray:
         return asarray(result)
@@ -147,7 +153,9 @@ def total_mean(x: ndarray) -> ndarray:
     return quietly(mean, x)
 
 
-def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+def prod(
+    x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None, out: ndarray | None = None
+) -> ndarray:
     """Return the product over `dim`. Integers and bool are multiplied in int64 unless `dtype` is given."""
     if (
         dtype is None
@@ -156,18 +164,20 @@ def prod(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
         and not LOOPS.every_size
         and (dim or dim is None or dim == 0)
     ):
-        return _of_few(numpy.multiply, x, dim, keepdim)
-    found = _compiled(x, "prod", dim, keepdim, dtype)
+        return _of_few(numpy.multiply, x, dim, keepdim, None, out)
+    found = _compiled(x, "prod", dim, keepdim, dtype, out)
     if found is not NotImplemented:
         return found
     return _accumulate(numpy.multiply, x, normalize_dims(dim, x.ndim), keepdim, dtype)
 
 
-def prod_along(x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None = None) -> ndarray:
+def prod_along(
+    x: ndarray, dim: int, keepdim: bool = False, dtype: Dtype | None = None, out: ndarray | None = None
+) -> ndarray:
     """Return the product over one dimension."""
     if type(dim) is bool:
         raise TypeError("a dimension is an int, not a bool")
-    return prod(x, index(dim), keepdim, dtype)
+    return prod(x, index(dim), keepdim, dtype, out)
 
 
 @recordable
@@ -316,14 +326,16 @@ def nansum(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | N
 # --- extrema --------------------------------------------------------------------------------------------------
 
 
-def _extremum(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+def _extremum(
+    ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepdim: bool = False, out: ndarray | None = None
+) -> ndarray:
     """Return the maximum or minimum over `dim`, or NaN if an element is NaN."""
     if x.dtype.kind == "c":
         normalize_dims(dim, x.ndim)
         raise refuse(f"{name}_values_cpu", x)
     if 0 < x.size < MOVED and not LOOPS.every_size and (dim or dim is None or dim == 0):
-        return _of_few(ufunc, x, dim, keepdim)
-    found = _compiled(x, f"a{name}", dim, keepdim, None)
+        return _of_few(ufunc, x, dim, keepdim, None, out)
+    found = _compiled(x, f"a{name}", dim, keepdim, None, out)
     if found is not NotImplemented:
         return found
     dims = normalize_dims(dim, x.ndim)
@@ -389,9 +401,6 @@ def _extremum_with_indices(name: str, x: ndarray, dim: int, keepdim: bool = Fals
     if x.size == 0:
         indices = _no_elements(x, dim, keepdim)
         return indices.astype(x.dtype), indices
-    if x.size < MOVED:
-        reduce: Any = (numpy.maximum if name == "max" else numpy.minimum).reduce
-        return row_major(asarray(reduce(x, dim, None, None, keepdim))), _places(name, x, dim, keepdim)
     places = _places(name, x, dim, True)
     # `gather` would copy the whole array if it is not in row-major order.
     values = gather(x, dim, places) if x.flags.c_contiguous else numpy.take_along_axis(x, places, dim)
@@ -446,10 +455,12 @@ argmin = functools.partial(_arg_extremum, "min")
 # --- truth ----------------------------------------------------------------------------------------------------
 
 
-def _all_or_any(ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepdim: bool = False) -> ndarray:
+def _all_or_any(
+    ufunc: numpy.ufunc, name: str, x: ndarray, dim: Dims = None, keepdim: bool = False, out: ndarray | None = None
+) -> ndarray:
     """Return whether all or any elements over `dim` are nonzero, as uint8 for uint8, else as bool. `()` reduces nothing."""
     if dim != ():
-        found = _compiled(x, name, dim, keepdim, None)
+        found = _compiled(x, name, dim, keepdim, None, out)
         if found is not NotImplemented:
             return found
     result = _of_few(ufunc, x if x.dtype.kind == "b" or x.size < THREADED else x != 0, dim, keepdim, bool)

@@ -61,6 +61,11 @@ def following_images(kernel: Any) -> Any:
     return form
 
 
+def fits(out: Any, shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> bool:
+    """Return whether `out`, which may be None, is a row-major array of this shape and dtype."""
+    return out is not None and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous
+
+
 def row_major(array: Array) -> Array:
     """Return `array` itself if it is in row-major order, otherwise a row-major copy."""
     if array.flags.c_contiguous:

@@ -23,18 +23,20 @@ from ..memory.bounds import check_addressable
 from ..memory.copying import copy_elements, distinct, empty_like, ordered_empty, widen
 from ..runtime.costs import JOINED, LARGE, MOVED, THREADED
 from ..runtime.floating import Array, c_name, refuse
-from ..runtime.layout import has_channels_last, row_major
+from ..runtime.layout import fits, has_channels_last, row_major
 from ..runtime.scalar import scalar_array
 from ..runtime.shapes import broadcast_shapes, normalize_dim, normalize_dims
 
 _concatenate: Any = getattr(numpy.concatenate, "__wrapped__", numpy.concatenate)  # skips other array types
 
 
-def cat(arrays: list[Array], dim: int) -> Array:
+def cat(arrays: list[Array], dim: int, out: Array | None = None) -> Array:
     """Return the concatenation of the arrays along `dim`. One-dimensional empty arrays are skipped."""
     try:
         if arrays[0].size >= THREADED and arrays[0].size * len(arrays) >= JOINED and LOOPS.enabled:
-            result = _joined_by_loops(arrays, dim)
+            result = _joined_by_loops(arrays, dim, out)
+        elif out is not None and out.flags.c_contiguous and out.dtype is arrays[0].dtype:
+            return _concatenate(arrays, dim, out)
         else:
             result = _concatenate(arrays, dim) if dim else _concatenate(arrays)
         return result if result.flags.c_contiguous else _joined(result, arrays)
@@ -62,7 +64,7 @@ def cat(arrays: list[Array], dim: int) -> Array:
     return _joined(numpy.concatenate(kept, axis=axis), kept)
 
 
-def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
+def _joined_by_loops(arrays: list[Array], dim: int, out: Array | None = None) -> Array:
     """Compute `numpy.concatenate` with compiled loops. An error is raised if shapes do not match."""
     first = arrays[0]
     axis = dim + first.ndim if dim < 0 else dim
@@ -76,7 +78,8 @@ def _joined_by_loops(arrays: list[Array], dim: int) -> Array:
     ):
         return numpy.concatenate(arrays, dim)
     sizes = [array.shape[axis] for array in arrays]
-    result = numpy.empty((*first.shape[:axis], sum(sizes), *first.shape[axis + 1 :]), first.dtype)
+    shape = (*first.shape[:axis], sum(sizes), *first.shape[axis + 1 :])
+    result: Any = out if fits(out, shape, first.dtype) else numpy.empty(shape, first.dtype)
     stop = 0
     for array, size in zip(arrays, sizes, strict=True):
         start, stop = stop, stop + size
