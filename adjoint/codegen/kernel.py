@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -25,9 +24,8 @@ class Kernel:
     form) never cause NumPy's warnings. Callers then need not disable warnings. `expression`: the traced function of a
     pointwise operator. `rows`: the row program of an operator that works row by row.
 
-    A `general` form with a parameter `out` may be given memory for the result (a tuple, if there are several results). It
-    shares no memory with the arguments, except that it may be an argument of an expression. If shape, dtype and memory order
-    of the result fit, the form writes the result there and returns `out`. Otherwise, it returns a new result.
+    A `general` form may take `out`, memory for its result or a tuple, which is returned if the result fits and is written there.
+    It shares no memory with the arguments, but may be an argument of an expression.
 
     A kernel that is created from another kernel inherits all forms that are not given.
     """
@@ -75,11 +73,6 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
-
-    @property
-    def takes_out(self) -> bool:
-        """Whether the general form has a parameter `out`."""
-        return self.expression is not None or "out" in inspect.signature(self.general).parameters
 
     def small_takes(self, options: frozenset[str]) -> bool:
         """Return whether the small form has these keyword-only parameters of the operator."""

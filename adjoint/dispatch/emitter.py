@@ -42,14 +42,6 @@ def function_source(op: Operator, variant: str = "function") -> tuple[str, dict[
     return public_function(op.name, parameters, lines), defaults
 
 
-def into_source(op: Operator) -> str:
-    """Return the source of calls with `out` for plain tensors, which returns NotImplemented for all other calls."""
-    given = ", ".join(public_name(name) for name in op.names)
-    return function(
-        op.name, f"{given}, out", step_lines(planned(op, OUT, caller=1 + op.caller), "return NotImplemented")
-    )
-
-
 def has_source(plan: Plan) -> bool:
     """Return whether there is straight-line code for calls of the kinds of a plan."""
     return not plan.op.sparse_result and plan.arrays is DENSE and reads_plainly(plan)
@@ -62,12 +54,12 @@ def pattern(plan: Plan) -> tuple[Any, ...]:
 
 
 def plan_source(plan: Plan) -> str:
-    """Return source without tests of types and dtypes, for all plans with the same `pattern`."""
+    """Return source without tests of types and dtypes, for all plans with the same `pattern`, or for plain tensors."""
     op = plan.op
     given = ", ".join(public_name(name) for name in op.names)
     parameters, out = (f"{given}, out", "out") if plan.way == OUT else (given, "None")
-    leave = f"return step_by_step(OP, ({given},), {out}, {plan.way!r})"
-    return function(op.name, f"{parameters}, *, PLAN, READ", step_lines(plan, leave))
+    leave = f"return step_by_step(OP, ({given},), {out}, {plan.way!r})" if plan.kinds else "return NotImplemented"
+    return function(op.name, f"{parameters}, *, PLAN=None, READ=None", step_lines(plan, leave))
 
 
 def sizes_source(op: Operator, contiguous: bool) -> str:

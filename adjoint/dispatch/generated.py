@@ -33,9 +33,10 @@ from . import codes, node_source, registry, slow_path
 from .arguments import MISSING, in_new_order
 from .constants import NUMBERS, SCALARS, constant, constant_tensor
 from .declaration import Operator, parameters_of
-from .emitter import function_source, has_source, into_source, pattern, plan_source, sizes_source
+from .emitter import function_source, has_source, pattern, plan_source, sizes_source
 from .lazy_stubs import building, put_code
-from .plan import IN_PLACE, IN_PLACE_VIEW, Plan
+from .plan import IN_PLACE, IN_PLACE_VIEW, OUT, Plan
+from .planning import planned
 from .python_operators import call_operator
 from .registry import Namespace
 from .source import SOURCES, compile_source
@@ -192,7 +193,7 @@ class Code:
     @computed_once
     def into(self) -> Callable[..., Any]:
         """The straight-line code of calls with `out` for plain tensors. It returns NotImplemented for other calls."""
-        return self._compiled(into_source(self.op), "with out=")[self.op.name]
+        return self._compiled(plan_source(planned(self.op, OUT, caller=1 + self.op.caller)), "with out=")[self.op.name]
 
     @computed_once
     def saving(self) -> Saving:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy
 
 from ..._runtime.extra import note_former
@@ -232,7 +234,8 @@ def into_each(op: Operator, leave: str) -> list[str]:
 def given_lines(op: Operator, target: str, finish: list[str]) -> list[str]:
     """Return lines that give the `target` to the kernel, if it takes `out`, and `finish` if the kernel has not used it."""
     kernel = op.kernel
-    if isinstance(kernel.general, numpy.ufunc) or not kernel.takes_out:
+    takes_out = kernel.expression is not None or "out" in inspect.signature(kernel.general).parameters
+    if isinstance(kernel.general, numpy.ufunc) or not takes_out:
         return [*kernel_lines(op), *rounding_lines(op), *finish]
     targets = [f"out_{name}" for name in op.outputs] or ["out"]
     same = " or ".join(f"{public_name(name)} is {each}" for name in op.tensors for each in targets)
