@@ -28,15 +28,18 @@ def few_positions(
     """Do the same as `flat_positions` for a few int64 indices in bounds that match `shape`. Return None for others."""
     if index.dtype is not INT64 or LOOPS.every_size or SHAPES.recorder is not None:
         return None
-    key = shape, dim, index.shape, slices
-    try:
-        places = _PLANS[key]
-    except KeyError:
-        places = _PLANS.keep(key, _few_places(*key))
+    places = _kept_places(shape, dim, index.shape, slices)
     if places is None:
         return None
     unsigned = index.view(_UINT64)  # in which negative numbers are large numbers
     return None if unsigned.item(unsigned.argmax()) >= places[0] else _positions(index, *places)
+
+
+def _kept_places(*key: Any) -> _Places | None:
+    try:
+        return _PLANS[key]
+    except KeyError:
+        return _PLANS.keep(key, _few_places(*key))
 
 
 def flat_positions(shape: tuple[int, ...], dim: int, index: ndarray, slices: tuple[int, ...] | None = None) -> ndarray:
@@ -47,7 +50,9 @@ def flat_positions(shape: tuple[int, ...], dim: int, index: ndarray, slices: tup
     """
     if len(shape) < 2 and slices is None:
         return index
-    places = _places(shape or (1,), dim, slices or index.shape, slices is not None)
+    places = _kept_places(shape, dim, index.shape, slices)
+    if places is None:
+        places = _places(shape or (1,), dim, slices or index.shape, slices is not None)
     return _positions(index.astype(INT64, copy=False), *places)
 
 

@@ -250,8 +250,10 @@ def scatter_reduce(
     `reduce` is 'sum', 'prod', 'mean' (rounded down for integers), 'amax' or 'amin'. If `include_self`, the elements of
     `x` at these positions take part.
     """
-    if include_self and reduce in ("sum", "prod", "amax", "amin"):
-        found = _scattered(x, dim, index, src, _REDUCTIONS[reduce].__name__)
+    if reduce in ("sum", "prod", "amax", "amin"):
+        ufunc = _REDUCTIONS[reduce]
+        start = x if include_self else _scattered(x, dim, index, _identity(ufunc, x.dtype), "put")
+        found = None if start is None else _scattered(start, dim, index, src, ufunc.__name__)
         if found is not None:
             return found
     return scatter_reduce_(copied(x), dim, index, src, reduce, include_self)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 from numpy import asarray, empty, ndarray
 
-from ...codegen.acceleration import LOOPS
+from ...codegen.acceleration import LOOPS, SHAPES
 from ...codegen.plans import NUMPY, Plan, compiled
 from ...codegen.recording import recordable
 from ...codegen.row_tiles import ONES
@@ -26,6 +26,7 @@ from ..index.scatter import gather
 from ..memory.copying import contiguous, rounded, widen
 from ..runtime.costs import LARGE, MOVED, PART, SHORT, THREADED
 from ..runtime.floating import (
+    HALVES,
     INT64,
     OFF,
     WARNINGS,
@@ -79,14 +80,11 @@ def sum(
     x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | None = None, out: ndarray | None = None
 ) -> ndarray:
     """Return the sum over `dim`. Integers and bool are summed in int64 unless `dtype` is given."""
-    if (
-        dtype is None
-        and x.dtype.char in _NATIVE_SUMS
-        and x.size < MOVED
-        and not LOOPS.every_size
-        and (dim or dim is None or dim == 0)
-    ):
-        return _sum_of_few(x, dim, keepdim)
+    if dtype is None and x.size < MOVED and not LOOPS.every_size and (dim or dim is None or dim == 0):
+        if x.dtype.char in _NATIVE_SUMS:
+            return _sum_of_few(x, dim, keepdim)
+        if x.dtype.itemsize == 2 and x.dtype in HALVES and SHAPES.recorder is None:
+            return _of_few(numpy.add, widen(x), dim, keepdim).astype(x.dtype)
     found = _compiled(x, "sum", dim, keepdim, dtype, out)
     if found is not NotImplemented:
         return found
