@@ -95,6 +95,9 @@ F.cross_entropy(w, t, label_smoothing=0.1) | torch.fft.fft2(g).real | torch.fft.
 linear(x) | layers(w) | batch_norm(w) | attention(a, a, a)[0] | lstm(a)[0] | random.Normal(w, p).log_prob(x)
 random.Categorical(logits=w).log_prob(t) | random.kl_divergence(random.Normal(w, p), random.Normal(x, p))
 random.Gamma(p + 1, p).log_prob(p)
+w[j, 2:5] | w[:, [0, 3, 5]] | w[c[:, 0]] | w[:, ::2].flatten() | a.mT @ a | w.scatter(0, t[None, :8] % 16, x[:1, :8])
+w.scatter_add(1, i[:8, :2], x[:8, :2]) | F.batch_norm(w, v, v.abs()) | random.Gamma(w.exp(), p).rsample()
+random.Dirichlet(w.exp()).rsample()
 """
 """Expressions, separated by bars and lines. Expressions with `w`, `b` or `u` have a history, and are also timed with backward."""
 
@@ -123,6 +126,7 @@ float(x[0, 0]) | torch.tensor([x[0, 0], x[1, 1]]) | torch.tril_indices(8, 8) | x
 torch.linalg.lstsq(a, a)[0] | torch.linalg.matrix_rank(a) | torch.cholesky_inverse(f) | torch.fft.fft2(a + 0j).real
 torch.segment_reduce(v, "sum", lengths=m[:2, 0] * 0 + 16) | random.Normal(x, p).log_prob(y) | random.Normal(0.0, 1.0).sample()
 torch.nn.utils.rnn.pad_sequence([x[:5], x[5:8], x[8:]]) | torch.utils.data.default_collate([(1.0, 2), (2.0, 3)])[0]
+x.scatter_reduce(0, i % 16, y, "sum", include_self=False) | h.sum()
 """
 """Expressions without a history, in the same form."""
 

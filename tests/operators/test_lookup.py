@@ -130,3 +130,45 @@ def test_gather_can_write_to_its_index_but_not_to_its_input():
     memory = torch.zeros(1, 4, dtype=torch.int64)
     with pytest.raises(RuntimeError, match="single memory location"):
         torch.gather(x, 1, memory[:, :3], out=memory[:, 1:])
+
+
+_VECTOR, _COLUMN, _MASK = [2, 0, 1], [[1], [0]], [True, False, True, True]
+MIXED_KEYS = [
+    (_VECTOR, slice(1, 4)), (slice(1, 4), _VECTOR), (0, _VECTOR), (_VECTOR, 0), (..., _VECTOR), (_VECTOR, ..., None),
+    (None, _VECTOR), (slice(None, None, 2), _VECTOR, None), (_COLUMN, _VECTOR), (_COLUMN, slice(1, 3), _VECTOR),
+    (_MASK, slice(1, 3)), (_MASK, 2, _VECTOR), (slice(1, None), None, _VECTOR, 3), (..., _COLUMN, 0), ([-1, -4], -1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+@pytest.mark.parametrize("key", MIXED_KEYS, ids=str)
+def test_keys_of_basic_parts_and_indices_are_numpys_after_the_basic_parts(key, tensors):
+    """PyTorch makes the views of all basic parts first, and then one `index`."""
+    array = numpy.arange(120.0).reshape(4, 5, 6)
+    given = tuple(torch.tensor(part) if tensors and isinstance(part, list) else part for part in key)
+    first, index, dim = array, [], 0
+    for part in key:
+        if part is ...:
+            length = array.ndim - sum(other is not None and other is not ... for other in key)
+            index += [slice(None)] * length
+            dim += length
+        elif isinstance(part, list):
+            index.append(numpy.array(part))
+            dim += 1
+        else:
+            first = first[(*[slice(None)] * dim, part)]
+            if not isinstance(part, int):
+                index.append(slice(None))
+                dim += 1
+    expected = first[tuple(index)]
+    x = torch.tensor(array, requires_grad=True)
+    found = x[given]
+    assert found.shape == expected.shape
+    numpy.testing.assert_array_equal(found.detach().numpy(), expected)
+    found.sum().backward()
+    counts = numpy.zeros(array.shape)
+    numpy.add.at(counts.reshape(-1), expected.astype(int).reshape(-1), 1)
+    numpy.testing.assert_array_equal(x.grad.numpy(), counts)
+    changed = torch.tensor(array)
+    changed[given] = -1.0
+    numpy.testing.assert_array_equal(changed.numpy(), numpy.where(counts > 0, -1, array))

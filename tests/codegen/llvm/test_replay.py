@@ -66,6 +66,11 @@ CASES: dict[str, Callable[..., Any]] = {
     "index_add": lambda x, w: x.index_add(0, rows, x[:4]),
     "index_add of nothing": lambda x, w: x.index_add(0, rows, x[:4], alpha=-0.0),
     "scatter_add": lambda x, w: x.scatter_add(0, places, x),
+    "scatter": lambda x, w: x.scatter(0, places, x),
+    "scatter at a narrow index": lambda x, w: x.scatter(0, places[:4, :5], x),
+    "scatter_add at a narrow index": lambda x, w: x.scatter_add(1, places[:4, :5], x),
+    "scatter_reduce": lambda x, w: x.scatter_reduce(0, places, x.detach(), "sum", include_self=False),
+    "batch_norm by running statistics": lambda x, w: F.batch_norm(x, x.detach()[0], x.detach()[1].abs()),
     "gather": lambda x, w: x.gather(0, places),
     "index_select": lambda x, w: x.index_select(0, rows),
     "embedding": lambda x, w: F.embedding(places, x),
@@ -111,7 +116,10 @@ def test_replays_give_the_bits_of_the_first_calls(name: str, layout: str, dtype:
         assert (after.shape, after.dtype, after.stride()) == (before.shape, before.dtype, before.stride())
 
 
-OTHERS = {"index_add of nothing", "adaptive_avg_pool1d", "adaptive_max_pool1d"}
+SCATTERS = {"scatter", "scatter at a narrow index", "scatter_add at a narrow index", "scatter_reduce"}
+"""Kernels that compute small arrays by loops, which are then replayed, after a thousand calls of any signature."""
+
+OTHERS = {"index_add of nothing", "adaptive_avg_pool1d", "adaptive_max_pool1d"} | SCATTERS
 """A number that is zero, and kernels that are one native call anyway."""
 
 
