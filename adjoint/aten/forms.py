@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from .. import dtypes
 from ..device import cpu
 from ..dispatch.decorators import tensors
 from ..tensor import Tensor
@@ -26,7 +27,6 @@ LARGEST = 2**63 - 1
 
 
 OWN = """
-    rrelu_with_noise rrelu_mean rrelu_mean_in_place unique_runs unique_all unique_dim block_diagonal solve_with_triangular
     scatter_combined scatter_number_combined
 """.split()
 """Operators that compute the same as a PyTorch operator from other arguments. These operators have their own names."""
@@ -78,7 +78,9 @@ def _group_norm(values: Values) -> Named:
 
 
 def _upsampled(name: str) -> Callable[[Values], Named]:
-    letters = {"1d": ("scales",), "2d": ("scales_h", "scales_w"), "3d": ("scales_d", "scales_h", "scales_w")}[name[-2:]]
+    letters = {"1d": ("scales",), "2d": ("scales_h", "scales_w"), "3d": ("scales_d", "scales_h", "scales_w")}[
+        name.removesuffix("_aa")[-2:]
+    ]
 
     def form(values: Values) -> Named:
         given = {each: values[each] for each in ("self", "output_size")}
@@ -104,6 +106,17 @@ def _to_dtype(values: Values) -> Named:
 def _index_backward(values: Values) -> Named:
     given = {"self": values["self"].new_zeros(values["shape"]), "indices": values["indices"]}
     return "index_put", {**given, "values": values["self"], "accumulate": True}
+
+
+def _pinv(values: Values) -> Named:
+    given = {name: values[name] for name in ("self", "hermitian")}
+    if values["atol"] is not None or values["rtol"] is not None:
+        for name in ("atol", "rtol"):
+            value = values[name]
+            if not isinstance(value, Tensor):
+                value = tensors.full((), 0.0 if value is None else float(value), dtype=dtypes.float64)
+            given[name] = value
+    return "linalg_pinv", given
 
 
 def _where(values: Values) -> Named:
@@ -138,11 +151,26 @@ FORMS: dict[str, Callable[[Values], Named]] = {
     "logsigmoid_backward": _log_sigmoid_backward,
     "native_group_norm": _group_norm,
     "index_backward": _index_backward,
-    "linalg_eigh": _named("linalg_eigh", "compute_v"),
+    "linalg_eigh": _named("_linalg_eigh", self="A"),
+    "linalg_svd": _named("_linalg_svd", self="A"),
+    "cdist_direct": lambda values: ("_cdist_forward", {**values, "compute_mode": None}),
+    "logsigmoid": _named("log_sigmoid_forward"),
+    "rrelu_with_noise": lambda values: ("rrelu_with_noise", {**values, "training": True}),
+    "rrelu_backward": lambda values: (
+        "rrelu_with_noise_backward",
+        {**values, "lower": 1 / 8, "upper": 1 / 3, "training": True, "self_is_result": False},
+    ),
+    "rrelu_mean": _named("leaky_relu"),
+    "rrelu_mean_in_place": _named("leaky_relu"),
+    "max_unpool3d_of": lambda values: ("max_unpool3d", {**values, "stride": [1] * 3, "padding": [0] * 3}),
+    "linalg_pinv": _pinv,
     "linalg_lstsq": _named("linalg_lstsq", "vector"),
     **{
-        f"upsample_{kind}": _upsampled(f"upsample_{kind}")
-        for kind in ("nearest1d", "nearest2d", "nearest3d", "linear1d", "bilinear2d", "trilinear3d", "bicubic2d")
+        f"upsample_{kind}": _upsampled(f"{'_' * kind.endswith(('aa', 'exact1d', 'exact2d', 'exact3d'))}upsample_{kind}")
+        for kind in """
+            nearest1d nearest2d nearest3d linear1d bilinear2d trilinear3d bicubic2d nearest_exact1d nearest_exact2d
+            nearest_exact3d bilinear2d_aa bicubic2d_aa lanczos2d_aa
+        """.split()
     },
 }
 """PyTorch's operator and its arguments, computed from the declaration's arguments by name.
@@ -283,6 +311,7 @@ LEAVES: dict[str, Callable[[Values], Named | None]] = {
     "is_nonzero": _first_as_self("_local_scalar_dense"),
     "nonzero": lambda values: None if values["as_tuple"] else ("nonzero", {"self": values["input"]}),
     "isclose": _all("isclose"),
+    "_linalg_check_errors": lambda values: ("_linalg_check_errors", values),
     "repeat_interleave": _repeat_interleave,
     "histogram": _histogram("histogram"),
     "histogramdd": _histogram("histogramdd"),
@@ -353,7 +382,67 @@ def _tangent_of_base(self: Tensor, other: Tensor, *, self_num_batch_dims: int = 
     return memory.as_strided((*sizes, *other.shape), strides, other.storage_offset())
 
 
+def _factors(A: Tensor, transposed: bool) -> tuple[Tensor, Tensor]:
+    """Return the factors of elimination and the pivots that PyTorch's operators return for their derivatives."""
+    LU, pivots, _ = tensors.linalg_lu_factor_ex(A.mT if transposed else A)
+    return LU, pivots
+
+
+def _solved(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:
+    result, info = tensors.linalg_solve_ex(A, B, left=left, check_errors=check_errors)
+    return result, *_factors(A, False), info
+
+
+def _unpooled(name: str) -> Callable[..., Any]:
+    return lambda self, indices, output_size, *windows: getattr(tensors, name)(self, indices, tuple(output_size))
+
+
+def _pooled(name: str) -> Callable[..., Any]:
+    return lambda self, output_size: getattr(tensors, name)(self, output_size)
+
+
+def _pooled_back(name: str) -> Callable[..., Any]:
+    return lambda grad_output, self, kernel_size, output_size, indices: getattr(tensors, name)(
+        grad_output, self, indices
+    )
+
+
+def _pseudoinverse(
+    self: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Any:
+    return tensors.pinv(self, rcond, hermitian, atol=atol, rtol=rtol)
+
+
+def _rrelu_backward(
+    grad_output: Tensor, self: Tensor, noise: Tensor, lower: float, upper: float, training: bool, self_is_result: bool
+) -> Any:
+    if training and upper - lower > 1e-6:
+        return tensors.rrelu_backward(grad_output, self, noise)
+    return tensors.leaky_relu_backward(grad_output, self, (lower + upper) / 2, self_is_result)
+
+
+def _with_buffer(self: Tensor) -> tuple[Tensor, Tensor]:
+    return tensors.logsigmoid(self), tensors.exp(-self.detach().abs())
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "_linalg_det": lambda A: (tensors.linalg_det(A), *_factors(A, True)),
+    "_linalg_slogdet": lambda A: (*tensors.linalg_slogdet(A), *_factors(A, True)),
+    "_linalg_solve_ex": _solved,
+    "_linalg_svd": lambda A, full_matrices=False, compute_uv=True, *, driver=None: tensors.linalg_svd(
+        A, full_matrices, compute_uv
+    ),
+    "_linalg_eigh": lambda A, UPLO="L", compute_v=True: tensors.linalg_eigh(A, UPLO, compute_v),
+    **{f"max_unpool{dims}d": _unpooled(f"max_unpool{dims}d_of") for dims in (2, 3)},
+    "log_sigmoid_forward": _with_buffer,
+    "block_diag": lambda matrices: tensors.block_diagonal(list(matrices)),
+    "unique_consecutive": lambda self, return_inverse=False, return_counts=False, dim=None: tensors.unique_runs(
+        self, dim, return_inverse, return_counts
+    ),
+    "linalg_pinv": _pseudoinverse,
+    "rrelu_with_noise_backward": _rrelu_backward,
+    **{f"adaptive_avg_pool{dims}d": _pooled(f"adaptive_avg_pool{dims}d") for dims in (2, 3)},
+    **{f"fractional_max_pool{dims}d_backward": _pooled_back(f"fractional_max_pool{dims}d_backward") for dims in (2, 3)},
     "_new_zeros_with_same_feature_meta": _tangent_of_base,
     "_softmax": lambda self, dim, half_to_float: tensors.softmax_of(self, dim),
     "_log_softmax": lambda self, dim, half_to_float: tensors.log_softmax_of(self, dim),

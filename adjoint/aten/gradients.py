@@ -23,6 +23,7 @@ _SAME_NAME = """
 
 FORWARD = {f"{name}_backward": name for name in _SAME_NAME} | {
     "_cdist_backward": "_cdist_forward",
+    "_pdist_backward": "_pdist_forward",
     "infinitely_differentiable_gelu_backward": "gelu",
     "multilabel_margin_loss_backward": "multilabel_margin_loss_forward",
 }

@@ -154,7 +154,11 @@ def applied_by_name(
     keywords = {name: value for name, value in zip(op.names, values, strict=True) if name in op.keyword_only}
     if inplace:
         return op.inplace_function(*positional, **keywords)
-    return op.function(*positional, **keywords, **({} if out is None else {"out": out}))
+    results = op.function(*positional, **keywords, **({} if out is None else {"out": out}))
+    names = [] if schema is None else [each.name for each in schema.returns]
+    if names != list(op.outputs) and set(names) == set(op.outputs):  # the declaration has another order
+        return tuple(results[op.outputs.index(name)] for name in names)
+    return results
 
 
 class OpOverloadPacket:

@@ -30,7 +30,10 @@ from ..tape.versions import shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, wrap
 from . import profiled_functions
 from .calls import Call, call_of_function, call_of_operator
+from .compositions import COMPOSITIONS
 from .forms import LEAVES
+from .overloads import OpOverload
+from .schemas import schema_of
 
 
 class DispatchLevel(Interpreter):
@@ -64,7 +67,10 @@ class DispatchLevel(Interpreter):
         return True
 
     def process(self, call: plan.Call) -> Any:
-        """Let the mode compute the operator."""
+        """Let the mode compute the operator, or the operators that PyTorch composes in its place."""
+        composed = composition_of(call)
+        if composed is not None:
+            return composed(*call.given)
         with lower(self):
             return dispatched(call, self.mode)
 
@@ -137,6 +143,9 @@ def mode_at(index: int) -> Any:
 
 def taken_over(call: plan.Call) -> Any:
     """Return the result of a call that a class of its tensors overrides."""
+    composed = composition_of(call)
+    if composed is not None:
+        return composed(*call.given)
     if not call.in_place:
         return dispatched(call)
     check_change(call.op, call)
@@ -146,16 +155,34 @@ def taken_over(call: plan.Call) -> Any:
 def dispatched(call: plan.Call, mode: Any = None) -> Any:
     """Return the result of a call, computed by a mode, or by the first class of its tensors that overrides it."""
     op, args = call.op, call.given
-    result = _call_override(call_of_operator(op, args, call.out), mode)
+    asked = call_of_operator(op, args, call.out)
+    result = _call_override(asked, mode)
     if call.out is not None:
         return call.out
-    call.several = several = isinstance(result, (tuple, list))
-    call.outputs = [_own(each, args) for each in (result if several else (result,))]
+    results = results_of(op, asked[0], result)
+    call.several = isinstance(results, (tuple, list))
+    call.outputs = [_own(each, args) for each in (results if call.several else (results,))]
     recorded(call, on_tensors=True)
     if modes.STATE.inference and not op.view:
         for output in call.outputs:
             mark_inference(output)
     return call.result()
+
+
+def results_of(op: Operator, overload: OpOverload, results: Any) -> Any:
+    """Return the results that `op` has, among those of PyTorch's operator."""
+    if not isinstance(results, (tuple, list)) or op.many:
+        return results
+    own, schema = op.outputs or ("result",), overload._schema
+    names = [] if schema is None else [each.name for each in schema.returns]
+    if len(names) == len(results) and names != list(own) and set(own) <= set(names):
+        results = [results[names.index(name)] for name in own]
+    return list(results[: len(own)]) if op.outputs else results[0]
+
+
+def composition_of(call: plan.Call) -> Callable[..., Any] | None:
+    """Return the function that composes the result of a call from PyTorch's operators, if PyTorch has not the operator."""
+    return COMPOSITIONS.get(call.op.name) if call.way == plan.FUNCTION else None
 
 
 def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) -> Tensor:
@@ -253,6 +280,39 @@ def overload_called(
         return _call_override((overload, args, keywords), None)
     cache = modes.STATE.result_cache
     return cache.call(overload, kernel, args, keywords) if cached and cache is not None else kernel(*args, **keywords)
+
+
+class _GradientOperators:
+    """PyTorch's operators for gradients, by name. A mode or a class computes their results."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *values: self._called(name, values)
+
+    def _called(self, name: str, values: tuple[Any, ...]) -> Any:
+        schema = schema_of(name, "default")
+        assert schema is not None
+        named = dict(zip((each.name for each in schema.arguments), values, strict=False))
+        overload, args, keywords = call_of_function(name, {key: _as_list(value) for key, value in named.items()})
+        return overload_called(overload, overload, args, keywords, cached=False)
+
+
+def _as_list(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+_GRADIENT_OPERATORS = _GradientOperators()
+
+
+def gradient_operators(*tensors: Tensor | None) -> _GradientOperators | None:
+    """Return the operators for gradients if a mode or the class of a tensor receives them.
+
+    If they are recorded, the operators of the formulas are recorded instead, because these have derivatives.
+    """
+    if not is_watched(*tensors):
+        return None
+    if modes.is_recording() and any(each is not None and each.requires_grad for each in tensors):
+        return None
+    return _GRADIENT_OPERATORS
 
 
 def _detached(result: Tensor, source: Tensor) -> Tensor:

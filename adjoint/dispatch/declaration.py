@@ -29,6 +29,10 @@ with the function name for the error. `saved_display` defines the values of `nod
 node, if they differ from the saved values. `check_out(input, out)` may refuse an `out` that determines the dtype. An
 attribute that follows from the declaration may be set afterwards, as in `dropout.operator.random = True`.
 
+`aten_gradients` is the call of PyTorch's operator for the gradients, such as `"glu_backward(grad, self, dim)"`. It names
+the parameters of formulas. Modes and classes with `__torch_dispatch__` receive this operator instead of the operators of
+the formulas. If each gradient has an operator, `aten_gradients` is a dictionary of calls by the names of the inputs.
+
 `batch`, as a method or an option, is the batching rule for `vmap`: a function `batch(op, batch, *args)`, or the name of
 a mechanism (`transforms.batching.MECHANISMS`). By default it follows from the rest of the declaration.
 
@@ -257,6 +261,7 @@ class Operator:
         self.saved_inputs = sorted(item for item in self.saved if item in self.kinds and self.kinds[item] != VALUE)
         others = (*self.saved_results, *self.saved_inputs)
         self.saved_values = [item for item in self.saved if item not in others]
+        self.aten_gradients: str | dict[str, str] | None = members.get("aten_gradients")
         self.lists = tuple(name for name in members.get("lists", ()) if name in self.saved_values)
         self.nondifferentiable_outputs = tuple(members.get("nondifferentiable", ()))
         self.constants: dict[str, str] = members.get("constants", {})

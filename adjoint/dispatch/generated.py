@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from .._runtime.first_use import computed_once
+from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import shorten
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import LargeUfuncs, of_any_size
@@ -26,6 +27,7 @@ from ..tape.inference_tensors import mark_inference
 from ..tape.node import NOWHERE, Node, note_node, sequence_numbers
 from ..tape.packing import Packed, pack_saved
 from ..tape.saved import RELEASED, save_result, unpack, unpack_array, unpack_list
+from ..tape.torch_dispatch import DISPATCHING
 from ..tape.versions import shared_counter
 from ..tape.views import INFERENCE, MULTI_OUTPUT, Geometry, creation_unrecorded, may_be_rebased, rebase_history
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, as_array, new_tensor
@@ -86,6 +88,8 @@ _BASE: dict[str, Any] = {
     "sequence_numbers": sequence_numbers,
     "array_namespace": arrays,
     "tensor_namespace": tensors,
+    "DISPATCHING": DISPATCHING,
+    "LATE": LATE,
     **codes.NAMES,
 }
 _BASE |= {

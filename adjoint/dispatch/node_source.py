@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
 from ..codegen.large_formulas import is_arithmetic, large_from
 from ..tape.node import Node
 from ..tape.saved_attributes import saved_attributes
-from .declaration import Operator, parameters_of
+from .declaration import ARRAY, Operator, parameters_of
 from .source import SOURCES, compile_source
 
 
@@ -45,6 +46,8 @@ def backward_source(op: Operator, recorded: bool) -> str:
         release += [f"if {item} is not None:", f"    node.saved_{item} = RELEASED"]
     if release:
         lines += ["    if not retain_graph:", *("        " + line for line in release)]
+    if recorded and op.aten_gradients is not None:
+        lines += aten_lines(op, op.aten_gradients)
     xp = "tensor_namespace" if recorded else "array_namespace"
     if op.joint is not None:
         special = {"needs": "tuple(edge is not None for edge in edges)", "xp": xp}
@@ -63,6 +66,29 @@ def backward_source(op: Operator, recorded: bool) -> str:
             terms.append(f"{term} if edges[{index}] is not None else None" if several else term)
         lines.append(f"    return {terms[0]}" if op.sequence is not None else f"    return ({', '.join(terms)},)")
     return "\n".join(lines)
+
+
+def aten_lines(op: Operator, calls: str | dict[str, str]) -> list[str]:
+    """Return the gradients from PyTorch's operators, if a mode or a class receives the operators."""
+    given = calls if isinstance(calls, str) else " ".join(calls.values())
+    operands = [item for item in (*op.saved_inputs, *op.saved_results) if re.search(rf"\b{item}\b", given)]
+    needed = [f"{item} is not None" for item in operands if op.kinds.get(item) == ARRAY]
+    if op.several:
+        needed.append("grad[0] is not None")
+        given = "*grad"
+    else:
+        given = "grad"
+    lines = [
+        f"    aten = LATE.gradient_operators({', '.join([given, *operands])}) if FLAGS.special or DISPATCHING else None",
+        f"    if {' and '.join(['aten is not None', *needed])}:",
+        "        needs = [edge is not None for edge in edges]",
+    ]
+    if op.several:
+        lines.append("        grads = grad")
+    if isinstance(calls, str):
+        return [*lines, f"        return aten.{calls}"]
+    terms = [f"aten.{calls[name]} if needs[{index}] else None" for index, name in enumerate(op.differentiable)]
+    return [*lines, f"        return ({', '.join(terms)},)"]
 
 
 def formula_arguments(formula: Any, special: dict[str, str]) -> str:

@@ -264,8 +264,8 @@ WITHOUT_RULE = {
     _scaled_mm _trilinear addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ as_strided_ baddbmm_ bincount clamp_.Tensor
     conj_physical_ cumprod_ cumsum_ floor_divide_.Tensor fmod_.Tensor hash_tensor heaviside_ histc hypot_ igamma_
     igammac_ index_copy_ index_reduce isin.Tensor_Tensor ldexp_ lerp_.Scalar linalg_ldl_solve linalg_lu
-    masked_fill.Tensor masked_scatter max_unpool2d_of max_unpool3d_of multi_margin_loss multilabel_margin_loss_forward
-    nanquantile.scalar nextafter_ nonzero_static ormqr pdist permute_copy polygamma_ pow_.Tensor put quantile.scalar
+    masked_fill.Tensor masked_scatter max_unpool2d max_unpool3d multi_margin_loss multilabel_margin_loss_forward
+    nanquantile.scalar nextafter_ nonzero_static ormqr _pdist_forward permute_copy polygamma_ pow_.Tensor put quantile.scalar
     remainder_.Tensor renorm scatter_.src segment_reduce soft_margin_loss special_airy_ai special_chebyshev_polynomial_t
     special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w
     special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l
@@ -284,7 +284,7 @@ def refuse_fallback(call: Call) -> None:
         return
     last = next(value for value in reversed(call.given) if value is not None)
     if isinstance(last, Tensor) or not full.endswith(".Tensor"):
-        raise RuntimeError(f"aten::{full.removesuffix('_of')} hit the vmap fallback which is currently disabled")
+        raise RuntimeError(f"aten::{full} hit the vmap fallback which is currently disabled")
 
 
 # --- examples ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ..runtime.costs import SCANNED
 from ..runtime.floating import Array, is_inexact, refuse, type_name, unwarned
 from ..shape.joining import tril
 from . import LinAlgError
-from .elimination import column_major, first_bad, first_zero, is_small, lu_factor, substituted
+from .elimination import column_major, failure, first_zero, is_small, lu_factor, refuse_failure, substituted
 from .householder import factor_orthogonal, orthogonal
 from .stacks import by_lapack, of_stack
 
@@ -46,17 +46,15 @@ def inv(self: Array, name: str = "inv") -> Array:
     try:
         return inverse(self.mT).mT  # column-major
     except numpy.linalg.LinAlgError:
-        prefix, place = _zero_pivot(self)
-        raise LinAlgError(
-            f"linalg.inv: {prefix}The diagonal element {place} is zero, the inversion could not be completed because the input "
-            "matrix is singular."
-        ) from None
+        error = failure(_zero_pivot(self), "linalg.inv")
+        assert error is not None
+        raise error from None
 
 
-def _zero_pivot(array: Array) -> tuple[str, int]:
-    """Return `first_bad` for the zero pivots of singular matrices, or for numbers that are not finite if there is no zero."""
+def _zero_pivot(array: Array) -> Array:
+    """Return the first zero pivot of each matrix, or 1 for numbers that are not finite if there is no zero."""
     zeros = first_zero(lu_factor(array)[0].diagonal(0, -2, -1))
-    return first_bad(zeros if zeros.any() else numpy.asarray(~numpy.isfinite(array).all((-2, -1)), numpy.int32))
+    return zeros if zeros.any() else numpy.asarray(~numpy.isfinite(array).all((-2, -1)), numpy.int32)
 
 
 def inverse(a: Array) -> Array:
@@ -106,10 +104,9 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
     try:
         result = _solution(a, right) if left else _solution(a.mT, right.mT).mT
     except numpy.linalg.LinAlgError:
-        prefix, _ = _zero_pivot(a)
-        raise LinAlgError(
-            f"torch.linalg.solve: {prefix}The solver failed because the input matrix is singular."
-        ) from None
+        error = failure(_zero_pivot(a), "torch.linalg.solve")
+        assert error is not None
+        raise error from None
     if not left:
         return numpy.ascontiguousarray(result)
     return column_major(result[..., 0] if vector else result)
@@ -128,14 +125,10 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
         if numpy.count_nonzero(numpy.isnan(wide.diagonal(0, -2, -1))):  # takes less time than `any`
             raise numpy.linalg.LinAlgError
     except numpy.linalg.LinAlgError:
-        for number, matrix in enumerate(source.reshape(-1, *source.shape[-2:])):
-            order = _indefinite_order(matrix)
-            if order:
-                prefix = f"(Batch element {number}): " if source.ndim > 2 else ""
-                raise LinAlgError(
-                    f"{name}: {prefix}The factorization could not be completed because the input is not "
-                    f"positive-definite (the leading minor of order {order} is not positive-definite)."
-                ) from None
+        orders = [_indefinite_order(matrix) for matrix in source.reshape(-1, *source.shape[-2:])]
+        error = failure(numpy.array(orders, numpy.int32).reshape(source.shape[:-2]), name)
+        if error is not None:
+            raise error from None
         raise
     result = wide.astype(source.dtype, copy=False)
     return result.mT.conj() if upper else column_major(result)
@@ -305,12 +298,7 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
         )
     if factor.dtype.char not in "fdFD":
         raise refuse("cholesky_inverse_out_cpu", factor)
-    prefix, place = first_bad(first_zero(factor.diagonal(0, -2, -1)))
-    if place:
-        raise LinAlgError(
-            f"cholesky_inverse: {prefix}The diagonal element {place} is zero, the inversion could not be completed because the "
-            "input matrix is singular."
-        )
+    refuse_failure(first_zero(factor.diagonal(0, -2, -1)), "cholesky_inverse")
     found = by_lapack("cholesky_inverse", factor, upper)
     if found is not NotImplemented:
         return numpy.asarray(found)

@@ -15,6 +15,7 @@ from ...codegen.plans import NUMPY, Plan, compiled
 from ..runtime.costs import FIRST_CACHE, PIECEWISE, SCANNED, SHORT
 from ..runtime.floating import Array, unwarned
 from ..shape.joining import tril, triu
+from . import LinAlgError
 from .stacks import by_lapack
 
 
@@ -140,6 +141,46 @@ def first_bad(info: Array) -> tuple[str, int]:
         return "", 0
     bad = numpy.flatnonzero(info)
     return f"(Batch element {bad[0]}): " if info.ndim else "", int(info.reshape(-1)[bad[0]])
+
+
+_SINGULAR = (
+    "The diagonal element {place} is zero, the inversion could not be completed because the input matrix is singular."
+)
+_FAILURES = {
+    "lu_factor": (
+        "U[{place},{place}] is zero and using it on lu_solve would result in a division by zero. If you still want to perform "
+        "the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+    ),
+    "ldl_factor": (
+        "D[{place},{place}] is zero and using it on ldl_solve would result in a division by zero. If you still want to perform "
+        "the factorization, consider calling linalg.ldl_factor_ex(A)"
+    ),
+    "inv": _SINGULAR,
+    "cholesky_inverse": _SINGULAR,
+    "solve": "The solver failed because the input matrix is singular.",
+    "cholesky": (
+        "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
+        "{place} is not positive-definite)."
+    ),
+}
+"""What it means that the number of a matrix is not 0, by the function."""
+
+
+def failure(info: Array, name: str) -> Exception | None:
+    """Return the error of the function `name`, such as "torch.linalg.solve", if a number in `info` is not 0."""
+    prefix, place = first_bad(info)
+    if not place:
+        return None
+    function = name.rpartition(".")[2].removesuffix("_ex")
+    error = RuntimeError if function.endswith("factor") else LinAlgError
+    return error(f"{name}: {prefix}{_FAILURES[function].format(place=place)}")
+
+
+def refuse_failure(info: Array, name: str) -> None:
+    """Raise the error of the function `name` if a number in `info` is not 0."""
+    error = failure(info, name)
+    if error is not None:
+        raise error
 
 
 # --- triangular systems ---------------------------------------------------------------------------------------

@@ -40,18 +40,8 @@ def lu_factor_ex(
     factors, pivots = elimination.lu_factor(self)
     info = elimination.first_zero(factors.diagonal(0, -2, -1))
     if check_errors:
-        refuse_zero_pivot(info, name)
+        elimination.refuse_failure(info, name)
     return factors, pivots, info
-
-
-def refuse_zero_pivot(info: Array, name: str) -> None:
-    """Raise an error if a matrix has a zero pivot."""
-    prefix, place = elimination.first_bad(info)
-    if place:
-        raise RuntimeError(
-            f"{name}: {prefix}U[{place},{place}] is zero and using it on lu_solve would result in a division by zero. If you "
-            "still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
-        )
 
 
 _UNPACK = compiled("linalg.elimination.unpack", least=PASSES)
@@ -216,18 +206,8 @@ def ldl_factor_ex(
         raise refuse("ldl_factor_kernel_cpu", self)
     factors, pivots, info = elimination.ldl_factor(self, hermitian)
     if check_errors:
-        refuse_zero_block(info, name)
+        elimination.refuse_failure(info, name)
     return factors, pivots, info
-
-
-def refuse_zero_block(info: Array, name: str) -> None:
-    """Raise an error if a matrix has a zero block on the diagonal of its factors."""
-    prefix, place = elimination.first_bad(info)
-    if place:
-        raise RuntimeError(
-            f"{name}: {prefix}D[{place},{place}] is zero and using it on ldl_solve would result in a division by zero. If you "
-            "still want to perform the factorization, consider calling linalg.ldl_factor_ex(A)"
-        )
 
 
 def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool = False) -> Array:

@@ -96,7 +96,7 @@ def as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None =
 
 def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
     """Return the gradient of the input of `as_strided`. Elements of the input that share memory get equal shares of it."""
-    flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
+    flat, start, offset = _zeros_of_both(grad, geometry, size, stride, storage_offset)
     _add_at(flat, size, stride, offset, grad)
     places = storage.strided(flat, geometry.shape, geometry.steps, start)
     return places / _sharing(flat, geometry, start) if storage.overlaps(geometry.shape, geometry.steps) else places
@@ -104,7 +104,7 @@ def as_strided_backward(grad: Array, geometry: Any, size: Any, stride: Any, stor
 
 def as_strided_gather(grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> Array:
     """Return `as_strided` of `grad` in memory of this `geometry`. This is the transpose of `as_strided_backward`."""
-    flat, start, offset = _memory_of_both(grad, geometry, size, stride, storage_offset)
+    flat, start, offset = _zeros_of_both(grad, geometry, size, stride, storage_offset)
     if storage.overlaps(geometry.shape, geometry.steps):
         grad = grad / _sharing(flat, geometry, start)
     _add_at(flat, geometry.shape, geometry.steps, start, grad)
@@ -129,17 +129,23 @@ def _sharing(flat: Array, geometry: Any, start: int) -> Array:
     return storage.strided(counts, geometry.shape, geometry.steps, start)
 
 
-def _memory_of_both(
+def _zeros_of_both(
     grad: Array, geometry: Any, size: Any, stride: Any, storage_offset: int | None
 ) -> tuple[Array, int, int]:
     """Return zeros for all elements of an input of `as_strided` and of its view, and the positions of their first elements."""
+    count, start, offset = memory_of_both(geometry, size, stride, storage_offset)
+    return numpy.zeros(count, dtype=numpy.asarray(grad).dtype), start, offset
+
+
+def memory_of_both(geometry: Any, size: Any, stride: Any, storage_offset: int | None) -> tuple[int, int, int]:
+    """Return the number of elements of an input of `as_strided` and of its view, and the positions of their first elements."""
     offset = 0 if storage_offset is None else storage_offset - geometry.offset
     start, offset = max(-offset, 0), max(offset, 0)
     spans = [0]
     for lengths, strides, first in ((geometry.shape, geometry.steps, start), (size, stride, offset)):
         if 0 not in lengths:
             spans.append(first + 1 + sum((n - 1) * step for n, step in zip(lengths, strides, strict=True)))
-    return numpy.zeros(max(spans), dtype=numpy.asarray(grad).dtype), start, offset
+    return max(spans), start, offset
 
 
 def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...] | None:

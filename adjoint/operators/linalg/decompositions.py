@@ -159,7 +159,7 @@ class cholesky:
         return cholesky_gradient(grad, result, upper, xp)
 
 
-@of_matrices(kernels.svd, namespace=None, outputs=("U", "S", "Vh"), narrow="trivial")
+@of_matrices(kernels.svd, namespace=None, outputs=("U", "S", "Vh"), narrow="trivial", aten_name="_linalg_svd")
 class linalg_svd:
     """The singular value decomposition."""
 
@@ -272,7 +272,9 @@ def _counts_for_gradients(input):
     return bool(FLAGS.special) or not isinstance(input, Tensor) or (input.requires_grad and is_recording())
 
 
-@of_matrices(kernels.eigh, namespace=None, outputs=("eigenvalues", "eigenvectors"), narrow="trivial")
+@of_matrices(
+    kernels.eigh, namespace=None, outputs=("eigenvalues", "eigenvectors"), narrow="trivial", aten_name="_linalg_eigh"
+)
 class linalg_eigh:
     """Eigenvalues and eigenvectors of Hermitian matrices."""
 

@@ -61,7 +61,7 @@ def _adjugate(matrix, kept, order):
     return linalg_det(regular)[..., None, None] * inner
 
 
-@of_matrices(kernels.det)
+@of_matrices(kernels.det, aten_name="_linalg_det")
 class linalg_det:
     """The determinant of (a stack of) square matrices."""
 
@@ -79,7 +79,7 @@ def det_function(input):
     return linalg_det(input)
 
 
-@of_matrices(kernels.slogdet, outputs=("sign", "logabsdet"))
+@of_matrices(kernels.slogdet, outputs=("sign", "logabsdet"), aten_name="_linalg_slogdet")
 class linalg_slogdet:
     """The sign (or phase) of the determinant and the logarithm of its absolute value."""
 

@@ -18,7 +18,7 @@ from ...tensor import wrap, wrap_dim
 from ..reduce.moments import norm_gradient
 
 
-@internal(moments.norm, out=False, node="NormBackward1", narrow="halves")
+@internal(moments.norm, out=False, node="NormBackward1", narrow="halves", aten_name="norm", aten="ScalarOpt_dim")
 class norm_over:
     """Return the `p`-norm over `dim` in the form that PyTorch's composed functions use."""
 
@@ -88,7 +88,7 @@ def _with_axis(function, names, *args, **options):
     return function(*args, **options)
 
 
-@operator(kernel=kernels.pdist, method=False, out=False)
+@operator(kernel=kernels.pdist, method=False, out=False, aten_name="_pdist_forward")
 class pdist:
     """The `p`-norm distance between each pair of rows `i < j`, shape `(N (N - 1) / 2,)`.
 
@@ -96,6 +96,8 @@ class pdist:
     >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
     tensor([5.0000, 1.0000, 4.2426])
     """
+
+    aten_gradients = {"self": "_pdist_backward(grad, self, p, result)"}
 
     def forward(self: Array, p: Float = 2.0): ...
 
@@ -191,6 +193,11 @@ def bilinear(input1, input2, weight, bias=None):
 @internal(kernels.cdist, out=False, node="CdistBackward0", batch="broadcast", aten_name="_cdist_forward")
 class cdist_direct:
     """The `p`-norms of the differences of rows, computed one by one."""
+
+    aten_gradients = {
+        "x1": "_cdist_backward(grad, x1, x2, p, result)",
+        "x2": "_cdist_backward(grad.mT, x2, x1, p, result.mT)",
+    }
 
     def forward(x1: Array, x2: Array, p): ...
 

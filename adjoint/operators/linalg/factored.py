@@ -77,6 +77,13 @@ def _lu_gradient(to_lower, to_upper, P, L, U, xp):
     return P @ total
 
 
+@public(namespace="aten", method=False)
+def _linalg_check_errors(info, api_name, *, is_matrix):
+    """Raise the error of the function `api_name` if it has failed for a matrix: if a number in `info` is not 0."""
+    if is_readable(info):
+        kernels.elimination.refuse_failure(info._array, api_name)
+
+
 LU_FACTOR = return_type("linalg_lu_factor", "LU", "pivots")
 
 
@@ -101,8 +108,7 @@ def lu_factor(A, *, pivot=True, out=None):
 
 def _factor(A, pivot, out, name):
     LU, pivots, info = linalg_lu_factor_ex(A, pivot=pivot)
-    if is_readable(info):
-        kernels.refuse_zero_pivot(info._array, name)
+    _linalg_check_errors(info, name, is_matrix=not info._array.ndim)
     if out is None:
         return LU_FACTOR(LU, pivots)
     return LU_FACTOR.out(*all_stored("linalg_lu_factor", (LU, pivots), out, STRICT))
@@ -183,7 +189,14 @@ def linalg_lu_function(A, *, pivot=True, out=None):
     return _permutation_first(LU, linalg_lu, (A, pivot), out)
 
 
-@internal(kernels.lu_unpack, same_out=STRICT, outputs=("L", "U", "P"), node="LuUnpackBackward0", batch="expanded")
+@internal(
+    kernels.lu_unpack,
+    same_out=STRICT,
+    outputs=("L", "U", "P"),
+    node="LuUnpackBackward0",
+    batch="expanded",
+    aten_name="lu_unpack",
+)
 class unpacked_factors:
     """The triangular factors in one matrix, and the permutation."""
 
@@ -284,7 +297,9 @@ class linalg_inv_ex:
         return -(turned @ grads[0] @ turned)
 
 
-@of_matrices(kernels.solve_ex, outputs=("result", "info"), batch=batch_of_systems, narrow="trivial")
+@of_matrices(
+    kernels.solve_ex, outputs=("result", "info"), batch=batch_of_systems, narrow="trivial", aten_name="_linalg_solve_ex"
+)
 class linalg_solve_ex:
     """X with `A @ X = B` or, if `left` is false, with `X @ A = B`, and the position of each matrix's first zero pivot, or 0.
 
@@ -334,8 +349,7 @@ def ldl_factor(input, *, hermitian=False, out=None):
         RuntimeError: if a pivot is zero.
     """
     LD, pivots, info = linalg_ldl_factor_ex(input, hermitian=hermitian)
-    if is_readable(info):
-        kernels.refuse_zero_block(info._array, "torch.linalg.ldl_factor")
+    _linalg_check_errors(info, "torch.linalg.ldl_factor", is_matrix=not info._array.ndim)
     if out is None:
         return LDL_FACTOR(LD, pivots)
     return LDL_FACTOR.out(*all_stored("linalg_ldl_factor", (LD, pivots), out, STRICT))

@@ -154,7 +154,7 @@ class linalg_cholesky_ex:
         return cholesky_gradient(grads[0], L, upper, xp)
 
 
-@internal(kernels.pinv, same_out=Castable("linalg.pinv"), batch="leading")
+@internal(kernels.pinv, same_out=Castable("linalg.pinv"), batch="leading", aten="atol_rtol_tensor")
 class linalg_pinv:
     """The pseudo-inverse of matrices."""
 

@@ -16,7 +16,7 @@ from ..memory.conversion import converted
 # --- the operators ----------------------------------------------------------------------------------------------
 
 
-@internal(kernels.fft_c2c, out=False, node="FftC2CBackward0", tangent="linear", batch="expanded")
+@internal(kernels.fft_c2c, out=False, node="FftC2CBackward0", tangent="linear", batch="expanded", aten_name="_fft_c2c")
 class fft_c2c:
     """The transform of complex numbers over `dim`, or the inverse transform."""
 
@@ -26,7 +26,7 @@ class fft_c2c:
         return xp.fft_c2c(grad, dim, normalization, not forward)
 
 
-@internal(kernels.fft_r2c, out=False, node="FftR2CBackward0", tangent="linear", batch="expanded")
+@internal(kernels.fft_r2c, out=False, node="FftR2CBackward0", tangent="linear", batch="expanded", aten_name="_fft_r2c")
 class fft_r2c:
     """The transform of real numbers over `dim`. `onesided` omits the half that follows from symmetry."""
 
@@ -40,7 +40,7 @@ class fft_r2c:
         return xp.fft_c2c(grad, dim, normalization, False).real
 
 
-@internal(kernels.fft_c2r, out=False, node="FftC2RBackward0", tangent="linear", batch="expanded")
+@internal(kernels.fft_c2r, out=False, node="FftC2RBackward0", tangent="linear", batch="expanded", aten_name="_fft_c2r")
 class fft_c2r:
     """The inverse of the onesided transform over `dim`. The last dimension gets the size `last_dim_size`."""
 

@@ -331,7 +331,7 @@ def conj(input):
     return conj_physical(input) if isinstance(input._array, SparseArray) else conjugate(input)
 
 
-@internal(lazy_conj.conjugate, view=True, node="ConjBackward0", batch="elementwise", aten_name="conj")
+@internal(lazy_conj.conjugate, view=True, node="ConjBackward0", batch="elementwise", aten_name="_conj")
 class conjugate:
     """The complex conjugate as a view, elementwise."""
 

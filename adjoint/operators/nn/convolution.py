@@ -50,11 +50,16 @@ class convolution:
 
     saved_display = {"bias_sym_sizes": None, "bias_sym_sizes_opt": lambda node: node.saved_bias_shape or (0,)}
 
+    aten_gradients = (
+        "convolution_backward(grad, input, weight, bias_shape or (0,), stride, padding, dilation, transposed, output_padding, "
+        "groups, needs)"
+    )
+
     def forward(
         input: Array, weight: Array, bias: Array | None, stride, padding, dilation, transposed, output_padding, groups
     ): ...
 
-    def grad_input(grad, input, weight, stride, padding, dilation, transposed, groups, xp):
+    def grad_input(grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, xp):
         if transposed:
             zeros = (0,) * len(stride)
             result = xp.convolution(grad, weight.conj(), None, stride, padding, dilation, False, zeros, groups)

@@ -11,7 +11,7 @@ from ...tensor import Tensor
 from ..declaring.formulas import underived
 
 
-@internal(kernels.ctc_loss, out=False, node="CtcLossBackward0", outputs=("result0", "result1"))
+@internal(kernels.ctc_loss, out=False, node="CtcLossBackward0", outputs=("result0", "result1"), aten_name="_ctc_loss")
 class ctc_loss_of:
     """The loss of each sample, and the log-probabilities of the states."""
 
@@ -29,7 +29,7 @@ class ctc_loss_of:
         )
 
 
-@internal(kernels.ctc_loss_backward, out=False, node="NotImplemented")
+@internal(kernels.ctc_loss_backward, out=False, node="NotImplemented", aten_name="_ctc_loss_backward")
 class ctc_loss_backward:
     """The gradient of the log-probabilities."""
 

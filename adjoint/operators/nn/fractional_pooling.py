@@ -16,6 +16,7 @@ def _operators(dims):
 
         differentiable = ("self",)
         nondifferentiable = ("result1",)
+        aten_gradients = {"self": f"{name}_backward(grads[0], self, kernel_size, output_size, result1)"}
 
         def forward(self: Array, kernel_size, output_size, random_samples: Array): ...
 
@@ -24,7 +25,9 @@ def _operators(dims):
 
     _scattering_operator(f"{name}_backward", f"{node}Backward0", dims)
     outputs = ("result0", "result1")
-    return _declare(declaration, kernels.fractional_max_pool, f"{name}_of", f"{node}0", dims, outputs=outputs)
+    return _declare(
+        declaration, kernels.fractional_max_pool, f"{name}_of", f"{node}0", dims, outputs=outputs, aten_name=name
+    )
 
 
 def _sizes(value, dims, words):

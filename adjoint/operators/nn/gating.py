@@ -88,6 +88,8 @@ def glu_backward(grad, input, dim):
 class glu:
     """The first half of `input` along `dim` times the sigmoid of the second half (Dauphin et al., 2017)."""
 
+    aten_gradients = {"self": "glu_backward(grad, self, dim)"}
+
     def forward(self: Array, dim: Int = -1): ...
 
     def grad_self(grad, self, dim, xp):

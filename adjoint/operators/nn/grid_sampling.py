@@ -74,6 +74,9 @@ def _declare(dims):
         def forward(input: Array, grid: Array, interpolation_mode, padding_mode, align_corners): ...
 
         differentiable = ("input", "grid")
+        aten_gradients = (
+            f"grid_sampler_{dims}d_backward(grad, input, grid, interpolation_mode, padding_mode, align_corners, needs)"
+        )
 
         def grad_inputs(grad, input, grid, interpolation_mode, padding_mode, align_corners, needs, xp):
             sampling = Sampling(interpolation_mode, padding_mode, bool(align_corners))
@@ -87,6 +90,7 @@ def _declare(dims):
         out=False,
         name=f"grid_sampler_{dims}d_of",
         node=f"GridSampler{dims}DBackward0",
+        aten_name=f"grid_sampler_{dims}d",
     )(grid_sampler)
 
 

@@ -145,8 +145,13 @@ def _declare(name, mode, antialias):
     """Declare the operator of this name and mode. Its gradient is computed by `resample_gradient`."""
     shown = "".join(part.capitalize() for part in name.replace("nearest_exact", "nearestExact").split("_"))
     node = f"{shown.replace('Nearestexact', 'NearestExact').removesuffix('d')}D{'Aa' if antialias else ''}Backward0"
+    full_name = f"{name}_aa" if antialias else name
+    in_aten = f"_{full_name}" if antialias or mode == "nearest-exact" else full_name
+    options = "" if mode in resampling.NEAREST else "align_corners, "
 
     class upsample:
+        aten_gradients = {"self": f"{in_aten}_backward(grad, output_size, self_shape, {options}*(scales or ()))"}
+
         def forward(self: Array, output_size, align_corners, scales): ...
 
         def grad_self(grad, self_shape, output_size, align_corners, scales, xp):
@@ -155,7 +160,6 @@ def _declare(name, mode, antialias):
         saved_display = _shown(mode, int(name[-2]))
 
     upsample.__doc__ = f"`(N, C, *)` of another size, mode {mode}{', averaging' if antialias else ''}."
-    full_name = f"{name}_aa" if antialias else name
     operator(
         kernel=following_images(resampling.resampling(mode, antialias)),
         namespace=None,
@@ -165,6 +169,7 @@ def _declare(name, mode, antialias):
         node=node,
         tangent="linear",
         batch="samples",
+        aten_name=in_aten,
     )(upsample)
 
 

@@ -51,6 +51,11 @@ class mse_loss:
 
     saved_display = REDUCTION
 
+    aten_gradients = {
+        "self": "mse_loss_backward(grad, self, target, reduction)",
+        "target": "mse_loss_backward(grad, target, self, reduction)",
+    }
+
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction, xp):
@@ -80,6 +85,11 @@ class smooth_l1_loss:
 
     saved_display = REDUCTION
 
+    aten_gradients = {
+        "self": "smooth_l1_loss_backward(grad, self, target, reduction, beta)",
+        "target": "smooth_l1_loss_backward(grad, target, self, reduction, beta)",
+    }
+
     def forward(self: Array, target: Array, reduction="mean", beta=1.0): ...
 
     def grad_self(grad, self, target, reduction, beta, xp):
@@ -101,6 +111,11 @@ class huber_loss:
     """The squared difference near 0, and the absolute difference elsewhere, scaled by `delta`."""
 
     saved_display = REDUCTION
+
+    aten_gradients = {
+        "self": "huber_loss_backward(grad, self, target, reduction, delta)",
+        "target": "huber_loss_backward(grad, target, self, reduction, delta)",
+    }
 
     def forward(self: Array, target: Array, reduction="mean", delta=1.0): ...
 
@@ -378,6 +393,8 @@ class soft_margin_loss:
     constants = {"target": "soft_margin_loss"}
     saved_display = REDUCTION
 
+    aten_gradients = {"self": "soft_margin_loss_backward(grad, self, target, reduction)"}
+
     def forward(self: Array, target: Array, reduction="mean"): ...
 
     def grad_self(grad, self, target, reduction, xp):
@@ -390,6 +407,8 @@ class multi_margin_loss:
 
     constants = {"weight": "multi_margin_loss"}
     saved_display = REDUCTION
+
+    aten_gradients = {"self": "multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)"}
 
     def forward(self: Array, target: Array, p, margin, weight: Array | None, reduction): ...
 
@@ -420,6 +439,7 @@ class multilabel_margin_loss_forward:
     saved_display = REDUCTION
     differentiable = ("self",)
     nondifferentiable = ("is_target",)
+    aten_gradients = {"self": "multilabel_margin_loss_backward(grads[0], self, target, reduction, is_target)"}
 
     def forward(self: Array, target: Array, reduction): ...
 

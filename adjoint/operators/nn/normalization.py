@@ -64,6 +64,10 @@ class native_batch_norm:
 
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
+    aten_gradients = (
+        "native_batch_norm_backward(grads[0], input, weight, running_mean, running_var, result1, result2, training, eps, "
+        "needs)"
+    )
 
     def forward(
         input: Array,
@@ -270,6 +274,10 @@ class native_layer_norm:
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
 
+    aten_gradients = (
+        "native_layer_norm_backward(grads[0], input, normalized_shape, result1, result2, weight, bias, needs)"
+    )
+
     def forward(input: Array, normalized_shape, weight: Array | None, bias: Array | None, eps): ...
 
     def grad_inputs(grads, input, normalized_shape, weight, bias, result1, result2, eps, needs, xp):
@@ -404,6 +412,11 @@ class native_group_norm:
     }
     differentiable = ("input", "weight", "bias")
     nondifferentiable = ("result1", "result2")
+
+    aten_gradients = (
+        "native_group_norm_backward(grads[0], input, result1, result2, weight, input.shape[0], input.shape[1], "
+        "input.shape[2:].numel(), group, needs)"
+    )
 
     def forward(input: Array, weight: Array | None, bias: Array | None, group, eps): ...
 

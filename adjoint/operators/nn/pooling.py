@@ -161,9 +161,10 @@ def _adaptive_avg_pool_operators(dims):
         def grad_self(grad, xp):
             return xp.zeros_like(grad)
 
-    _declare(backward_declaration, kernels.adaptive_averaging(dims), f"{name}_backward", f"{node}Backward0", dims)
+    averaging, backward = kernels.adaptive_averaging(dims), f"{name}_backward"
+    _declare(backward_declaration, averaging, backward, f"{node}Backward0", dims, aten_name=f"_{backward}")
     kernel = following_images(kernels.adaptive_avg_pool) if dims == 2 else kernels.adaptive_avg_pool
-    return _declare(forward_declaration, kernel, f"{name}_of", f"{node}0", dims, aten_name=name)
+    return _declare(forward_declaration, kernel, f"{name}_of", f"{node}0", dims, aten_name=f"_{name}")
 
 
 _adaptive_avg_pool = {dims: _adaptive_avg_pool_operators(dims) for dims in (2, 3)}

@@ -27,6 +27,7 @@ def _declare(dims):
         name=f"max_unpool{dims}d_of",
         node=f"MaxUnpool{dims}DBackward0",
         tangent="linear",
+        aten_name=f"max_unpool{dims}d",
     )(unpool)
 
 
