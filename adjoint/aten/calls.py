@@ -6,7 +6,9 @@ arguments have these names and types. If PyTorch's operator takes other argument
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from .. import dtypes
@@ -25,7 +27,16 @@ Call = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
 _NUMBER_AS_TENSOR = frozenset(
     "add sub mul div add_ sub_ mul_ div_ logical_and logical_or logical_xor true_divide floor_divide floor_divide_ hypot".split()
 )
-"""Operators that use the overload for tensors for a number too."""
+"""Operators that use the overload for tensors for a number too, unless functions and formulas of this package call them."""
+
+_BETWEEN = (
+    "adjoint.dispatch.",
+    "adjoint.aten.",
+    "adjoint.tape.",
+    "adjoint._runtime.",
+    "adjoint.operators.math.division",
+)
+"""The modules between the caller of an operator and this module. The module of generated code has no name."""
 
 
 def call_of_operator(op: Operator, args: tuple[Any, ...], out: Any = None, inplace: bool = False) -> Call:
@@ -169,10 +180,25 @@ def _fits(argument: Argument, value: Any, schema: FunctionSchema) -> bool:
             return all((item is None and kind.endswith("?")) or _fits_one(kind.rstrip("?"), item) for item in value)
         return argument.expands and _fits_one(kind, value)
     if kind == "Tensor" and is_number(value):
-        return schema.name.removeprefix("aten::") in _NUMBER_AS_TENSOR and argument.name == "other"
+        name = schema.name.removeprefix("aten::")
+        return name in _NUMBER_AS_TENSOR and argument.name == "other" and not _called_by_operators()
     if argument.name == "reduction" and value in REDUCTIONS:
         return True
     return _fits_one(kind, value)
+
+
+def _called_by_operators() -> bool:
+    """Return whether a function or a formula of this package calls the operator. In PyTorch these are written in C++.
+
+    There, numbers have overloads of their own. In Python, PyTorch's functions convert numbers to tensors.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        if module is not None and not module.startswith(_BETWEEN):
+            return bool(module.startswith("adjoint.operators."))
+        frame = frame.f_back
+    return False
 
 
 def _fits_one(kind: str, value: Any) -> bool:

@@ -46,9 +46,7 @@ def inv(self: Array, name: str = "inv") -> Array:
     try:
         return inverse(self.mT).mT  # column-major
     except numpy.linalg.LinAlgError:
-        error = failure(_zero_pivot(self), "linalg.inv")
-        assert error is not None
-        raise error from None
+        raise failure(_zero_pivot(self), "linalg.inv") from None
 
 
 def _zero_pivot(array: Array) -> Array:
@@ -104,9 +102,7 @@ def solve(a: Array, b: Array, left: bool = True) -> Array:
     try:
         result = _solution(a, right) if left else _solution(a.mT, right.mT).mT
     except numpy.linalg.LinAlgError:
-        error = failure(_zero_pivot(a), "torch.linalg.solve")
-        assert error is not None
-        raise error from None
+        raise failure(_zero_pivot(a), "torch.linalg.solve") from None
     if not left:
         return numpy.ascontiguousarray(result)
     return column_major(result[..., 0] if vector else result)
@@ -126,9 +122,8 @@ def cholesky(self: Array, upper: bool = False, name: str = "linalg.cholesky") ->
             raise numpy.linalg.LinAlgError
     except numpy.linalg.LinAlgError:
         orders = [_indefinite_order(matrix) for matrix in source.reshape(-1, *source.shape[-2:])]
-        error = failure(numpy.array(orders, numpy.int32).reshape(source.shape[:-2]), name)
-        if error is not None:
-            raise error from None
+        if any(orders):
+            raise failure(numpy.array(orders, numpy.int32).reshape(source.shape[:-2]), name) from None
         raise
     result = wide.astype(source.dtype, copy=False)
     return result.mT.conj() if upper else column_major(result)

@@ -166,11 +166,9 @@ _FAILURES = {
 """What it means that the number of a matrix is not 0, by the function."""
 
 
-def failure(info: Array, name: str) -> Exception | None:
-    """Return the error of the function `name`, such as "torch.linalg.solve", if a number in `info` is not 0."""
+def failure(info: Array, name: str) -> Exception:
+    """Return the error of the function `name`, such as "torch.linalg.solve", for the first matrix whose `info` is not 0."""
     prefix, place = first_bad(info)
-    if not place:
-        return None
     function = name.rpartition(".")[2].removesuffix("_ex")
     error = RuntimeError if function.endswith("factor") else LinAlgError
     return error(f"{name}: {prefix}{_FAILURES[function].format(place=place)}")
@@ -178,9 +176,8 @@ def failure(info: Array, name: str) -> Exception | None:
 
 def refuse_failure(info: Array, name: str) -> None:
     """Raise the error of the function `name` if a number in `info` is not 0."""
-    error = failure(info, name)
-    if error is not None:
-        raise error
+    if numpy.count_nonzero(info):
+        raise failure(info, name)
 
 
 # --- triangular systems ---------------------------------------------------------------------------------------

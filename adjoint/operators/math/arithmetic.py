@@ -35,7 +35,9 @@ def conjugate(value):
 def _with_number(kernel, name, **options):
     """Declare an operator for a number as second operand, in functions that PyTorch composes of operators."""
     node = f"{name.capitalize()}Backward1"
-    return internal(kernels.by_number(kernel), node=node, tangent="elementwise", aten_name=name, **options)
+    return internal(
+        kernels.by_number(kernel), node=node, tangent="elementwise", aten_name=name, aten="Scalar", **options
+    )
 
 
 # --- sums and differences -------------------------------------------------------------------------------------

@@ -12,22 +12,22 @@ from ...kernels.reduce import reduction as kernels
 from ...kernels.reduce import scan
 from ...kernels.reduce.reduction import kept_shape
 from ...kernels.runtime.floating import refuse
-from ...kernels.runtime.shapes import names_all
+from ...kernels.runtime.shapes import names_all, normalize_dims
 from ..declaring.reductions import batch_over, reduction
 
 
 @public(namespace=None, on_arrays=kernels.spread)
 def spread(grad, shape, dim, keepdim):
     """The transpose of a sum over `dim`: `grad` repeated along the dimensions that were summed."""
-    if not keepdim and shape and dim is not None:
-        grad = grad.reshape(kept_shape(shape, dim))
-    return tensors.expand(grad, shape)
+    return tensors.expand(kept(grad, shape, dim, keepdim), shape)
 
 
 @public(namespace=None, on_arrays=kernels.kept)
 def kept(value, shape, dim, keepdim):
     """Return a reduced `value` with the reduced dimensions as size 1. The result broadcasts with the input."""
-    return value if keepdim or not shape else value.reshape(kept_shape(shape, dim))
+    for each in () if keepdim or names_all(dim) else normalize_dims(dim, len(shape)):
+        value = value.unsqueeze(each)
+    return value
 
 
 @public(namespace=None, on_arrays=kernels.in_dtype_of)
