@@ -27,7 +27,7 @@ Call = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
 _NUMBER_AS_TENSOR = frozenset(
     "add sub mul div add_ sub_ mul_ div_ logical_and logical_or logical_xor true_divide floor_divide floor_divide_ hypot".split()
 )
-"""Operators that use the overload for tensors for a number too, unless functions and formulas of this package call them."""
+"""Operators that use the overload for tensors for a number too."""
 
 _BETWEEN = (
     "adjoint.dispatch.",
@@ -53,6 +53,8 @@ def call_of_operator(op: Operator, args: tuple[Any, ...], out: Any = None, inpla
         each for each, default in op.defaults.items() if each in values and _equal(values[each], default)
     )
     preferred, own_name = (op.aten_inplace, f"{op.name}_") if inplace else (op.aten, op.name)
+    if preferred == "Tensor" and is_number(args[op.names.index("other")]) and _called_by_operators():
+        preferred = "Scalar"
     overload, given, keywords = _call(name, values, left_out, out, preferred, own_name)
     if form is None or inplace:
         overload.operator, overload.changes = op, inplace
@@ -180,8 +182,7 @@ def _fits(argument: Argument, value: Any, schema: FunctionSchema) -> bool:
             return all((item is None and kind.endswith("?")) or _fits_one(kind.rstrip("?"), item) for item in value)
         return argument.expands and _fits_one(kind, value)
     if kind == "Tensor" and is_number(value):
-        name = schema.name.removeprefix("aten::")
-        return name in _NUMBER_AS_TENSOR and argument.name == "other" and not _called_by_operators()
+        return schema.name.removeprefix("aten::") in _NUMBER_AS_TENSOR and argument.name == "other"
     if argument.name == "reduction" and value in REDUCTIONS:
         return True
     return _fits_one(kind, value)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from ..dispatch.decorators import tensors
+from ..dispatch.decorators import PUBLIC, tensors
 from ..kernels.memory.storage import overlaps
 from ..kernels.shape.view import memory_of_both
 from ..tape import modes
@@ -18,7 +18,8 @@ from ..tensor import Tensor
 
 
 def _filled_with_zeros(self: Tensor, mask: Tensor) -> Tensor:
-    result: Tensor = tensors.where(mask, tensors.scalar_tensor(0, dtype=self.dtype), self)
+    zero = PUBLIC["torch"]["scalar_tensor"](0, dtype=self.dtype)
+    result: Tensor = tensors.where(mask, zero, self)
     return result
 
 
@@ -32,7 +33,7 @@ def _zeros(grad: Tensor, shape: Any) -> Tensor:
 
 def _checked(name: str, result: Tensor, info: Tensor) -> Tensor:
     """Return the result after a check of the numbers of the matrices."""
-    tensors._linalg_check_errors(info, name, is_matrix=not info._array.ndim)
+    PUBLIC["aten"]["_linalg_check_errors"](info, name, is_matrix=not info._array.ndim)
     return result
 
 

@@ -39,6 +39,8 @@ def validate_grad(grad: Any, shape: Any, dtype: Any, source: Node | None, edge: 
     if array.dtype != dtype:
         if array.dtype.kind in "cW" and dtype.kind not in "cW":
             grad = tensor_operators.real(grad) if recorded else as_array(grad).real
+            if recorded and grad._array.dtype == dtype:
+                return grad
         if recorded:
             return tensor_operators.to_dtype(grad, from_numpy(dtype))
         with unwarned():

@@ -6,7 +6,7 @@ import functools
 
 from ..._runtime.tracebacks import warn_once
 from ...dispatch.annotations import Array, Bool
-from ...dispatch.decorators import add_method, internal, public
+from ...dispatch.decorators import PUBLIC, add_method, internal, public
 from ...dispatch.out import STRICT, all_stored, checked_targets
 from ...dispatch.return_types import return_type
 from ...dispatch.sequential import is_readable
@@ -108,7 +108,7 @@ def lu_factor(A, *, pivot=True, out=None):
 
 def _factor(A, pivot, out, name):
     LU, pivots, info = linalg_lu_factor_ex(A, pivot=pivot)
-    _linalg_check_errors(info, name, is_matrix=not info._array.ndim)
+    PUBLIC["aten"]["_linalg_check_errors"](info, name, is_matrix=not info._array.ndim)
     if out is None:
         return LU_FACTOR(LU, pivots)
     return LU_FACTOR.out(*all_stored("linalg_lu_factor", (LU, pivots), out, STRICT))
@@ -349,7 +349,7 @@ def ldl_factor(input, *, hermitian=False, out=None):
         RuntimeError: if a pivot is zero.
     """
     LD, pivots, info = linalg_ldl_factor_ex(input, hermitian=hermitian)
-    _linalg_check_errors(info, "torch.linalg.ldl_factor", is_matrix=not info._array.ndim)
+    PUBLIC["aten"]["_linalg_check_errors"](info, "torch.linalg.ldl_factor", is_matrix=not info._array.ndim)
     if out is None:
         return LDL_FACTOR(LD, pivots)
     return LDL_FACTOR.out(*all_stored("linalg_ldl_factor", (LD, pivots), out, STRICT))

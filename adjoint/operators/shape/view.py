@@ -312,8 +312,8 @@ class squeeze_dim:
 
     def forward(self: Array, dim: Int): ...
 
-    def grad_self(grad, self_shape, dim):
-        return grad.reshape(self_shape)
+    def grad_self(grad, self_shape, dim, xp):
+        return grad if grad.ndim == len(self_shape) else xp.unsqueeze(grad, dim)
 
 
 @_squeezing(kernels.squeeze, 2, aten="default, dims")
