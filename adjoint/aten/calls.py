@@ -53,7 +53,12 @@ def call_of_operator(op: Operator, args: tuple[Any, ...], out: Any = None, inpla
         each for each, default in op.defaults.items() if each in values and _equal(values[each], default)
     )
     preferred, own_name = (op.aten_inplace, f"{op.name}_") if inplace else (op.aten, op.name)
-    if preferred == "Tensor" and is_number(args[op.names.index("other")]) and _called_by_operators():
+    if (
+        preferred == "Tensor"
+        and "other" in values
+        and is_number(args[op.names.index("other")])
+        and _called_by_operators()
+    ):
         preferred = "Scalar"
     overload, given, keywords = _call(name, values, left_out, out, preferred, own_name)
     if form is None or inplace:
