@@ -39,7 +39,7 @@ class PythonCode(NamedTuple):
     globals: dict[str, Any]
 
 
-_RESERVED = ("torch", "self", "inf", "nan", "device", "NoneType")
+_RESERVED = ("torch", "inf", "nan", "device", "NoneType")
 """The names of the code of every graph."""
 
 
@@ -54,17 +54,13 @@ class Names:
         """Return a free name that resembles `candidate`."""
         name = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         name = f"_{name}" if name[0].isdigit() else name
-        base, number = name, 0
         found = re.fullmatch(r"(.*)_(\d+)", name)
-        if found is not None:
-            base, number = found[1], int(found[2])
-        number = max(number, self.counts.get(base, 0)) if found is None else number
-        name = base if not number and found is None else f"{base}_{number}"
+        base, number = (found[1], int(found[2])) if found is not None else (name, self.counts.get(name, 0))
         while name in self.used or keyword.iskeyword(name) or hasattr(builtins, name) or name in _RESERVED:
             number += 1
             name = f"{base}_{number}"
         self.used.add(name)
-        self.counts[base] = number
+        self.counts[base] = max(number, self.counts.get(base, 0))
         return name
 
 
