@@ -76,7 +76,7 @@ def fuse(model: torch.nn.Module, inplace: bool = False, no_trace: bool = False) 
                 continue
             layer, norm = modules[node.args[0].target], modules[node.target]
             if norm.track_running_stats:
-                replace_node_module(node.args[0], modules, fused(layer, norm))  # type: ignore[operator]
+                replace_node_module(node.args[0], modules, fused(layer, norm))
                 node.replace_all_uses_with(node.args[0])
                 graph.erase_node(node)
     return GraphModule(traced, graph)

@@ -105,7 +105,12 @@ def split_module(
 def _inputs(node: Node) -> Iterable[Node]:
     """Return the nodes whose values a node uses, in the order of its arguments."""
     used: list[Node] = []
-    map_arg((node.args, node.kwargs), lambda each: used.append(each) or each)  # type: ignore[func-returns-value]
+
+    def note(each: Node) -> Node:
+        used.append(each)
+        return each
+
+    map_arg((node.args, node.kwargs), note)
     return used
 
 
@@ -186,7 +191,8 @@ def _joined(
         partition.graph.output(results[0] if len(results) == 1 and not tuple_return else tuple(results))
         contents[partition.submod_name] = GraphModule(partition.targets, partition.graph)
         call = graph.call_module(partition.submod_name, tuple(values[name] for name in partition.inputs))
-        parts = [call] if len(results) == 1 and not tuple_return else [Proxy(call)[i].node for i in range(len(results))]
+        whole: Any = Proxy(call)
+        parts = [call] if len(results) == 1 and not tuple_return else [whole[i].node for i in range(len(results))]
         values.update(zip(partition.outputs, parts, strict=True))
     for node in outer:
         if node.name not in values:

@@ -31,8 +31,9 @@ class LinearCrossEntropyOptions:
 
     def __post_init__(self) -> None:
         """Refuse values that PyTorch refuses."""
-        size, method, policy = self.batch_chunk_size, self.chunking_method, self.acc_policy
-        if size is not None and not (isinstance(size, int) and size > 0):
+        size: Any = self.batch_chunk_size
+        method, policy = self.chunking_method, self.acc_policy
+        if size is not None and (not isinstance(size, int) or size <= 0):
             raise ValueError(f"batch_chunk_size must be positive int or None, got {size}")
         if method not in (None, "auto") and not _ASPECT_RATIO.fullmatch(str(method)):
             raise ValueError(f"invalid chunking_method: {method!r}")
