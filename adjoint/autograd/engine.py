@@ -116,9 +116,9 @@ def execute(roots: list[Any], grads: Any, task: GraphTask) -> None:
             except Exception as error:
                 explain(error, node)
                 raise
-            # Unpacking its saved values may have added hooks.
+            # Unpacking its saved values may have added hooks. As in PyTorch, they do not see the gradients that it received.
             if node._hooks is not None and node._hooks.post:  # type: ignore[unreachable]
-                results = run_post_hooks(node, results, grad, create_graph, edges)  # type: ignore[unreachable]
+                results = run_post_hooks(node, results, [], create_graph, edges)  # type: ignore[unreachable]
         number = 0
         for edge in edges:
             result = results[number]
@@ -203,7 +203,7 @@ def visit(node: Node, grad: Any, task: GraphTask, edges: tuple[Any, ...]) -> Any
         if modes.ANOMALY.enabled and modes.ANOMALY.check_nan:
             check_nan(node, grad, results)
         if run is run_node and node._hooks is not None and node._hooks.post:
-            results = run_post_hooks(node, results, grad, task.create_graph, edges)
+            results = run_post_hooks(node, results, [], task.create_graph, edges)
     except Exception:
         if modes.ANOMALY.enabled:
             report(node)

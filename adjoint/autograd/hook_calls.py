@@ -6,7 +6,9 @@ from typing import Any
 
 from .._runtime.extra import OWN
 from ..kernels.runtime.lazy_conj import materialize
+from ..kernels.runtime.meta_array import Meta
 from ..kernels.runtime.shapes import with_sizes
+from ..kernels.runtime.sparse_array import SparseArray
 from ..tape import modes
 from ..tape.evaluation import evaluated, recorded
 from ..tape.modes import FLAGS, STATE
@@ -52,13 +54,26 @@ def check_replacement(original: Tensor | None, replacement: Any, hook: Any) -> N
         raise TypeError(f"expected Variable, but hook returned '{type(replacement).__name__}'")
     if original is None:
         raise RuntimeError(f"can't replace a None gradient with a non-None value in {hook!r}")
-    if replacement._array.dtype != original._array.dtype:
+    new, old = replacement._array, original._array
+    if new is not old and (new.dtype != old.dtype or _kind(new) is not _kind(old)):
         raise RuntimeError(
-            f"hook '{name_of(hook)}' has changed the type of value (was torch.{original.dtype.scalar_type}Tensor "
-            f"got torch.{replacement.dtype.scalar_type}Tensor)"
+            f"hook '{name_of(hook)}' has changed the type of value (was {_type_name(original)} got {_type_name(replacement)})"
         )
     if replacement._array.shape != original._array.shape:
         raise RuntimeError(f"hook '{name_of(hook)}' has changed the size of value")
+
+
+def _kind(array: Any) -> Any:
+    """Return what must stay the same besides the dtype: whether elements exist, and the layout."""
+    return type(array) if type(array) in (Meta, SparseArray) else ndarray
+
+
+def _type_name(tensor: Tensor) -> str:
+    """Return the name of the type of a tensor in errors about hooks."""
+    scalar = tensor.dtype.scalar_type
+    if tensor.is_meta or tensor.is_complex():
+        return f"{'Meta' if tensor.is_meta else 'CPU'}{scalar}Type"
+    return f"torch.{'sparse.' if tensor.is_sparse else ''}{scalar}Tensor"
 
 
 def name_of(hook: Any) -> str:

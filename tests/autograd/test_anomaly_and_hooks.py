@@ -165,3 +165,46 @@ def test_a_changed_tensor_has_its_new_history_although_a_hook_has_raised(name: s
     changed = changed if whole else torch.cat([changed, expected[1:]])
     assert y.tolist() == changed.tolist()
     assert torch.autograd.grad(y.sum(), x)[0].tolist() == torch.autograd.grad(changed.sum(), expected)[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda grad: grad.to_sparse(), "torch.sparse.FloatTensor"),
+        (lambda grad: grad.to("meta"), "MetaFloatType"),
+        (lambda grad: grad.to(torch.complex64), "CPUComplexFloatType"),
+        (lambda grad: grad.double(), "torch.DoubleTensor"),
+    ],
+)
+def test_hooks_keep_the_layout_and_the_device_of_a_gradient(change, name):
+    x = torch.ones(2, requires_grad=True)
+    message = rf"has changed the type of value \(was torch.FloatTensor got {name}\)"
+    for register in (
+        lambda y: y.register_hook(change),
+        lambda y: y.grad_fn.register_prehook(lambda grads: (change(grads[0]),)),
+        lambda y: y.grad_fn.register_hook(lambda inputs, outputs: (change(inputs[0]), *inputs[1:])),
+    ):
+        y = x * 2
+        register(y)
+        with pytest.raises(RuntimeError, match=message):
+            y.sum().backward()
+    assert x.grad is None
+
+
+def test_hooks_that_an_unpack_hook_registers_see_no_received_gradients():
+    x, seen = torch.arange(6.0).reshape(2, 3).requires_grad_(), []
+
+    def unpack(tensor):
+        def halve(inputs, outputs):
+            seen.append(outputs)
+            return tuple(grad / 2 for grad in inputs)
+
+        torch._C._current_autograd_node().register_hook(halve)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+        torch.var_mean(x, dim=0)[0].sum().backward()
+    halved, x.grad = x.grad, None
+    torch.var_mean(x, dim=0)[0].sum().backward()
+    assert torch.equal(halved * 2, x.grad)
+    assert seen == [()]
