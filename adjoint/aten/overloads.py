@@ -155,9 +155,9 @@ def applied_by_name(
     if inplace:
         return op.inplace_function(*positional, **keywords)
     results = op.function(*positional, **keywords, **({} if out is None else {"out": out}))
-    names = [] if schema is None else [each.name for each in schema.returns]
-    if names != list(op.outputs) and set(names) == set(op.outputs):  # the declaration has another order
-        return tuple(results[op.outputs.index(name)] for name in names)
+    returned = () if schema is None else tuple([each.name for each in schema.returns])
+    if returned != op.outputs and set(returned) == set(op.outputs):  # the declaration has another order
+        return tuple(results[op.outputs.index(name)] for name in returned)
     return results
 
 
