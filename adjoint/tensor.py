@@ -12,7 +12,6 @@ from . import dtypes
 from ._runtime.extra import NOTING, Extra, note_former
 from ._runtime.late_bound import LATE
 from ._runtime.tracebacks import end_at_caller, ending_at_caller, shorten, warn
-from ._runtime.type_names import type_name
 from ._runtime.weak_keys import WeakClasses
 from .array_attributes import require_data
 from .array_attributes import wrap_dim as wrap_dim
@@ -95,6 +94,8 @@ class Tensor(Interchange, TensorMethods):
     @ending_at_caller
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
+            from ._runtime.type_names import type_name
+
             raise TypeError(f"Variable data has to be a tensor, but got {type_name(type(value))}")
         require_data(self, value)
         if NOTING:

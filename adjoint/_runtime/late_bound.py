@@ -17,7 +17,6 @@ FUNCTIONS = {
     "check_data_set": "tape.interpreters.check_data_set",
     "copy_elements": "kernels.memory.copying.copy_elements",
     "forward_tangent": "transforms.forward_mode.shown_tangent",
-    "gradient_operators": "aten.torch_dispatch.gradient_operators",
     "note_creation": "tape.interpreters.note_creation",
     "run_accumulate_grad": "autograd.hook_calls.run_alone",
     "taken_over": "aten.torch_dispatch.taken_over",

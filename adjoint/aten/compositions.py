@@ -13,7 +13,6 @@ from .. import dtypes
 from ..dispatch.decorators import PUBLIC, tensors
 from ..kernels.memory.storage import overlaps
 from ..kernels.shape.view import memory_of_both
-from ..tape import modes
 from ..tensor import Tensor
 
 
@@ -53,10 +52,6 @@ def _onesided(self: Tensor, dim: Any, normalization: int) -> Tensor:
     """The transform, with elements doubled that also represent a mirror image."""
     result: Tensor = tensors.fft_r2c(self, dim, normalization, True)
     last, doubled = dim[-1], (self._array.shape[dim[-1]] - 1) // 2
-    if modes.is_recording():
-        counts = result.detach().real.new_ones([result._array.shape[last]] + [1] * (result._array.ndim - last - 1))
-        counts.narrow(0, 1, doubled).mul_(2)
-        return result * counts
     result.narrow(last, 1, doubled).mul_(2)
     return result
 
@@ -76,9 +71,16 @@ def _frame(A: Tensor) -> tuple[Tensor, ...]:
 
 
 def _slope_of_sinc(self: Tensor, order: int) -> Tensor:
+    """Return the derivative of an order, by the derivatives of `x * sinc(x)`. At 0, it is that of the series."""
     scaled = self * math.pi
-    slope = (tensors.cos(scaled) * scaled - tensors.sin(scaled)) / (scaled * self)
-    return _filled_with_zeros(slope, self == 0)
+    if order == 1:
+        slope = (tensors.cos(scaled) * scaled - tensors.sin(scaled)) / (scaled * self)
+        return _filled_with_zeros(slope, self == 0)
+    whole = tensors.sin(scaled + order * math.pi / 2) * math.pi ** (order - 1)
+    slope = (whole - _slope_of_sinc(self, order - 1) * order) / self
+    middle = 0.0 if order % 2 else (-1) ** (order // 2) * math.pi**order / (order + 1)
+    result: Tensor = tensors.where(self == 0, PUBLIC["torch"]["scalar_tensor"](middle, dtype=self.dtype), slope)
+    return result
 
 
 # --- elements at indices --------------------------------------------------------------------------------------------

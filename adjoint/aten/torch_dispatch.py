@@ -68,9 +68,9 @@ class DispatchLevel(Interpreter):
 
     def process(self, call: plan.Call) -> Any:
         """Let the mode compute the operator, or the operators that PyTorch composes in its place."""
-        composed = composition_of(call)
-        if composed is not None:
-            return composed(*call.given)
+        composition = composition_of(call)
+        if composition is not None:
+            return composed(call, composition)
         with lower(self):
             return dispatched(call, self.mode)
 
@@ -143,9 +143,9 @@ def mode_at(index: int) -> Any:
 
 def taken_over(call: plan.Call) -> Any:
     """Return the result of a call that a class of its tensors overrides."""
-    composed = composition_of(call)
-    if composed is not None:
-        return composed(*call.given)
+    composition = composition_of(call)
+    if composition is not None:
+        return composed(call, composition)
     if not call.in_place:
         return dispatched(call)
     check_change(call.op, call)
@@ -154,16 +154,26 @@ def taken_over(call: plan.Call) -> Any:
 
 def dispatched(call: plan.Call, mode: Any = None) -> Any:
     """Return the result of a call, computed by a mode, or by the first class of its tensors that overrides it."""
-    op, args = call.op, call.given
-    asked = call_of_operator(op, args, call.out)
+    asked = call_of_operator(call.op, call.given, call.out)
     result = _call_override(asked, mode)
     if call.out is not None:
         return call.out
-    results = results_of(op, asked[0], result)
+    return completed(call, results_of(call.op, asked[0], result))
+
+
+def composed(call: plan.Call, composition: Callable[..., Any]) -> Any:
+    """Return the result of a call, composed from PyTorch's operators, and recorded as the result of the declared operator."""
+    with modes.switched(grad_enabled=False):
+        results = composition(*call.given)
+    return completed(call, results)
+
+
+def completed(call: plan.Call, results: Any) -> Any:
+    """Record the results of a call, and return them."""
     call.several = isinstance(results, (tuple, list))
-    call.outputs = [_own(each, args) for each in (results if call.several else (results,))]
+    call.outputs = [_own(each, call.given) for each in (results if call.several else (results,))]
     recorded(call, on_tensors=True)
-    if modes.STATE.inference and not op.view:
+    if modes.STATE.inference and not call.op.view:
         for output in call.outputs:
             mark_inference(output)
     return call.result()
@@ -382,3 +392,4 @@ def _without_history(self: Tensor, copy: bool = False) -> Tensor:
 
 
 Tensor._takes_operators_over = classmethod(class_defined)
+Tensor._gradient_operators = staticmethod(gradient_operators)

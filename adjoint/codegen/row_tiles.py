@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..kernels.runtime.costs import LARGE, SHORT, TILE_BYTES
-from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
+from ..kernels.runtime.costs import LARGE, SHORT, STEPS, TILE_BYTES
+from ..kernels.runtime.floating import OFF, UNBUFFERED, WARNINGS, compute_dtype, restore
 from ..kernels.runtime.parallel import parallel_rows
 from .expression import COLUMN, ELEMENT, INPUT, Expression, is_absent
 
@@ -30,6 +30,15 @@ def _walked(expression: Expression) -> int:
     read = {item for node in nodes for item in node.operands} | set(expression.outputs)
     count = sum(node.operation == INPUT and node.extent == ELEMENT and node in read for node in nodes)
     return count or any(node.extent == ELEMENT and not is_absent(node) for node in expression.outputs)
+
+
+def off_for_rows(length: int) -> Any:
+    """Return a state that turns the warnings off, like `OFF`, and speeds up NumPy's loops over broadcast rows of this length.
+
+    NumPy's iterator copies operands that are not contiguous into buffers, unless each row fills a buffer. Rows of a few
+    hundred elements fill small buffers. Starting the loop again for such a row takes less time than copying.
+    """
+    return UNBUFFERED if length >= STEPS else OFF  # shorter rows gain nothing
 
 
 class RowTiles:

@@ -35,7 +35,7 @@ from numpy import ndarray
 from .._runtime.first_use import computed_once, unwatched
 from .._runtime.forks import lock_across_forks
 from ..kernels.runtime.costs import THREADED
-from ..kernels.runtime.floating import WARNINGS, compute_dtype, off_for_rows, restore
+from ..kernels.runtime.floating import WARNINGS, compute_dtype, restore
 from ..kernels.runtime.shapes import normalize_dim
 from . import source
 from .acceleration import LOOPS, SHAPES
@@ -43,7 +43,7 @@ from .compiled_rows import CompiledRows
 from .expression import COLUMN, ELEMENT, ROW, ROW_LENGTH, Expression, Node, Tree, is_absent, leaves
 from .plans import Memory, Plan, Plans, returned
 from .pointwise import BASE_NAMES, dtype_of
-from .row_tiles import ROW_FUNCTIONS, Geometry, RowTiles
+from .row_tiles import ROW_FUNCTIONS, Geometry, RowTiles, off_for_rows
 from .tracing import Parameters, trace
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy
 
 from .._runtime.first_use import computed_once
-from .._runtime.late_bound import LATE
 from .._runtime.tracebacks import shorten
 from ..codegen.backend import NUMPY
 from ..codegen.compiled_ufuncs import LargeUfuncs, of_any_size
@@ -89,7 +88,6 @@ _BASE: dict[str, Any] = {
     "array_namespace": arrays,
     "tensor_namespace": tensors,
     "DISPATCHING": DISPATCHING,
-    "LATE": LATE,
     **codes.NAMES,
 }
 _BASE |= {

@@ -79,7 +79,9 @@ def aten_lines(op: Operator, calls: str | dict[str, str]) -> list[str]:
     else:
         given = "grad"
     lines = [
-        f"    aten = LATE.gradient_operators({', '.join([given, *operands])}) if FLAGS.special or DISPATCHING else None",
+        "    aten = None",
+        "    if FLAGS.special or DISPATCHING:",
+        f"        aten = Tensor._gradient_operators({', '.join([given, *operands])})",
         f"    if {' and '.join(['aten is not None', *needed])}:",
         "        needs = [edge is not None for edge in edges]",
     ]

@@ -38,7 +38,7 @@ OTHER_METHODS = {
 HOOKS: tuple[tuple[type, str, str], ...] = (
     (Tensor, "adjoint.array_api", "_array_namespace"),
     (Tensor, "adjoint.autograd.methods", "_check_new_grad"),
-    (Tensor, "adjoint.aten.torch_dispatch", "_takes_operators_over"),
+    (Tensor, "adjoint.aten.torch_dispatch", "_gradient_operators _takes_operators_over"),
     (Tensor, "adjoint.multiprocessing.sharing", "_move_to_shared_memory"),
     (Tensor, "adjoint.operators.create.legacy", "_legacy_array"),
     (Tensor, "adjoint.operators.memory.changed_views", "_rebase _regenerate"),

@@ -124,7 +124,7 @@ def public_names() -> tuple[PublicName, ...]:
         if owner is None:
             continue
         if not isinstance(owner, type):
-            exported = getattr(owner, "__all__", _defined_below(owner) if module in further else ())
+            exported = vars(owner).get("__all__", _defined_below(owner) if module in further else ())
             names |= {name for name in exported if not name.startswith("_")}
         for name in sorted(names):
             value = _value(owner, name)

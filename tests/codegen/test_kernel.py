@@ -47,18 +47,6 @@ def test_a_small_form_may_lack_keyword_only_parameters():
     assert not Kernel(double, small=numpy.negative).small_takes(times)
 
 
-def test_a_check_comes_before_all_but_the_small_form():
-    def check(x, **options):
-        raise RuntimeError("not today")
-
-    kernel = Kernel(double, small=numpy.negative, inplace=double).checked(check)
-    for form in (kernel.general, kernel.inplace):
-        with pytest.raises(RuntimeError, match="not today"):
-            form(numpy.ones(2), times=3)
-    assert kernel.small is numpy.negative
-    assert Kernel(double).checked(check).inplace is None
-
-
 def test_the_backend_knows_the_kernel_of_every_operator():
     load_all()
     for name, operator in OPERATORS.items():

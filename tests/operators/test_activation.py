@@ -157,6 +157,8 @@ def test_half_types_are_rounded_once(name, dtype):
         (lambda x: functional.softshrink(x, -1), RuntimeError, r"lambda must be in range \[0, 3.40282e\+38\]"),
         (lambda x: functional.glu(x), RuntimeError, "Halving dimension must be even, but dimension 0 is size 3"),
         (lambda x: functional.hardtanh(x, 2, 1), ValueError, "min_val cannot be greater than max_val"),
+        (lambda x: functional.hardtanh(x.byte(), -1, 1), RuntimeError, "cannot do hardtanh on an unsigned type"),
+        (lambda x: functional.hardtanh_(x.byte(), -1, 1), RuntimeError, "cannot do hardtanh on an unsigned type"),
     ],
 )
 def test_errors(call, error, message):

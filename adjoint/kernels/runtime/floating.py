@@ -15,7 +15,6 @@ from numpy import ndarray
 
 from ... import dtypes
 from ..._runtime.uninterrupted import uninterrupted
-from .costs import STEPS
 
 Array = ndarray[Any, Any]
 
@@ -58,7 +57,7 @@ try:
     from numpy._core.umath import _make_extobj
 
     OFF = _make_extobj(all="ignore")
-    _UNBUFFERED = _make_extobj(all="ignore", bufsize=16)
+    UNBUFFERED = _make_extobj(all="ignore", bufsize=16)
 
     class _Warnings:
         __slots__ = ()
@@ -69,7 +68,7 @@ try:
 
 except ImportError:  # pragma: no cover
     OFF: Any = {"all": "ignore"}  # type: ignore[no-redef]
-    _UNBUFFERED = OFF
+    UNBUFFERED = OFF
 
     class _Warnings:  # type: ignore[no-redef]
         __slots__ = ()
@@ -100,15 +99,6 @@ class unwarned:
     @uninterrupted
     def __exit__(self, *exception: object) -> None:
         restore(self.token)
-
-
-def off_for_rows(length: int) -> Any:
-    """Return a state that turns the warnings off, like `OFF`, and speeds up NumPy's loops over broadcast rows of this length.
-
-    NumPy's iterator copies operands that are not contiguous into buffers, unless each row fills a buffer. Rows of a few
-    hundred elements fill small buffers. Starting the loop again for such a row takes less time than copying.
-    """
-    return _UNBUFFERED if length >= STEPS else OFF  # shorter rows gain nothing
 
 
 def quietly(function: Callable[..., Any], *args: Any) -> Any:

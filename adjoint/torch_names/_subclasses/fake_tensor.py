@@ -66,7 +66,7 @@ def _begin() -> None:
     super(FakeTensor, FakeTensor).__init_subclass__()
 
 
-class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
+class FakeTensorMode(torch.utils._python_dispatch.TorchDispatchMode):
     """A context in which tensors are created and computed as fake tensors.
 
     Tensors with elements are treated as fake tensors.

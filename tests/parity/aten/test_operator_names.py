@@ -87,6 +87,7 @@ def first_sample(op):
 NAMES = sorted(name for name, op in samples.operators().items() if op.name not in UNRELATED)
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NAMES)
 def test_modes_receive_pytorchs_operators(name):
     op = samples.operators()[name]
