@@ -34,8 +34,12 @@ def takes_data(tensor: Any, value: Any) -> bool:
     return bool(tensor.device == value.device and (len(layouts) == 1 or layouts.isdisjoint((strided, sparse_coo))))
 
 
-def require_data(tensor: Any, value: Any) -> None:
+def require_data(tensor: Any, value: Any, tensor_class: Any) -> None:
     """Raise an error unless `tensor.data = value` is possible."""
+    if not isinstance(value, tensor_class):
+        from ._runtime.type_names import type_name
+
+        raise TypeError(f"Variable data has to be a tensor, but got {type_name(type(value))}")
     if not takes_data(tensor, value):
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."

@@ -93,11 +93,7 @@ class Tensor(Interchange, TensorMethods):
     @data.setter
     @ending_at_caller
     def data(self, value: Tensor) -> None:
-        if not isinstance(value, Tensor):
-            from ._runtime.type_names import type_name
-
-            raise TypeError(f"Variable data has to be a tensor, but got {type_name(type(value))}")
-        require_data(self, value)
+        require_data(self, value, Tensor)
         if NOTING:
             LATE.check_data_set(self)
         if self._edge is LEAF:
