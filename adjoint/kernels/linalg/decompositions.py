@@ -398,7 +398,8 @@ def _make_independent(matrices: Array, values: Array, vectors: Array) -> None:
 
     LAPACK may return dependent ones even for symmetric matrices.
     """
-    reach = matrices.shape[-1] * numpy.finfo(values.dtype).eps * numpy.linalg.norm(matrices, axis=(-2, -1))
+    size = numpy.abs(matrices).sum(-1).max(-1, initial=0)  # the Frobenius norm would overflow or vanish
+    reach = matrices.shape[-1] * numpy.finfo(values.dtype).eps * size
     close = numpy.abs(values[..., :, None] - values[..., None, :]) <= reach[..., None, None]
     for place in map(tuple, numpy.argwhere(close.sum((-2, -1)) > matrices.shape[-1])):
         for first, row in enumerate(close[place]):
