@@ -172,3 +172,11 @@ def test_equal_eigenvalues_have_independent_eigenvectors_if_there_are_enough(siz
     leaf = batch[:2].clone().requires_grad_()
     torch.linalg.eigvals(leaf).real.square().sum().backward()
     torch.testing.assert_close(leaf.grad, 2 * batch[:2].mT.conj())
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e20])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_nearly_dependent_eigenvectors_do_not_depend_on_the_scale(dtype, scale):
+    matrix = scale * torch.tensor([[1.0, 1, 0], [0, 1, 1], [0, 0, 1]], dtype=dtype)
+    values, vectors = torch.linalg.eig(matrix)
+    torch.testing.assert_close(matrix.to(values.dtype) @ vectors / scale, vectors * values / scale)

@@ -87,12 +87,11 @@ class Stream:
     words even if several threads share the stream.
     """
 
-    __slots__ = ("_address", "_bulk", "_engine", "_float_normal", "_seed", "lock", "normal")
+    __slots__ = ("_address", "_engine", "_float_normal", "_seed", "lock", "normal")
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self.lock = lock_across_forks()
         self._engine: Any = None  # created at the first draw, because `import numpy` does not import the generators
-        self._bulk: Any = None
         self._address: int | None = None
         self._seed = seed
         self._forget_normals()
@@ -118,7 +117,7 @@ class Stream:
             self._seed = seed % 2**64
             self._forget_normals()
             if self._engine is not None:
-                self._bulk.seed(self._seed & 0xFFFFFFFF)
+                self._restart(self._engine)
 
     def seed(self) -> int:
         """Restart from a seed that the operating system chooses, and return it."""
@@ -130,12 +129,13 @@ class Stream:
         """Return the source of words, which is created when it is first needed."""
         with self.lock:
             if self._engine is None:
-                random = import_late("numpy.random")
-                engine = random.MT19937(_zeros())
-                self._bulk = random.RandomState(engine)
-                self._bulk.seed(self._seed & 0xFFFFFFFF)
+                engine = import_late("numpy.random").MT19937(_zeros())
+                self._restart(engine)
                 self._engine = engine
         return self._engine
+
+    def _restart(self, engine: Any) -> None:
+        import_late("numpy.random").RandomState(engine).seed(self._seed & 0xFFFFFFFF)
 
     # --- state ----------------------------------------------------------------------------------------------------
 
