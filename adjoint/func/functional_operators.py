@@ -181,8 +181,12 @@ class FunctionalOperators(_python_dispatch.TorchDispatchMode):
     def turn_into_view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Show the view that a tensor turns into outside, and turn the tensor into it."""
         described = self.described(args[0])
-        viewed = getattr(getattr(torch.ops.aten, _VIEWS_IN_PLACE[func._opname]), func._overloadname)
-        step = self.step(viewed, args, kwargs)
+        if described.value is args[0]:  # the tensor itself will be the view
+            with _python_dispatch._disable_current_modes():
+                described.value = args[0].detach()
+            if described.memory.base is args[0]:
+                described.memory.base = described.value
+        step = self.step(_functional(func), args, kwargs)
         turned = _Described(described.memory, [*described.steps, step], step.forward(described.value))
         turned.generation = described.generation
         with _python_dispatch._disable_current_modes():
@@ -201,9 +205,14 @@ class FunctionalOperators(_python_dispatch.TorchDispatchMode):
             return func(*tree_map(self.value_of, args), **tree_map(self.value_of, kwargs))
         for target in targets:
             self.described(target).current()
-        kept = [each.name for each in functional._schema.arguments]
-        given = {name: tree_map(self.value_of, value) for name, value in positional.items() if name in kept}
-        leading = [each.name for each in functional._schema.arguments if not each.kwarg_only]
+        kept = functional._schema.arguments
+        defaults = {each.name: each.default_value for each in schema.arguments if each.has_default_value()}
+        required = {
+            each.name: defaults[each.name] for each in kept if not each.has_default_value() and each.name in defaults
+        }
+        given = required | {name: value for name, value in positional.items() if name in [each.name for each in kept]}
+        given = tree_map(self.value_of, given)
+        leading = [each.name for each in kept if not each.kwarg_only]
         in_order = []
         for name in leading:
             if name not in given:
@@ -226,21 +235,20 @@ class FunctionalOperators(_python_dispatch.TorchDispatchMode):
 
 
 def _functional(func: Any) -> Any:
-    """Return the overload that returns what an overload writes to its arguments, or None."""
-    name = func._opname.removesuffix("_")
-    packet = getattr(torch.ops.aten, name, None)
-    if packet is None:
-        return None
-    if name != func._opname:
-        return getattr(packet, func._overloadname) if func._overloadname in packet.overloads() else None
-    kept = [each.name for each in func._schema.arguments if not each.is_out]
-    for overload in packet.overloads():
+    """Return the overload that takes the same arguments and returns what an overload writes to them, or None."""
+    packet = getattr(torch.ops.aten, func._opname.removesuffix("_"), None)
+    taken = _arguments(func._schema)
+    for overload in () if packet is None else packet.overloads():
         candidate = getattr(packet, overload)
-        if candidate._schema is not None and [each.name for each in candidate._schema.arguments] == kept:
-            types = {each.name: str(each.type) for each in func._schema.arguments}
-            if all(types[each.name] == str(each.type) for each in candidate._schema.arguments):
-                return candidate
+        schema = candidate._schema
+        if schema is not None and not schema.is_mutable and _arguments(schema) == taken:
+            return candidate
     return None
+
+
+def _arguments(schema: Any) -> set[tuple[str, str]]:
+    """Return the names and types of the arguments other than `out`."""
+    return {(each.name, str(each.type)) for each in schema.arguments if not each.is_out}
 
 
 # --- inverses of views --------------------------------------------------------------------------------------------
@@ -310,5 +318,5 @@ _INVERSES: dict[str, Callable[..., Any]] = {
 }
 """By the name of a view, the function that returns the tensor before the view with a new value of the view in it."""
 
-_VIEWS_IN_PLACE = {f"{name}_": name for name in ("as_strided", "detach", "squeeze", "t", "transpose", "unsqueeze")}
-"""The operators that turn a tensor into a view, each with the view."""
+_VIEWS_IN_PLACE = {f"{name}_" for name in ("as_strided", "detach", "squeeze", "t", "transpose", "unsqueeze")}
+"""The operators that turn a tensor into a view."""

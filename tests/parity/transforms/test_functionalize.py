@@ -66,6 +66,25 @@ def _constant(x, torch, constants={}):  # noqa: B006
     return x * constants.setdefault(torch, torch.full((2,), 3.0))
 
 
+def _turned(x, torch):
+    y = x.clone()
+    y.t_()
+    y[0].zero_()
+    y.transpose_(1, 0)
+    row = y[1]
+    row.unsqueeze_(0)
+    row.add_(torch.ones(1, 2))
+    return y
+
+
+def _overloads_of_other_names(x, torch):
+    y = x + 1
+    y.floor_divide_(x + 2)
+    y.pow_(x)
+    y.pow_(2)
+    return y.bernoulli_(0.5).zero_()
+
+
 FUNCTIONS = [
     _change_of_view,
     _out_of_other_shape,
@@ -77,6 +96,8 @@ FUNCTIONS = [
     _strided,
     _filled,
     _constant,
+    _turned,
+    _overloads_of_other_names,
 ]
 
 
