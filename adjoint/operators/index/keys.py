@@ -269,9 +269,10 @@ def basic_view(input: Tensor, key: tuple[Any, ...], indices: list[Any]) -> Tenso
                     edge = (unsqueeze_node(edge, before, array, frame, code, dim), 0)
                 dim += 1
             elif part is Ellipsis:
-                dim += before.ndim - dim - sum(later is not None for later in key[position + 1 :])
-                if dim < 0 or any(later is Ellipsis or _is_mask(later) for later in key[position + 1 :]):
+                covered = before.ndim - dim - sum(later is not None for later in key[position + 1 :])
+                if covered < 0 or any(later is Ellipsis or _is_mask(later) for later in key[position + 1 :]):
                     return None
+                dim += covered
                 continue
             else:
                 if kind is list:
