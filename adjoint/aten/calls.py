@@ -29,6 +29,9 @@ _NUMBER_AS_TENSOR = frozenset(
 )
 """Operators that use the overload for tensors for a number too."""
 
+_OF_NEW_TENSORS = frozenset(("dtype", "layout", "device", "pin_memory"))
+"""Arguments that the overloads with `out` do not have, because `out` has these properties."""
+
 _BETWEEN = (
     "adjoint.dispatch.",
     "adjoint.aten.",
@@ -68,7 +71,7 @@ def call_of_operator(op: Operator, args: tuple[Any, ...], out: Any = None, inpla
 
 def call_of_function(name: str, values: dict[str, Any], out: Any = None) -> Call:
     """Return the overload and its arguments for a function that is not an operator. The arguments have PyTorch's names."""
-    return _call(name, values, frozenset(), out, "default")
+    return _call(name, values, frozenset() if out is None else _OF_NEW_TENSORS, out, "default")
 
 
 def _call(
@@ -116,7 +119,9 @@ def _arranged(
     positional: list[Any] = []
     last = 0
     keywords: dict[str, Any] = {}
-    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    outs = [] if out is None else list(out) if isinstance(out, (tuple, list)) else [out]
+    if len(outs) != sum(argument.is_out for argument in arguments):
+        return None
     for argument in arguments:
         if argument.is_out:
             keywords[argument.name] = outs.pop(0)

@@ -107,7 +107,8 @@ class OpOverload:
 
     def _applied(self, /, *args: Any, **names: Any) -> Any:
         schema = self._schema
-        if self._targets and names.keys() >= set(self._targets) and self._source is not None:
+        written = bool(self._targets) and names.keys() >= set(self._targets)
+        if written and self._source is not None:
             return self._written(self._source, args, names)
         if schema is not None and len(args) > len(schema.arguments):
             raise RuntimeError(
@@ -115,6 +116,9 @@ class OpOverload:
                 f"Declaration: {schema}"
             )
         args, names = _in_order([schema], args, names)
+        if written:
+            targets = tuple([names.pop(each) for each in self._targets])
+            names["out"] = targets if len(targets) > 1 else targets[0]
         function = function_named(self._packet.__name__)
         too_few = schema is not None and len(args) + len(names) < sum(each.required for each in schema.arguments)
         if self.operator is not None and (function is None or too_few):  # the operator takes fewer arguments
