@@ -71,15 +71,18 @@ def _frame(A: Tensor) -> tuple[Tensor, ...]:
 
 
 def _slope_of_sinc(self: Tensor, order: int) -> Tensor:
-    """Return the derivative of an order, by the derivatives of `x * sinc(x)`. At 0, it is that of the series."""
-    scaled = self * math.pi
-    if order == 1:
-        slope = (tensors.cos(scaled) * scaled - tensors.sin(scaled)) / (scaled * self)
-        return _filled_with_zeros(slope, self == 0)
-    whole = tensors.sin(scaled + order * math.pi / 2) * math.pi ** (order - 1)
-    slope = (whole - _slope_of_sinc(self, order - 1) * order) / self
-    middle = 0.0 if order % 2 else (-1) ** (order // 2) * math.pi**order / (order + 1)
-    result: Tensor = tensors.where(self == 0, PUBLIC["torch"]["scalar_tensor"](middle, dtype=self.dtype), slope)
+    """Return the derivative of an order, from the series near 0, and from the derivatives of `x * sinc(x)` elsewhere."""
+    angle = self * math.pi
+    slope = tensors.sin(angle) / angle
+    for n in range(1, order + 1):
+        slope = (tensors.sin(angle + n * math.pi / 2) - slope * n) / angle
+    near = angle.abs() < 1
+    small = tensors.where(near, angle, 0.0)
+    square, first = small * small, (order + 1) // 2
+    series = tensors.zeros_like(small)
+    for k in range(first + 9, first - 1, -1):
+        series = series * square + (-1) ** k / ((2 * k + 1) * math.factorial(2 * k - order))
+    result: Tensor = tensors.where(near, series * small if order % 2 else series, slope) * math.pi**order
     return result
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 import adjoint as torch
+from adjoint.dispatch.decorators import tensors
 from adjoint.utils._python_dispatch import TorchDispatchMode
 
 INDEX = torch.tensor([[0, 2], [1, 1], [2, 0]])
@@ -44,3 +45,18 @@ def test_derivatives_under_a_mode_are_those_without(name):
     with Passing():
         found = derivatives(FUNCTIONS[name])
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex128])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_slopes_of_sinc_under_a_mode_are_accurate_near_zero(order, dtype):
+    x = torch.tensor([0.0, 1e-12, -1e-5, 1e-3, 0.1, 0.31, 0.33, -0.7, 2.5], dtype=dtype)
+    expected = tensors.derivative_of_sinc(x.double() if dtype is torch.float32 else x, order).to(dtype)
+    with Passing():
+        found = tensors.derivative_of_sinc(x, order)
+    torch.testing.assert_close(found, expected)
+
+
+def test_errors_under_a_mode_name_the_function():
+    with Passing(), pytest.raises(RuntimeError, match="cholesky: A must be batches of square matrices"):
+        torch.linalg.cholesky(torch.zeros(2, 3))

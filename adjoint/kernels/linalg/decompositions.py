@@ -307,7 +307,7 @@ def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) ->
 
     If a matrix has such a minor, the columns before it contain the factor, and the other columns are unchanged.
     """
-    check_matrix("cholesky_ex", self, square=True)
+    check_matrix("cholesky", self, square=True)
     info = numpy.zeros(self.shape[:-2], numpy.int32)
     try:
         return cholesky(self, upper, "linalg.cholesky_ex"), info
