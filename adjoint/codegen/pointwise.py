@@ -309,7 +309,7 @@ def _build_into(program: Program, namespace: dict[str, Any]) -> str:
         "    dtype = out.dtype",
         f"    if (dtype is FLOAT32 or dtype is FLOAT64) and out.size <= {program.limit}{alike}:",
         f"        result = small({passed})",
-        "        if type(result) is not ndarray or result.dtype is not dtype:",
+        "        if result.dtype is not dtype:",
         "            return asarray(result)",
         "        out[...] = result",
         "        return out",

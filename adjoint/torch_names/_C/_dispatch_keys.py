@@ -45,7 +45,7 @@ DispatchKey = _made(
         *_AFTER_BACKENDS,
     ],
     start=0,
-    module="torch._C",
+    module=__name__,
 )
 DispatchKey.__doc__ = (
     "A key of PyTorch's dispatcher. There is only the CPU: keys of other devices name no kernel that is called."
