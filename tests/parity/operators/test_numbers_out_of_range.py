@@ -27,7 +27,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": lambda m, x, number: x + number,
     "multiply": lambda m, x, number: number * x,
     "add in place": lambda m, x, number: x.clone().add_(number),
-    "power of a number": lambda m, x, number: 2.0 ** (x * number) if isinstance(number, float) else None,
+    "power of a number": lambda m, x, number: (2.0 ** (x * number)).round() if isinstance(number, float) else None,
     "less": lambda m, x, number: x < number,
     "remainder": lambda m, x, number: x % number,
     "alpha": lambda m, x, number: m.add(x, x, alpha=number) if isinstance(number, int) else None,
