@@ -214,6 +214,15 @@ def test_names_of_types_in_errors_have_the_modules_of_compiled_types():
         torch.clamp(x, numpy.ones(2))
 
 
+@pytest.mark.parametrize("dim", [(), (0,)])
+def test_out_does_not_choose_the_dtype_in_which_integers_are_averaged(dim):
+    x, out = torch.arange(4), torch.zeros((), dtype=torch.float64)
+    with pytest.raises(RuntimeError, match=r"Input dtype must be .* complex dtype\. Got: Long"):
+        torch.mean(x, *dim, out=out)
+    assert out == 0
+    assert torch.mean(x, *dim, dtype=torch.float64, out=out) is out and out == 1.5
+
+
 def test_mean_of_all_elements_has_the_requested_dtype_or_none():
     x = torch.ones(2, 3)
     assert torch.mean(x, dtype=torch.float64, out=torch.empty((), dtype=torch.float64)).dtype == torch.float64

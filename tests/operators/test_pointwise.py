@@ -251,3 +251,19 @@ def test_magnitudes_of_complex_numbers_are_written_to_real_dtypes():
         torch.abs(z, out=torch.empty(2, dtype=torch.complex128))
     with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
         torch.abs(torch.ones(2), out=torch.empty(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_functions_write_over_tensors_of_any_shape(shape, dtype):
+    for (
+        name
+    ) in "rsqrt sigmoid logit relu round floor exp log sin tanh erf reciprocal square neg abs lgamma digamma".split():
+        x = torch.full(shape, 0.75, dtype=dtype)
+        expected = getattr(x, name)()
+        out = torch.zeros(shape, dtype=dtype)
+        assert getattr(x, f"{name}_")() is x and torch.equal(x, expected)
+        if name != "relu":
+            assert getattr(torch, name)(torch.full(shape, 0.75, dtype=dtype), out=out) is out and torch.equal(
+                out, expected
+            )

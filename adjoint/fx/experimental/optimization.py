@@ -37,7 +37,7 @@ def matches_module_pattern(pattern: Iterable[type], node: Node, modules: dict[st
     calls = (node.args[0], node)
     return all(
         isinstance(each, Node) and each.op == "call_module" and type(modules.get(each.target)) is kind
-        for kind, each in zip(pattern, calls, strict=True)
+        for kind, each in zip(pattern, calls, strict=False)
     )
 
 

@@ -259,14 +259,18 @@ def mean(x: ndarray, dim: Dims = None, keepdim: bool = False, dtype: Dtype | Non
     return _mean(x, dim, keepdim, dtype) if found is NotImplemented else found
 
 
-def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
-    target = dtype or x.dtype
-    if not is_inexact(target):
-        which = "Input" if dtype is None else "Optional"
+def require_inexact(which: str, dtype: Dtype) -> None:
+    """Raise an error if means have no such dtype."""
+    if not is_inexact(dtype):
         raise RuntimeError(
             f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
-            f"Got: {type_name(target)}"
+            f"Got: {type_name(dtype)}"
         )
+
+
+def _mean(x: ndarray, dim: Dims, keepdim: bool, dtype: Dtype | None) -> ndarray:
+    target = dtype or x.dtype
+    require_inexact("Input" if dtype is None else "Optional", target)
     dims = normalize_dims(dim, x.ndim)
     result = sum(x.astype(target, copy=False), dims, keepdim, compute_dtype(target))
     numpy.true_divide(result, count(x.shape, dims), out=result)

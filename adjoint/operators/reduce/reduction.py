@@ -99,6 +99,9 @@ class mean:
 
     def forward(self: Array, dim: Dims = None, keepdim: Bool = False, *, dtype: Dtype = None): ...
 
+    def check_out(input, out):
+        kernels.require_inexact("Input", input._array.dtype)
+
     def grad_self(grad, self_shape, dim, keepdim, xp):
         return xp.spread(grad / (element_count(self_shape, dim) or 1), self_shape, dim, keepdim)
 
