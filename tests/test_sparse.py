@@ -232,7 +232,7 @@ def test_a_table_is_trained_by_the_rows_that_were_taken():
 @pytest.mark.thorough
 @pytest.mark.parametrize("reduce", ["mean", "amax", "amin"])
 def test_reduced_products(reduce, monkeypatch):
-    monkeypatch.setattr(products, "_BLOCK", 4)
+    monkeypatch.setattr(products, "PART", 1)
     torch.manual_seed(0)
     dense = torch.rand(5, 4, dtype=torch.float64) * (torch.rand(5, 4) < 0.6) + 0.0
     matrix, other = dense.to_sparse_csr(), torch.rand(4, 3, dtype=torch.float64)

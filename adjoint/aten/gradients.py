@@ -18,7 +18,7 @@ _SAME_NAME = """
     _weight_norm_interface
     upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
     upsample_trilinear3d _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d
-    _upsample_nearest_exact3d
+    _upsample_lanczos2d_aa _upsample_nearest_exact3d
 """.split()
 
 FORWARD = {f"{name}_backward": name for name in _SAME_NAME} | {

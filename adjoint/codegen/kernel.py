@@ -23,9 +23,8 @@ class Kernel:
     parameters of `general` and overwrites the first array. `quiet`: whether the forms (with `SMALL`, only the small
     form) never cause NumPy's warnings. Callers then need not disable warnings. `expression`: the traced function of a
     pointwise operator. `rows`: the row program of an operator that works row by row.
-
-    A `general` form may take `out`, memory for its result or a tuple, which is returned if the result fits and is written there.
-    It shares no memory with the arguments, but may be an argument of an expression.
+    A `general` form may take `out`, and returns it if the result fits and is written there. `out` shares no memory with the
+    arguments, but may be an argument of an expression.
 
     A kernel that is created from another kernel inherits all forms that are not given.
     """

@@ -14,7 +14,7 @@ import numpy
 from numpy import ndarray
 from numpy.lib.stride_tricks import as_strided
 
-from ..kernels.runtime.costs import TILE_BYTES
+from ..kernels.runtime.costs import SECOND_CACHE
 from ..kernels.runtime.layout import memory_for
 from ..kernels.runtime.parallel import parallel_rows
 
@@ -50,8 +50,8 @@ def run_tiles(
             numpy.copyto(part, result, casting="unsafe")
 
     inner = math.prod(shape[1:])
-    if inner * element <= TILE_BYTES:
-        parallel_rows(lambda start, stop: work(slice(start, stop)), shape[0], inner * element)
+    if inner * element <= SECOND_CACHE:
+        parallel_rows(lambda start, stop: work(slice(start, stop)), shape[0], inner * element, tile_bytes=SECOND_CACHE)
         return
     _run_blocks(work, shape, element)
 
@@ -59,10 +59,10 @@ def run_tiles(
 def _run_blocks(work: Callable[[Any], None], shape: tuple[int, ...], element: int) -> None:
     """Split the first dimension whose rows fit in a tile, because rows of earlier dimensions are too large."""
     split = 1
-    while math.prod(shape[split + 1 :]) * element > TILE_BYTES:
+    while math.prod(shape[split + 1 :]) * element > SECOND_CACHE:
         split += 1
     inner = math.prod(shape[split + 1 :]) * element
-    chunk = max(1, TILE_BYTES // inner)
+    chunk = max(1, SECOND_CACHE // inner)
     outer, chunks = shape[:split], -(-shape[split] // chunk)
 
     def blocks(start: int, stop: int) -> None:

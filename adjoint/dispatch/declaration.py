@@ -27,11 +27,8 @@ are rejected with PyTorch's message. `lists` names the saved values that are lis
 passes through saved-tensor hooks, and backward releases it. `constants` are the inputs that must not require grad, each
 with the function name for the error. `saved_display` defines the values of `node._saved_<name>` as functions of the
 node, if they differ from the saved values. `check_out(input, out)` may refuse an `out` that determines the dtype. An
-attribute that follows from the declaration may be set afterwards, as in `dropout.operator.random = True`.
-
-`aten_gradients` is the call of PyTorch's operator for the gradients, such as `"glu_backward(grad, self, dim)"`. It names
-the parameters of formulas. Modes and classes with `__torch_dispatch__` receive this operator instead of the operators of
-the formulas. If each gradient has an operator, `aten_gradients` is a dictionary of calls by the names of the inputs.
+attribute that follows from the declaration may be set afterwards, as in `dropout.operator.random = True`. The attribute
+`aten_gradients` names PyTorch's operators for the gradients (see the module `aten_gradients`).
 
 `batch`, as a method or an option, is the batching rule for `vmap`: a function `batch(op, batch, *args)`, or the name of
 a mechanism (`transforms.batching.MECHANISMS`). By default it follows from the rest of the declaration.

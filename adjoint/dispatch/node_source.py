@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Any
 
 from ..codegen.large_formulas import is_arithmetic, large_from
 from ..tape.node import Node
 from ..tape.saved_attributes import saved_attributes
-from .declaration import ARRAY, Operator, parameters_of
+from .aten_gradients import aten_lines
+from .declaration import Operator, parameters_of
 from .source import SOURCES, compile_source
 
 
@@ -68,31 +68,6 @@ def backward_source(op: Operator, recorded: bool) -> str:
     return "\n".join(lines)
 
 
-def aten_lines(op: Operator, calls: str | dict[str, str]) -> list[str]:
-    """Return the gradients from PyTorch's operators, if a mode or a class receives the operators."""
-    given = calls if isinstance(calls, str) else " ".join(calls.values())
-    operands = [item for item in (*op.saved_inputs, *op.saved_results) if re.search(rf"\b{item}\b", given)]
-    needed = [f"{item} is not None" for item in operands if op.kinds.get(item) == ARRAY]
-    if op.several:
-        needed.append("grad[0] is not None")
-        given = "*grad"
-    else:
-        given = "grad"
-    lines = [
-        "    aten = None",
-        "    if FLAGS.special or DISPATCHING:",
-        f"        aten = Tensor._gradient_operators({', '.join([given, *operands])})",
-        f"    if {' and '.join(['aten is not None', *needed])}:",
-        "        needs = [edge is not None for edge in edges]",
-    ]
-    if op.several:
-        lines.append("        grads = grad")
-    if isinstance(calls, str):
-        return [*lines, f"        return aten.{calls}"]
-    terms = [f"aten.{calls[name]} if needs[{index}] else None" for index, name in enumerate(op.differentiable)]
-    return [*lines, f"        return ({', '.join(terms)},)"]
-
-
 def formula_arguments(formula: Any, special: dict[str, str]) -> str:
     """Return the arguments of a formula, by the names of its parameters."""
     special = {**special, "grads": "grad"}
@@ -139,7 +114,10 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
     slots = [f"saved_{item}" for item in (*op.saved_inputs, *op.saved_results, *op.saved_values)]
     slots += [f"version_{item}" for item in (*op.saved_inputs, *op.saved_results)]
     slots += [f"counter_{item}" for item in op.saved_results]
-    outputs = op.outputs or ("result",)
+    results = [
+        (sys.intern(f"saved_{item}"), (op.outputs or ("result",)).index(item), item not in op.nondifferentiable_outputs)
+        for item in op.saved_results
+    ]
     members = {
         "__slots__": tuple(slots),
         "__module__": "builtins",  # as PyTorch shows its node classes
@@ -149,12 +127,7 @@ def node_class(op: Operator, namespace: dict[str, Any], name: str) -> type[Node]
         "saved_tensor_names": (*op.saved_inputs, *op.saved_results),
         "saved_list_names": op.lists,
         "input_slots": tuple([sys.intern(f"saved_{item}") for item in op.saved_inputs]),
-        "result_slots": tuple(
-            [
-                (sys.intern(f"saved_{item}"), outputs.index(item), item not in op.nondifferentiable_outputs)
-                for item in op.saved_results
-            ]
-        ),
+        "result_slots": (*results,),
         "saved_display": op.saved_display,
         "grad_count": op.grad_count,
         "backward": Late(plain, f"<adjoint {op.name} node>", namespace),  # on arrays

@@ -54,7 +54,7 @@ def saved_by_hooks(x):
 
 def with_hook(x):
     y = x.softmax(1)
-    y.register_hook(lambda grad: grad.to_dense().to_sparse())
+    y.register_hook(lambda grad: grad.to_dense().to_sparse() if grad.is_sparse else grad.clone())
     return y
 
 

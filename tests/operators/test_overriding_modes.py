@@ -28,6 +28,7 @@ def close(one, other):
         assert one is other
 
 
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
 @pytest.mark.parametrize(("name", "call"), [case for case in CALLS if not is_sparse(OPERATORS[case.values[0]])])
 def test_values_and_gradients(name, call):
     def run():

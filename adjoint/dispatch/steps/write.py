@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import numpy
 
@@ -231,11 +233,18 @@ def into_each(op: Operator, leave: str) -> list[str]:
     return given_lines(op, f"({', '.join(out for _, out in pairs)})", finish)
 
 
+def _takes_out(kernel: Callable[..., Any]) -> bool:
+    """Return whether a kernel has the parameter `out`. Some of NumPy's functions have no signature."""
+    try:
+        return "out" in inspect.signature(kernel).parameters
+    except ValueError:
+        return False
+
+
 def given_lines(op: Operator, target: str, finish: list[str]) -> list[str]:
     """Return lines that give the `target` to the kernel, if it takes `out`, and `finish` if the kernel has not used it."""
     kernel = op.kernel
-    takes_out = kernel.expression is not None or "out" in inspect.signature(kernel.general).parameters
-    if isinstance(kernel.general, numpy.ufunc) or not takes_out:
+    if isinstance(kernel.general, numpy.ufunc) or (kernel.expression is None and not _takes_out(kernel.general)):
         return [*kernel_lines(op), *rounding_lines(op), *finish]
     targets = [f"out_{name}" for name in op.outputs] or ["out"]
     same = " or ".join(f"{public_name(name)} is {each}" for name in op.tensors for each in targets)

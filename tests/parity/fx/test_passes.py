@@ -4,9 +4,10 @@ import importlib
 import warnings
 
 import pytest
-import torch
 
 import adjoint
+
+torch = pytest.importorskip("torch")
 
 
 def model(m):
