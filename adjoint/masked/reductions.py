@@ -461,8 +461,7 @@ def _reduced(
     if compressed and not keepdim:
         error = RuntimeError if name in ("sum", "prod") else AssertionError
         raise error("reduction operations on CSR tensors with keepdim=False is unsupported")
-    if name == "mean":
-        assert mask is not None
+    if name == "mean" and mask is not None:
         total, count = (_reduced("sum", each, mask, dims, keepdim, kind) for each in (data, mask))
         quotients = total.values() / count.values()
         return torch.sparse_csr_tensor(total.crow_indices(), total.col_indices(), quotients, total.shape)

@@ -63,13 +63,12 @@ def vmap(
             raise
 
     def in_chunks(size: int, dims: Any, leaves: Any, structure: TreeSpec, keywords: Any) -> Any:
-        assert chunk_size is not None
-        results = []
+        results, chunk = [], chunk_size or size
         state = default_generator.get_state() if randomness == "same" else None
-        for start in range(0, size, chunk_size):
+        for start in range(0, size, chunk):
             if state is not None:
                 default_generator.set_state(state)
-            count = min(chunk_size, size - start)
+            count = min(chunk, size - start)
             part = [
                 leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)
             ]

@@ -807,7 +807,7 @@ LIES = {
     "negative stride": ({"stride": (-1, 1)}, "Storage size calculation overflowed"),
     "lengths": ({"size": (2,)}, r"unequal size length \(1\) and stride length \(2\)"),
     "overflow": ({"size": (2**62, 2**62), "stride": (0, 0)}, "integer multiplication overflow"),
-    "overflow of empty": ({"size": (0, 2**62, 2**62), "stride": (0, 0, 0)}, "integer multiplication overflow"),
+    "overflow of empty": ({"size": (0, 2**62, 2**62), "stride": (0, 0, 0)}, "Stride calculation overflowed"),
     "dimensions": ({"size": (1,) * 65, "stride": (1,) * 65}, "64 dimensions"),
     "storage larger than its record": ({"count": 400}, r"record size \(16 bytes\) does not match expected size"),
     "storage smaller than its record": ({"count": 2}, r"record size \(16 bytes\) does not match expected size"),
