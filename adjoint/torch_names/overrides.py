@@ -211,7 +211,11 @@ def wrap_public_functions() -> None:
 def _open() -> None:
     _names.clear()  # an interrupt may have arrived before the end
     _members.clear()
-    of_layers = [name for name, value in vars(functional).items() if type(value) is FunctionType and name[0] != "_"]
+    of_layers = [
+        name
+        for name, value in vars(functional).items()
+        if type(value) is FunctionType and name[0] != "_" and value.__globals__ is not globals()
+    ]
     in_python = [name for name in of_layers if name in IN_PYTHON["torch.nn.functional"]]
     _put_in_front_of_namespace("torch.nn.functional", functional, in_python)
     _put_in_front_of_namespace("torch.linalg", linalg, PUBLIC["linalg"])
