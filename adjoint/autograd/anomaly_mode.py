@@ -41,6 +41,11 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     mode_switches.set_anomaly(enabled, check_nan)
 
 
+@uninterrupted
+def _restore(self: Any, *exception: object) -> None:
+    mode_switches.set_anomaly(self.prev, self.prev_check_nan)
+
+
 class set_detect_anomaly(SwitchesAtOnce):
     """Switch anomaly detection on or off immediately. As a context manager, restore the setting at the end of the block.
 
@@ -55,9 +60,7 @@ class set_detect_anomaly(SwitchesAtOnce):
         self.pending = True
         set_anomaly_enabled.__wrapped__(mode, check_nan)  # type: ignore[attr-defined]  # without a place for an interrupt
 
-    @uninterrupted
-    def __exit__(self, *exception: object) -> None:
-        mode_switches.set_anomaly(self.prev, self.prev_check_nan)
+    __exit__ = _restore
 
 
 class detect_anomaly:
@@ -91,7 +94,7 @@ class detect_anomaly:
         self.prev_check_nan = modes.ANOMALY.check_nan
         mode_switches.set_anomaly(True, self.check_nan)
 
-    __exit__ = set_detect_anomaly.__exit__
+    __exit__ = _restore
 
 
 def check_nan(node: Node, grad: Any, results: Any) -> None:
