@@ -108,7 +108,7 @@ def _each(value: Any, dims: int) -> tuple[Any, ...]:
 
 
 def _check_count(name: str, form: str, input: Tensor, given: tuple[Any, ...]) -> None:
-    if len(given) != input.dim() - 2:
+    if len(given) != len(input.shape[2:]):
         what = "output" if name.startswith("output") else "scale_factor"
         raise ValueError(
             f"Input and {what} must have the same number of spatial dimensions, but got input with spatial dimensions of "
