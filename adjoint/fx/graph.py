@@ -9,12 +9,12 @@ import operator
 import re
 import types
 import typing
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import adjoint as torch
 
+from .._runtime.tracebacks import warn
 from .node import Argument, Node, map_aggregate, map_arg, qualified_name, shown_type
 
 SYMBOLS = {
@@ -191,11 +191,10 @@ class Graph:
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
         """Create a node that reads an attribute of the module, such as "layer.weight". Warn if the module lacks it."""
         if self.owning_module is not None and not self._has(qualified_name):
-            warnings.warn(
+            warn(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the necessary "
                 "Parameter, or nn.Module.register_buffer to add the necessary buffer",
-                stacklevel=2,
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import pickletools
 import threading
-import warnings
 from enum import Enum
 from typing import Any
 
 from .._runtime.platform import mmap
-from .._runtime.tracebacks import ending_at_caller
+from .._runtime.tracebacks import ending_at_caller, warn
 from .allowed import qualified, user_globals, weights_globals
 from .files import FileLike, open_to_read
 from .formats import START, begins_archive
@@ -177,7 +176,7 @@ def check_module_version_greater_or_equal(
         )
         if error_if_malformed:
             raise RuntimeError(message) from error
-        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        warn(message + ", but continuing assuming that requirement is met")
         return True
 
 

@@ -144,3 +144,18 @@ def test_calls_that_need_processes_raise_errors(call, words):
     with pytest.raises(ValueError, match=words) as caught:
         call()
     assert PACKAGE not in "".join(traceback.format_tb(caught.value.__traceback__))
+
+
+def test_only_one_function_warns():
+    """It finds the user's line at any depth of calls. A `stacklevel` names a wrapper as soon as a function gets one."""
+    package = Path(adjoint.__file__).parent
+    calls = {
+        str(path.relative_to(package)) for path in package.rglob("*.py") if "warnings.warn(" in path.read_text("utf-8")
+    }
+    assert calls == {"_runtime/tracebacks.py"}
+
+
+def test_modules_warn_at_the_users_line():
+    with pytest.warns(UserWarning, match="norm_first was True") as caught:
+        adjoint.nn.TransformerEncoder(adjoint.nn.TransformerEncoderLayer(4, 2, 4, norm_first=True), 1)
+    assert caught[0].filename == __file__

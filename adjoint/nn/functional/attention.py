@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import adjoint as torch
 from adjoint import Tensor
 
+from ..._runtime.tracebacks import warn
 from .declared import operators
 
 _SHOWN = {
@@ -279,9 +279,8 @@ def _canonical_mask(
     if mask.dtype != torch.bool and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
-        warnings.warn(
+        warn(
             f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
-            stacklevel=3,
         )
     if mask.is_floating_point():
         return mask

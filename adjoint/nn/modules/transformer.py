@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
 from adjoint import Tensor
 
+from ..._runtime.tracebacks import warn
 from .. import functional as F
 from .. import init
 from .activation import GELU, ReLU
@@ -283,9 +283,7 @@ class TransformerEncoder(Module):
         reason = _why_without_nested(encoder_layer)
         self.use_nested_tensor = enable_nested_tensor and not reason
         if enable_nested_tensor and reason:
-            warnings.warn(
-                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {reason}", stacklevel=2
-            )
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {reason}")
 
     def _leaves_padding_out(self, src: Tensor, mask: Mask, key_padding_mask: Tensor) -> bool:
         """Return whether PyTorch's encoder would compute on sequences without their padding."""

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, TypeVar
 
 import adjoint as torch
 
-from ..._runtime.tracebacks import end_functions_at_caller
+from ..._runtime.tracebacks import end_functions_at_caller, warn
 from ..modules.module import Module
 from ..parameter import Parameter, is_lazy
 
@@ -39,10 +38,9 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Replace a parameter by its length and direction, and register the hook."""
-        warnings.warn(
+        warn(
             "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
-            stacklevel=3,
         )
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
