@@ -50,6 +50,16 @@ def import_late(name: str) -> ModuleType:
         return import_module(name)
 
 
+def can_import(name: str, failures: dict[str, str]) -> bool:
+    """Return whether a module of an optional library can be imported. The reason for a failure is added to `failures`."""
+    try:
+        import_late(name)
+    except Exception as error:  # noqa: BLE001 - a library that cannot load its machine code raises errors of any type
+        failures[name.partition(".")[0]] = f"{type(error).__name__}: {error}"
+        return False
+    return True
+
+
 def _within_import(frame: FrameType | None) -> bool:
     """Return whether this thread is executing a module of the package, whose lock it then holds."""
     while frame is not None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy
 
-from .._runtime.first_use import computed_once, import_late
+from .._runtime.first_use import can_import, computed_once, import_late
 from ..kernels.runtime.addresses import IN_OBJECTS
 from ..kernels.runtime.freed_memory import keep_freed_memory
 from ..kernels.runtime.layout import row_major
@@ -39,7 +39,7 @@ SHAPES = Shapes()
 class CompiledLoops:
     """The compiled forms of kernels.
 
-    `enabled` determines whether these forms are used. It is False if llvmlite is missing, and is initially False if the
+    `enabled` determines whether these forms are used. It is False if llvmlite is missing or broken, and is initially False if the
     environment sets `ADJOINT_LLVM=0`. `every_size` uses them for arrays of any size, for tests
     (`ADJOINT_LLVM_EVERY_SIZE=1`). `failures` lists the forms that failed to compile, with the reasons. `unsupported`
     lists the forms that need an instruction that this processor lacks.
@@ -53,9 +53,14 @@ class CompiledLoops:
         self.unsupported: dict[str, str] = {}
 
     @computed_once
-    def available(self) -> bool:
-        """Return whether llvmlite is installed and its machine code can read Python's objects."""
+    def installed(self) -> bool:
+        """Return whether llvmlite is installed and its machine code can read Python's objects. This imports nothing."""
         return IN_OBJECTS and find_spec("llvmlite") is not None
+
+    @computed_once
+    def available(self) -> bool:
+        """Return whether llvmlite is installed and can be imported. Otherwise, `failures` gives the reason."""
+        return self.installed and can_import("llvmlite.binding", self.failures)
 
     @property
     def enabled(self) -> bool:

@@ -191,4 +191,4 @@ class LargeUfuncs(dict[str, LargeUfunc]):
 
 
 def _is_known(ufunc: Any) -> bool:
-    return isinstance(ufunc, numpy.ufunc) and ufunc.__name__ in _KNOWN and LOOPS.available
+    return isinstance(ufunc, numpy.ufunc) and ufunc.__name__ in _KNOWN and LOOPS.installed

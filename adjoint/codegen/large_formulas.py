@@ -37,7 +37,7 @@ def large_from() -> int:
 def is_arithmetic(formula: Callable[..., Any]) -> bool:
     """Return whether a formula may be elementwise arithmetic: it has operators, and expressions support its names."""
     code = formula.__code__
-    if not LOOPS.available or code.co_freevars or set(code.co_code[::2]).isdisjoint(_ARITHMETIC):
+    if not LOOPS.installed or code.co_freevars or set(code.co_code[::2]).isdisjoint(_ARITHMETIC):
         return False
     return all(name == "xp" or hasattr(xp, name) for name in code.co_names)
 

@@ -363,13 +363,13 @@ class compiled:
             dtype = arrays[0].dtype
             if (
                 (dtype.kind == "f" or (dtype.itemsize == 2 and dtype in HALVES))
-                and LOOPS.takes(max([item.size for item in arrays]), self.least)
+                and LOOPS.takes(numpy.broadcast(*arrays).size, self.least)
                 and all(type(item) is ndarray and item.dtype is dtype for item in arrays)
             ):
                 return expression.general(*args, **options)
             return kernel.general(*args, **options)
 
-        limit = -1 if LOOPS.every_size else self.least - 1 if LOOPS.available else None
+        limit = -1 if LOOPS.every_size else self.least - 1 if LOOPS.installed else None
         if self.small is not None:
             return Kernel(computing, small=self.small, dtypes=FLOATS, limit=limit)
         if kernel.small is not None:

@@ -89,7 +89,7 @@ class Program:
     def limit(self) -> int:
         """Return the maximum number of elements for the small form. This form has the simplest code, with NumPy's `where`."""
         limit = LARGE if self.chooses else THREADED
-        return min(limit, self.compiled_from - 1) if LOOPS.available else limit
+        return min(limit, self.compiled_from - 1) if LOOPS.installed else limit
 
     @computed_once
     def compiled_from(self) -> int:
@@ -145,7 +145,7 @@ class Program:
     ) -> Any:
         """Compute on arrays of `dtype`, and on truth values if the expression has any."""
         half = compute is not dtype
-        size = max([item.size for item in operands])
+        size = numpy.broadcast(*operands).size
         if SHAPES.recorder is not None:
             same = size >= self.compiled_from or has_numpy_bits(self.tree)
             result = self.compiled.run(operands, values, dtype, compute, out) if same else NotImplemented
@@ -356,12 +356,12 @@ def _build_chosen(program: Program, namespace: dict[str, Any], out: str = "") ->
     if others and not several:  # few elements that are broadcast
         namespace["straight"] = program.straight
         fewer = min(most + 1, program.compiled_from)
-        each = " and ".join(
-            [f"{first}.size < {fewer}", *[f"{name}.dtype is dtype and {name}.size < {fewer}" for name in others]]
-        )
+        namespace["broadcast"] = numpy.broadcast
+        each = "".join([f"{name}.dtype is dtype and " for name in others])
+        size = f"broadcast({', '.join(program.parameters.arrays)}).size"
         arguments = ", ".join([*program.parameters.arrays, *program.parameters.scalars])
         lines += [
-            f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {each}:",
+            f"    if (dtype is FLOAT32 or dtype is FLOAT64) and {each}{size} < {fewer}:",
             f"        return asarray(straight(dtype.char)({arguments}))",
         ]
     lines.append(f"    return {f'large({passed})' if program.compiled_from else _run(program, namespace)}")

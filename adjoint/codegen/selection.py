@@ -40,7 +40,7 @@ def chosen(mask: Array, self: Array, other: Array, out: Array | None = None) -> 
     """Return the result of `choose` for large arrays, in `out` if given, or NotImplemented if NumPy must compute it."""
     bits = _BITS.get(self.itemsize)
     arrays = (mask, self, other)
-    if bits is None or not LOOPS.takes(max([item.size for item in arrays]), LARGE):
+    if bits is None or not LOOPS.takes(numpy.broadcast(*arrays).size, LARGE):
         return NotImplemented
     if any(type(item) is not numpy.ndarray for item in arrays):
         return NotImplemented

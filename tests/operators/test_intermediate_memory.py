@@ -73,7 +73,7 @@ PEAKS = {
 }
 
 
-IN_LOOPS = {"normal", "quotient rounded to zero", "attention of halves", "deviation of halves", "multi_margin_loss"}
+IN_LOOPS = {"normal", "attention of halves", "deviation of halves", "multi_margin_loss"}
 """The functions whose compiled loops keep to the limit. NumPy's forms hold more memory."""
 
 

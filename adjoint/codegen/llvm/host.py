@@ -63,10 +63,10 @@ class Host:
 
     @computed_once
     def llvm(self) -> Any:
-        """Return llvmlite's binding, or raise `CompilationError` if llvmlite is not installed."""
+        """Return llvmlite's binding, or raise `CompilationError` if llvmlite is not installed or cannot be imported."""
         try:
             llvm = import_late("llvmlite.binding")
-        except ImportError as error:
+        except Exception as error:
             raise CompilationError(f"compiled kernels need llvmlite: {install('fast')}") from error
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()

@@ -29,13 +29,13 @@ def igammac(a: Array, x: Array) -> Any:
     return xp.upper_incomplete_gamma(a, x)
 
 
-@pointwise("_standard_gamma_grad")
+@pointwise("_standard_gamma_grad_cpu", "fd")
 def standard_gamma_grad(a: Array, x: Array) -> Any:
     """Return the derivative of a sample `x` from a gamma distribution with respect to its concentration `a`."""
     return xp.gamma_sample_slope(a, x)
 
 
-@pointwise("_dirichlet_grad")
+@pointwise("_dirichlet_grad_cpu", "fd")
 def dirichlet_grad(x: Array, alpha: Array, total: Array) -> Any:
     """Return the derivative of a sample `x` from a beta distribution with respect to its parameter `alpha`, divided by 1 - x.
 

@@ -313,14 +313,32 @@ def batch_norm_gradients(
     return _requested(to_input, along, total, input if weight is None else weight, needs)
 
 
+@compiled("nn.plane_norm.over_samples", least=MOVED)
+def _over_samples(sums: ndarray) -> ndarray:
+    """Return the sums of rows, which are added one after another."""
+    total: ndarray = numpy.add.reduce(sums, 0)
+    return total
+
+
 @compiled("nn.plane_norm.gradients")
 def _batch_gradients(
     grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, training: bool, of_input: bool
 ) -> Plan:
     """Return the gradient of `x` and, for each channel, the sums of `grad` times the normalized channel and of `grad`."""
     channels = _Channels(x)
+    samples = x.shape[:2]
+    # Gradients with given statistics need no sums over whole channels, and can leave each sample where it is.
+    by_sample = not training and not channels.are_columns and x.size > THREADED
 
     def run(grad: ndarray, x: ndarray, weight: ndarray | None, mean: ndarray, rstd: ndarray, *_: Any) -> Sums:
+        if by_sample:
+            planes = [item.reshape(math.prod(samples), -1) for item in (grad, x)]
+            factors = [
+                None if item is None else numpy.broadcast_to(item, samples).reshape(-1) for item in (mean, rstd, weight)
+            ]
+            to_input, *sums = channel_norm_backward_rows.run((*planes, *factors), 1, (of_input, False))
+            along, total = [_over_samples(item.reshape(samples)) for item in sums]
+            return None if to_input is None else to_input.reshape(x.shape), along, total
         arrays = channels.flat(grad), channels.flat(x), mean, rstd, weight
         to_input, along, total = channel_norm_backward_rows.run(arrays, channels.dim, (of_input, training))
         return None if to_input is None else channels.restored(to_input), along.reshape(-1), total.reshape(-1)
@@ -384,13 +402,6 @@ def group_norm_gradients(
     to_input, *sums = _group_gradients(grad, input, weight, mean, rstd, groups, needs[0])
     along, total = map(_over_samples, sums)
     return _requested(to_input, along, total, input if weight is None else weight, needs)
-
-
-@compiled("nn.plane_norm.over_samples", least=MOVED)
-def _over_samples(sums: ndarray) -> ndarray:
-    """Return the sums of rows, which are added one after another."""
-    total: ndarray = numpy.add.reduce(sums, 0)
-    return total
 
 
 @compiled("nn.plane_norm.gradients")

@@ -57,10 +57,6 @@ def _scan(
 ) -> ndarray:
     """Return the running sums or products along `dim`, or from its end if `reverse`. Integers and bool are converted to int64."""
     dim = normalize_dim(dim, x.ndim)
-    if dtype is None and x.dtype is FLOAT32 and x.ndim:
-        found: Any = _compiled(x, dim, name, reverse, out)
-        if found is not NotImplemented:
-            return found
     dtype = dtype if dtype is not None else x.dtype if is_inexact(x.dtype) else INT64
     if dtype.kind == "b":
         raise NotImplementedError(f"\"cum{name}_out_cpu\" not implemented for 'Bool'")
@@ -71,7 +67,7 @@ def _scan(
         return x.astype(dtype)
     if integers or is_inexact(dtype):
         # The results of float32 numbers are rounded as they are stored, so the bits are NumPy's.
-        found = NotImplemented
+        found: Any = NotImplemented
         if integers:
             found = _exact(x, dim, name, reverse, out)
         elif LOOPS.takes(x.size, 0 if dtype is FLOAT32 else SCANNED):

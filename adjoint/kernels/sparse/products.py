@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy
 
-from ..._runtime.first_use import computed_once, import_late
+from ..._runtime.first_use import can_import, computed_once, import_late
 from ..memory.copying import widen
 from ..runtime.costs import PART
 from ..runtime.floating import Array, type_name
@@ -23,8 +22,8 @@ class _Library:
 
     @computed_once
     def available(self) -> bool:
-        """Return whether SciPy is installed (the extra `scipy`)."""
-        return find_spec("scipy") is not None
+        """Return whether SciPy is installed (the extra `scipy`) and can be imported."""
+        return can_import("scipy.sparse", {})
 
 
 _SCIPY = _Library()
@@ -38,7 +37,7 @@ def _by_scipy(array: SparseArray) -> Any:
 
 
 def _is_for_scipy(*arrays: Any) -> bool:
-    return _SCIPY.available and all(array.dtype.char in _BY_SCIPY for array in arrays)
+    return all(array.dtype.char in _BY_SCIPY for array in arrays) and _SCIPY.available
 
 
 def check_matrices(self: Any, mat2: Any) -> None:

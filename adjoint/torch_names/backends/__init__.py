@@ -17,7 +17,7 @@ class _Llvm:
     """Kernels compiled to machine code by llvmlite (`pip install 'adjoint-autograd[fast]'`), for arrays that are large enough."""
 
     def is_available(self) -> bool:
-        """Return whether llvmlite is installed."""
+        """Return whether llvmlite is installed and can be imported."""
         return LOOPS.available
 
     @property
@@ -70,7 +70,9 @@ class _Llvm:
     def describe(self) -> str:
         """Return one line: whether compiled kernels run, their instruction set, their number and their compile time."""
         if not self.is_available():
-            return f"llvmlite is not installed ({install('fast')})"
+            broken = self.failures.get("llvmlite")
+            reason = f"cannot be imported ({broken})" if broken else f"is not installed ({install('fast')})"
+            return f"llvmlite {reason}"
         if not self.enabled:
             return "turned off"
         times = self.compiled.values()
