@@ -150,8 +150,9 @@ def elementwise(op: Operator, batch: Batch, *args: Any) -> Any:
     ):
         return op.apply(*map(batch.first, args))
     target = None
-    if op.promote and any(batch.has(value) and not value._array.ndim for value in tensors):
-        target = result_dtype(op, args)
+    mixed = len({value._array.dtype for value in tensors}) > 1
+    if mixed and op.promote and any(batch.has(value) and not value._array.ndim for value in tensors):
+        target = result_dtype(op, args)  # tensors without dimensions count less than their batches
     aligned = []
     for name, value in zip(op.names, args, strict=True):
         if name == "memory_format" and value is not contiguous_format:  # others are for the dimensions of an example
