@@ -180,11 +180,12 @@ def graph(wanted: argparse.Namespace) -> int:
 
 def why_not_written(path: Path) -> str | None:
     """Return the reason why a picture cannot be written to `path`, or None if no reason is known in advance."""
-    from .inspect.drawing import form_of
+    from .inspect.display import form_of
+    from .inspect.drawing import Graph
     from .inspect.png import renderers
 
     try:
-        form = form_of(path)
+        form = form_of(path, Graph.forms)
     except ValueError as error:
         return str(error)
     if not path.parent.is_dir():

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from html import escape
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from .._runtime.tracebacks import frame_of_caller
+from .display import Display, filled
 from .drawing import Graph, check
 from .model import OperationBox, Snapshot
 from .names import variables_of
@@ -49,8 +48,10 @@ def compare(before: Any, after: Any) -> Comparison:
     return Comparison(*pictures)
 
 
-class Comparison:
+class Comparison(Display):
     """Two graphs with marks on their operations. `same` is the number of operations that correspond and are equal."""
+
+    forms = {".html": "html", ".txt": "__str__"}
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         self.before, self.after = before, after
@@ -76,8 +77,6 @@ class Comparison:
             lines.append(f"{sign} {operation.name:10}  {results}{f'  in {module}' if module else ''}")
         return "\n".join(lines)
 
-    __repr__ = __str__
-
     def html(self) -> str:
         """Return a self-contained page with both graphs."""
         from . import page
@@ -86,20 +85,7 @@ class Comparison:
         for words, picture in (("before", self.before), ("after", self.after)):
             side = page.render(replace(picture, title=words, compared=True))
             frames += f'<iframe title="{words}" srcdoc="{escape(side, quote=True)}"></iframe>'
-        return PAGE.replace("$summary", escape(str(self).splitlines()[0])).replace("$frames", frames)
-
-    def _repr_html_(self) -> str:
-        page = escape(self.html(), quote=True)
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the comparison to a file: `.html` or `.txt`, according to the extension of its name."""
-        target = Path(path)
-        forms = {".html": self.html, ".txt": self.__str__}
-        if target.suffix.lower() not in forms:
-            raise ValueError(f"save(): expected a name that ends in {', '.join(forms)}, but got {target.name!r}")
-        target.write_text(forms[target.suffix.lower()]().rstrip("\n") + "\n", encoding="utf-8")
-        return target
+        return filled("comparison.html", summary=escape(str(self).splitlines()[0]), frames=frames)
 
 
 def _mark(before: Snapshot, after: Snapshot) -> int:
@@ -171,35 +157,3 @@ class _Facts:
         results = [(self.tensors[key].shape, self.tensors[key].dtype) for key in operation.outputs]
         operands = [self.tensors[key].shape for key in operation.inputs]
         return results, operands, self.values.get(operation.node or "")
-
-
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline';
-  img-src data: blob:; frame-src 'self'">
-<link rel="icon" href="data:,">
-<title>$summary</title>
-<style>
-html, body { height: 100%; margin: 0; }
-body { display: grid; grid: auto 1fr / minmax(0, 1fr) minmax(0, 1fr);
-  font: 13px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-h1 { grid-column: 1 / -1; margin: 0; padding: 8px 16px; font-size: 14px; }
-iframe { width: 100%; height: 100%; box-sizing: border-box; border: 0; border-top: 1px solid #8884; }
-iframe + iframe { border-left: 1px solid #8884; }
-@media (max-width: 860px) {
-  html, body { height: auto; }
-  body { grid: auto 88vh 88vh / 1fr; }
-  iframe + iframe { border-left: 0; }
-}
-</style>
-</head>
-<body>
-<h1>$summary</h1>
-$frames
-</body>
-</html>
-"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from os import PathLike
 from pathlib import Path
@@ -12,6 +11,7 @@ from .._runtime.tracebacks import frame_of_caller
 from ..autograd.gradient_edge import GradientEdge
 from ..tensor import Tensor
 from . import dot, mermaid, text
+from .display import Display, form_of
 from .model import NodeBox, Snapshot
 from .names import is_module, variables_of
 from .snapshot import snapshot
@@ -63,8 +63,13 @@ def check(tensor: Any, function: str) -> None:
         raise TypeError(f"{function}(): expected tensors, but got {type(tensor).__name__}")
 
 
-class Graph:
+class Graph(Display):
     """A picture of a graph. `snapshot` contains the records that it shows."""
+
+    forms = {
+        ".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".dot": "dot", ".gv": "dot", ".json": "json",
+        ".mmd": "mermaid", ".txt": "text",
+    }  # fmt: skip
 
     def __init__(self, picture: Snapshot) -> None:
         self.snapshot = picture
@@ -89,8 +94,6 @@ class Graph:
     def __str__(self) -> str:
         return self.text(full=False)
 
-    __repr__ = __str__
-
     def __rich__(self) -> Any:
         """Return the tree in colour, for `rich.print`."""
         from rich.text import Text
@@ -104,8 +107,7 @@ class Graph:
     def _repr_html_(self) -> str:
         if len(self.snapshot.nodes) <= SMALL and not self.snapshot.steps:
             return f'<div style="overflow: auto">{self.svg()}</div>'
-        page = html.escape(self.html(), quote=True)
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
+        return super()._repr_html_()
 
     def svg(self) -> str:
         """Return the picture as SVG."""
@@ -143,26 +145,9 @@ class Graph:
             RuntimeError: if a `.png` is requested, but Chromium, `rsvg-convert`, Inkscape and the package `cairosvg`
                 are all missing.
         """
-        target = Path(path)
-        form = form_of(target)
-        if form == "png":
-            from .png import write
+        if form_of(path, self.forms) != "png":
+            return super().save(path)
+        from .png import write
 
-            write(self.svg(), target)
-        else:
-            target.write_text(getattr(self, form)().rstrip("\n") + "\n", encoding="utf-8")
-        return target
-
-
-FORMS = {
-    ".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".dot": "dot", ".gv": "dot", ".json": "json",
-    ".mmd": "mermaid", ".txt": "text",
-}  # fmt: skip
-
-
-def form_of(path: str | PathLike[str]) -> str:
-    """Return the format for the extension of a file name."""
-    form = FORMS.get(Path(path).suffix.lower())
-    if form is None:
-        raise ValueError(f"save(): expected a name that ends in {', '.join(FORMS)}, but got {Path(path).name!r}")
-    return form
+        write(self.svg(), Path(path))
+        return Path(path)

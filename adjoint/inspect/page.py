@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
 from html import escape
-from importlib.resources import files
 from math import isfinite
 from typing import Any
 
+from .display import filled
 from .model import Flow, Group, Hook, Line, NodeBox, OperationBox, Saved, Snapshot, Statistics, Step, TensorBox
 from .palette import variables
-
-PLACE = re.compile(r"\{\{([\w.]+)\}\}")
-"""A placeholder in the template for a file with styles or scripts, or for the data of a page."""
 
 SHARED = {OperationBox: frozenset({"names"}), NodeBox: frozenset({"line", "formula", "derivative", "values", "inputs"})}
 SHARED |= {Flow: frozenset({"statistics"})}
@@ -34,8 +29,8 @@ def render(snapshot: Snapshot) -> str:
     >>> page.startswith("<!doctype html>"), "<title>an empty graph</title>" in page
     (True, True)
     """
-    known = {"title": escape(snapshot.title or "Graph"), "colours": variables(), "data": data(snapshot)}
-    return PLACE.sub(lambda place: known.get(place[1]) or _part(place[1]), _part("template.html"))
+    title = escape(snapshot.title or "Graph")
+    return filled("template.html", title=title, colours=variables(), data=data(snapshot))
 
 
 def data(snapshot: Snapshot) -> str:
@@ -45,11 +40,6 @@ def data(snapshot: Snapshot) -> str:
     record |= {"format": "adjoint.inspect/1", "shared": packer.shared}
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-@cache
-def _part(name: str) -> str:
-    return (files("adjoint.inspect") / "page" / name).read_text(encoding="utf-8")
 
 
 class _Packer:

@@ -6,34 +6,16 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from .display import filled
 from .palette import variables
-
-STYLE = """
-body { margin: 0; padding: 24px 32px 48px; background: var(--desk); color: var(--ink); font: 14px/1.5 system-ui, sans-serif; }
-h1 { font-size: 19px; margin: 0; } h2 { font-size: 15px; margin: 32px 0 4px; } p { margin: 2px 0 10px; color: var(--soft); }
-table, figure, details { background: var(--page); border: 1px solid var(--rule); border-radius: 10px; margin: 0 0 12px; }
-table { border-spacing: 0; width: 100%; } figure { padding: 12px 14px; overflow-x: auto; } details { padding: 8px 14px; }
-td { padding: 2px 14px; border-top: 1px solid var(--rule); vertical-align: top; } tr:first-child td { border-top: 0; }
-td, pre, svg text { font: 12px/1.6 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
-td.line { color: var(--soft); white-space: nowrap; text-align: right; } td.code { word-break: break-all; }
-td.native { width: 4px; padding: 0; } tr.joined td.native { background: var(--back); }
-tr.turn td { border-top: 2px solid var(--back); } pre { overflow-x: auto; margin: 8px 0; } summary { cursor: pointer; }
-figcaption { color: var(--soft); margin-bottom: 8px; } svg { display: block; } svg text { fill: var(--ink); }
-svg rect { fill: var(--made); stroke: var(--made-line); } svg .axis { fill: var(--soft); }
-.bar { display: inline-block; height: 9px; border-radius: 2px; background: var(--lit); margin-right: 8px; }
-"""
 
 WIDTH, ROW = 880, 22
 
 
 def render(found: Any, times: dict[int, Any]) -> str:
     """Return the page of a compiled function, with the times of the measured program."""
-    title = f"compiled {name_of(found)}"
-    body = "\n".join(section(found, times))
-    return (
-        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{variables()}{STYLE}</style>\n<h1>{escape(title)}</h1>\n{body}\n</html>\n"
-    )
+    title = escape(f"compiled {name_of(found)}")
+    return filled("programs.html", title=title, colours=variables(), body="\n".join(section(found, times)))
 
 
 def section(found: Any, times: dict[int, Any]) -> list[str]:

@@ -7,7 +7,6 @@ Forward tensors are arranged from top to bottom. Each tensor has its backward no
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from html import escape
@@ -15,9 +14,9 @@ from html import escape
 from . import cards
 from .cards import PAIR, PILL, PILL_GAP, ROW, SIZE, TITLE, Card, Detail
 from .model import Snapshot
-from .palette import COLOURS
 from .scene import STACK, Head, Item, Line, Scene
 from .tree import Tree, opened
+from .vector import document, number_text, text_at
 
 MARGIN, LEGEND_ROW = 24.0, 24.0
 FULL = 10
@@ -26,52 +25,6 @@ MOST_CARDS = 16
 """A graph with more visible units is shown in outline."""
 MOST = 60
 """In a graph with more objects, groups are folded."""
-
-FONT = 'ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace'
-SHAPES = """
-text{font-size:12px}
-.t{font-weight:600}
-.e{text-anchor:end}
-.m{text-anchor:middle}
-.stale,.pill text,.i{font-weight:600}
-.o{font-style:italic}
-.freed{text-decoration:line-through;opacity:.55}
-.place{font-style:italic}
-.b{stroke-width:1.2}
-.root .b{stroke-width:2.4}
-.accumulate .b{stroke-dasharray:4 2.5}
-.h{opacity:.18}
-.f,.g,.n{fill:none;stroke-width:1.4}
-.n{stroke-dasharray:1.5 3.5;stroke-linecap:round;stroke-width:1.7}
-"""
-COLOURED = """
-.page{fill:$page}
-text{fill:$ink}
-.l,.place,.o{fill:$soft}
-.formula,.i{fill:$back-ink}
-.frame .b{fill:$frame;stroke:$group-line;stroke-opacity:.55}
-.head .b{fill:$page;stroke:$group-line}
-.hook{fill:$hook}
-.stale{fill:$stale}
-.leaf .b{fill:$leaf;stroke:$leaf-line}
-.constant .b{fill:$constant;stroke:$constant-line}
-.intermediate .b{fill:$made;stroke:$made-line}
-.node .b{fill:$node;stroke:$node-line}
-.accumulate .b{fill:$page;stroke:$leaf-line}
-.leaf .h{fill:$leaf-line}
-.constant .h{fill:$constant-line}
-.intermediate .h{fill:$made-line}
-.node .h{fill:$node-line}
-.group .b{fill:$page;stroke:$group-line}
-.group .h{fill:$group-line}
-.pill rect{fill:$pill}
-.pill text{fill:$pill-ink}
-.f{stroke:$line}
-.g{stroke:$back}
-.n{stroke:$node-line}
-.hf{fill:$line}
-.hg{fill:$back}
-"""
 
 MARKERS = "".join(
     f'<marker id="adjoint-{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7.5" markerHeight="7.5" orient="auto" '
@@ -97,7 +50,8 @@ def render(snapshot: Snapshot, detail: Detail | None = None, most: int = MOST) -
     body += [_item(item) for item in scene.items if item.type != "frame"]
     body += map(_head, scene.heads)
     legend, height = _legend(snapshot, scene, width - MARGIN, scene.height + MARGIN)
-    return _document(snapshot, width, height + MARGIN, [*body, legend])
+    title = snapshot.title or "A graph of automatic differentiation"
+    return document("drawing", title, width, height + MARGIN, MARGIN, [f"<defs>{MARKERS}</defs>", *body, legend])
 
 
 def _detail(snapshot: Snapshot, tree: Tree, open: Collection[str]) -> Detail:
@@ -116,7 +70,7 @@ def _frame(item: Item) -> str:
 def _head(head: Head) -> str:
     size = f'width="{number_text(head.width)}" height="22" rx="11"'
     rect = f'<rect class="b" x="{number_text(head.x)}" y="{number_text(head.y - 11)}" {size}/>'
-    return f'<g class="head">{rect}{_text(head.label, head.x + 11, head.y + 4, "t")}</g>'
+    return f'<g class="head">{rect}{text_at(head.label, head.x + 11, head.y + 4, "t")}</g>'
 
 
 def _line(line: Line) -> str:
@@ -130,9 +84,9 @@ def _line(line: Line) -> str:
     x, y = line.end
     index = line.strands[0].index
     if not line.forward and line.alone and index:
-        drawn += _text(str(index), x + 4, y + 14, "i")
+        drawn += text_at(str(index), x + 4, y + 14, "i")
     if line.label:
-        drawn += _text(line.label, x + 4, y - 6, "o")
+        drawn += text_at(line.label, x + 4, y - 6, "o")
     return drawn
 
 
@@ -153,11 +107,6 @@ def path(stops: list[tuple[float, float, float]]) -> str:
             parts.append(f"V{number_text(bottom)}")
         x, end = next_x, bottom
     return "".join(parts)
-
-
-def number_text(value: float) -> str:
-    """Return a coordinate with one decimal."""
-    return f"{value:.1f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
 
 
 def _item(item: Item) -> str:
@@ -188,7 +137,7 @@ def _pill(item: Item) -> str:
     return (
         f'{lines}<g class="pill"><rect x="{number_text(left)}" y="{number_text(top)}" '
         f'width="{number_text(right - left)}" height="{number_text(PILL)}" rx="11"/>'
-        f"{_text(item.operation, (left + right) / 2, top + 15, 'm')}</g>"
+        f"{text_at(item.operation, (left + right) / 2, top + 15, 'm')}</g>"
     )
 
 
@@ -206,20 +155,16 @@ def _card(card: Card, x: float, y: float) -> str:
         around = f"v-{h}a{r} {r} 0 0 1 {r}-{r}h{number_text(width - 2 * radius)}a{r} {r} 0 0 1 {r} {r}v{h}z"
         parts.append(f'<path class="h" d="M{number_text(x)} {number_text(y + TITLE)}{around}"/>')
     alone = not card.note and not card.rows
-    parts.append(_text(card.title, x + (width / 2 if alone else cards.PAD), y + card.base, "t m" if alone else "t"))
+    parts.append(text_at(card.title, x + (width / 2 if alone else cards.PAD), y + card.base, "t m" if alone else "t"))
     if card.note:
-        parts.append(_text(card.note, x + width - cards.PAD, y + card.base, f"l e {card.mood}".strip()))
+        parts.append(text_at(card.note, x + width - cards.PAD, y + card.base, f"l e {card.mood}".strip()))
     for number, row in enumerate(card.rows):
         base = y + TITLE + ROW * number + 14
         if row.label:
-            parts.append(_text(row.label, x + cards.PAD, base, f"l {row.mood}".strip()))
+            parts.append(text_at(row.label, x + cards.PAD, base, f"l {row.mood}".strip()))
         if row.value:
-            parts.append(_text(row.value, x + width - cards.PAD, base, f"r e {row.mood}".strip()))
+            parts.append(text_at(row.value, x + width - cards.PAD, base, f"r e {row.mood}".strip()))
     return "".join(parts) + "</g>"
-
-
-def _text(words: str, x: float, y: float, css: str) -> str:
-    return f'<text class="{css}" x="{number_text(x)}" y="{number_text(y)}">{escape(words, quote=False)}</text>'
 
 
 def _legend(snapshot: Snapshot, scene: Scene, width: float, top: float) -> tuple[str, float]:
@@ -230,7 +175,7 @@ def _legend(snapshot: Snapshot, scene: Scene, width: float, top: float) -> tuple
         wide = 30 + cards.width_of(words, SIZE)
         if x + wide > width - MARGIN and x > 0:
             x, y = 0.0, y + LEGEND_ROW
-        parts += [draw(x, y), _text(words, x + 27, y + 4, "l")]
+        parts += [draw(x, y), text_at(words, x + 27, y + 4, "l")]
         x += wide + 18
     return "".join(parts), y + LEGEND_ROW
 
@@ -265,37 +210,6 @@ def _entries(snapshot: Snapshot, scene: Scene) -> Iterable[tuple[str, Callable[[
         yield "next_functions", line("g", "g")
     states = {saved.state for node in snapshot.nodes for saved in node.saved}
     if "stale" in states:
-        yield "changed since saved", lambda x, y: _text("v1", x + 4, y + 4, "r stale")
+        yield "changed since saved", lambda x, y: text_at("v1", x + 4, y + 4, "r stale")
     if "freed" in states:
-        yield "freed by backward", lambda x, y: _text("[3]", x, y + 4, "r freed")
-
-
-def _style() -> str:
-    """Return the CSS rules. They are restricted to this picture, because the enclosing document may have other rules."""
-    light, dark = (_coloured(scheme) for scheme in (0, 1))
-    return f"{_of_picture(SHAPES)}{_of_picture(light)}@media(prefers-color-scheme:dark){{{_of_picture(dark)}}}"
-
-
-def _coloured(scheme: int) -> str:
-    return re.sub(r"\$([a-z-]+)", lambda name: COLOURS[name[1]][scheme], COLOURED)
-
-
-def _of_picture(rules: str) -> str:
-    return re.sub(r"(^|,)(?=[.a-z][^{}]*{)", r"\1.adjoint ", rules.strip(), flags=re.MULTILINE).replace("\n", "")
-
-
-def _document(snapshot: Snapshot, width: float, height: float, body: list[str]) -> str:
-    title = escape(snapshot.title or "A graph of automatic differentiation")
-    measures = f'width="{number_text(width)}" height="{number_text(height)}"'
-    size = f'viewBox="-{MARGIN:g} -{MARGIN:g} {number_text(width)} {number_text(height)}" {measures}'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" class="adjoint" {size} role="img" aria-label="{title}"'
-    return "\n".join(
-        [
-            f"{head} font-family='{FONT}'><title>{title}</title>",
-            f"<style>{_style()}</style>",
-            f"<defs>{MARKERS}</defs>",
-            f'<rect class="page" x="-{MARGIN:g}" y="-{MARGIN:g}" width="100%" height="100%" rx="10"/>',
-            *body,
-            "</svg>\n",
-        ]
-    )
+        yield "freed by backward", lambda x, y: text_at("[3]", x, y + 4, "r freed")

@@ -8,8 +8,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from .palette import COLOURS
-from .svg import FONT
+from .vector import document, text_at
 
 WIDTH, LEFT, MARGIN = 960.0, 92.0, 18.0
 ROW, GAP = 24.0, 6.0
@@ -17,12 +16,12 @@ CHARACTER = 6.7
 """The width of a character of the font at 11 pixels."""
 
 ROWS = {
-    "layer": ("backward", "made", "backward of a layer, until its last gradient has come"),
-    "bucket": ("buckets", "leaf", "a bucket: from its first gradient to its last, when it is full"),
-    "call": ("MPI", "constant", "a collective, from its start until it is complete"),
-    "wait": ("waits", "node", "the program waits: exposed communication"),
+    "layer": ("backward", "backward of a layer, until its last gradient has come"),
+    "bucket": ("buckets", "a bucket: from its first gradient to its last, when it is full"),
+    "call": ("MPI", "a collective, from its start until it is complete"),
+    "wait": ("waits", "the program waits: exposed communication"),
 }
-"""For each kind of bar: the name of its rows, its colours, and its text in the legend."""
+"""For each kind of bar: the name of its rows, and its text in the legend."""
 
 
 @dataclass(frozen=True)
@@ -144,23 +143,24 @@ def draw(ranks: list[Rank], title: str = "") -> str:
     scale = (WIDTH - LEFT - 2 * MARGIN) / max(end - start, 1e-6)
     parts, top = [], 26.0 if title else 0.0
     if title:
-        parts.append(_text(title, 0, 8, "t"))
+        parts.append(text_at(title, 0, 8, "t"))
     for kind, name, bars in rows:
-        parts.append(_text(name, 0, top + ROW - 8, "l" if kind else "t"))
+        parts.append(text_at(name, 0, top + ROW - 8, "l" if kind else "t"))
         parts += [
             _bar(kind, bar, LEFT + (bar.start - start) * scale, top, (bar.end - bar.start) * scale) for bar in bars
         ]
         top += ROW + (0 if kind else 2)
     parts.append(_axis(end - start, scale, top + GAP))
     top += 44
-    for kind, (_, _, words) in ROWS.items():
+    for kind, (_, words) in ROWS.items():
         if any(each == kind for each, _, _ in rows):
             parts += [
                 f'<rect class="{kind}" x="0" y="{top - 9:.1f}" width="22" height="12" rx="3"/>',
-                _text(words, 30, top + 1, "l"),
+                text_at(words, 30, top + 1, "l"),
             ]
             top += 19
-    return _document(parts, top + MARGIN, title or "One backward in several processes")
+    name = title or "One backward in several processes"
+    return document("timeline", name, WIDTH, top + 2 * MARGIN, MARGIN, parts)
 
 
 def _lanes(bars: list[Bar]) -> list[list[Bar]]:
@@ -180,7 +180,7 @@ def _bar(kind: str, bar: Bar, x: float, top: float, width: float) -> str:
     room = int((width - 8) / CHARACTER)
     shown = bar.text if len(bar.text) <= room else bar.text.split(": ")[0].rpartition("_coalesced ")[2]
     shown = shown if len(shown) <= room and kind != "wait" else ""
-    words = _text(shown, x + 4, top + ROW - 9, "i") if shown else ""
+    words = text_at(shown, x + 4, top + ROW - 9, "i") if shown else ""
     return (
         f'<g><title>{escape(said)}</title><rect class="{kind}" x="{x:.1f}" y="{top + 2:.1f}" width="{max(width, 1):.1f}" '
         f'height="{ROW - 5:g}" rx="3"/>{words}</g>'
@@ -191,8 +191,8 @@ def _axis(length: float, scale: float, top: float) -> str:
     step = next(size for size in _steps() if length / size <= 10)
     marks = [number * step for number in range(int(length / step) + 1)]
     ticks = "".join(f"M{LEFT + at * scale:.1f} {top:.1f}v5" for at in marks)
-    words = "".join(_text(f"{at:g}", LEFT + at * scale, top + 18, "l m") for at in marks)
-    return f'<path class="axis" d="M{LEFT:g} {top:.1f}h{length * scale:.1f}{ticks}"/>{words}{_text("ms", 0, top + 18, "l")}'
+    words = "".join(text_at(f"{at:g}", LEFT + at * scale, top + 18, "l m") for at in marks)
+    return f'<path class="axis" d="M{LEFT:g} {top:.1f}h{length * scale:.1f}{ticks}"/>{words}{text_at("ms", 0, top + 18, "l")}'
 
 
 def _steps() -> Iterable[float]:
@@ -200,32 +200,3 @@ def _steps() -> Iterable[float]:
     while True:
         yield from (round(size, 6), round(2 * size, 6), round(5 * size, 6))
         size *= 10
-
-
-def _text(words: str, x: float, y: float, css: str) -> str:
-    return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}">{escape(words)}</text>'
-
-
-def _document(parts: list[str], height: float, title: str) -> str:
-    size = f'viewBox="-{MARGIN:g} -{MARGIN:g} {WIDTH:g} {height + MARGIN:.0f}" width="{WIDTH:g}" height="{height + MARGIN:.0f}"'
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="adjoint-time" {size} role="img" aria-label="{escape(title)}"'
-    )
-    page = f'<rect class="page" x="-{MARGIN:g}" y="-{MARGIN:g}" width="100%" height="100%" rx="10"/>'
-    style = f"<style>{_rules(0)}@media(prefers-color-scheme:dark){{{_rules(1)}}}</style>"
-    return "\n".join([f"{head} font-family='{FONT}'>{style}", page, *parts, "</svg>\n"])
-
-
-def _rules(scheme: int) -> str:
-    colour = {name: both[scheme] for name, both in COLOURS.items()}
-    rules = {
-        ".page": f"fill:{colour['page']}",
-        "text": f"fill:{colour['ink']};font-size:12px",
-        ".t": "font-weight:600",
-        ".m": "text-anchor:middle",
-        ".l": f"fill:{colour['soft']}",
-        ".i": "font-size:11px",
-        ".axis": f"stroke:{colour['line']};fill:none",
-        **{f".{kind}": f"fill:{colour[name]};stroke:{colour[name + '-line']}" for kind, (_, name, _) in ROWS.items()},
-    }
-    return "".join(f".adjoint-time {place}{{{rule}}}" for place, rule in rules.items())

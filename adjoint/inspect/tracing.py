@@ -110,8 +110,6 @@ class Trace(Graph):
     def __str__(self) -> str:
         return self.table()
 
-    __repr__ = __str__
-
     def __rich__(self) -> str:
         """The steps."""
         from rich.markup import escape

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from html import escape
 from math import isfinite, log10
-from os import PathLike
-from pathlib import Path
 from typing import Any, TextIO
 
 import numpy
@@ -17,6 +15,7 @@ import adjoint as torch
 
 from ..kernels.runtime.floating import unwarned
 from ..tensor import Tensor
+from .display import Display, filled
 from .gradients import norm_of
 from .names import is_module, pairs_of
 from .palette import variables
@@ -66,8 +65,10 @@ def watch(model: Any, every: int = 1, *, live: bool = False, output: TextIO | No
     return Watch(pairs, every, output or sys.stderr if live else None)
 
 
-class Watch:
+class Watch(Display):
     """The records of `watch`: the recorded `steps`, and in `records` the norms by parameter for each step."""
+
+    forms = {".html": "html", ".json": "json", ".txt": "__str__"}
 
     def __init__(self, parameters: Sequence[tuple[str, Tensor]], every: int, output: TextIO | None) -> None:
         self.parameters = list(parameters)
@@ -141,12 +142,6 @@ class Watch:
     def __str__(self) -> str:
         return str(self.table())
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        page = escape(self.html(), quote=True)
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 640px; border: 1px solid #8884"></iframe>'
-
     def json(self) -> str:
         """Return all records as JSON. Numbers that are not finite become null."""
         plain = [
@@ -162,16 +157,7 @@ class Watch:
         """
         charts = "".join(self._chart(key, words) for key, words in QUANTITIES.items())
         title = f"{len(self.parameters)} parameters over {self._count} steps"
-        return PAGE.replace("$title", title).replace("$style", variables()).replace("$charts", charts)
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the records to a file: `.html`, `.json` or `.txt`, according to the extension of its name."""
-        target = Path(path)
-        forms = {".html": self.html, ".json": self.json, ".txt": self.__str__}
-        if target.suffix.lower() not in forms:
-            raise ValueError(f"save(): expected a name that ends in {', '.join(forms)}, but got {target.name!r}")
-        target.write_text(forms[target.suffix.lower()]().rstrip("\n") + "\n", encoding="utf-8")
-        return target
+        return filled("watch.html", title=title, colours=variables(), charts=charts)
 
     def _chart(self, quantity: str, words: str) -> str:
         chosen = _spread(len(self.records))
@@ -258,43 +244,3 @@ def _colour(value: float | None, low: float, high: float) -> str:
     part = place - number
     red, green, blue = (round(a + (b - a) * part) for a, b in zip(colours[number], colours[number + 1], strict=True))
     return f"#{red:02x}{green:02x}{blue:02x}"
-
-
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
-<title>$title</title>
-<style>
-$style
-body { margin: 0 auto; padding: 20px; max-width: 1100px; background: var(--desk); color: var(--ink);
-  font: 13px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-h1 { font-size: 17px; }
-section { margin: 0 0 18px; padding: 12px 16px; border: 1px solid var(--rule); border-radius: 10px; background: var(--page); }
-h2 { margin: 0 0 8px; font-size: 14px; }
-.chart { display: grid; grid: auto / minmax(0, max-content) minmax(55%, 1fr); gap: 10px; }
-.names { font: 12px/16px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; text-align: right; }
-.names div { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; direction: rtl; }
-svg { display: block; width: 100%; shape-rendering: crispEdges; }
-p { display: flex; justify-content: space-between; margin: 4px 0 0; color: var(--soft); font-size: 12px; }
-p:last-child { justify-content: start; flex-wrap: wrap; align-items: center; gap: 0 8px; }
-i { width: 160px; flex: 0 1 auto; height: 9px; border-radius: 2px; }
-i.other { width: 14px; }
-@media (max-width: 600px) {
-  body { padding: 8px; }
-  section { padding: 8px; }
-  .chart { grid: auto / minmax(0, max-content) minmax(100px, 1fr); gap: 6px; }
-  .names { font-size: 11px; }
-  i { width: 90px; }
-}
-</style>
-</head>
-<body>
-<h1>$title</h1>
-$charts
-</body>
-</html>
-"""

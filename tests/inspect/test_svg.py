@@ -176,14 +176,14 @@ def test_names_are_only_names():
 def test_colours_follow_the_reader():
     picture = svg.render(mlp())
     light, dark = picture.split("@media(prefers-color-scheme:dark)")
-    assert ".adjoint .page{fill:#ffffff}" in light
-    assert ".adjoint .page{fill:#10151c}" in dark
+    assert ".adjoint-drawing .page{fill:#ffffff}" in light
+    assert ".adjoint-drawing .page{fill:#10151c}" in dark
 
 
 def test_rules_are_of_this_picture_alone():
     style = re.search(r"<style>(.*?)</style>", svg.render(mlp()))[1].replace("@media(prefers-color-scheme:dark){", "")
     for selectors in re.findall(r"([^{}]+){", style):
-        assert all(selector.startswith(".adjoint ") for selector in selectors.split(","))
+        assert all(selector.startswith(".adjoint-drawing ") for selector in selectors.split(","))
 
 
 def test_a_leaf_alone_and_a_number():
