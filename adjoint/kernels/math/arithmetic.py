@@ -430,7 +430,7 @@ def power_of_numbers(self: Array, exponent: Any) -> Array:
             return numpy.square(self.astype(common, copy=False))
         exponent = scalar_array(exponent, dtypes.from_numpy(common))
         return numpy.power(self.astype(common), exponent)
-    if common.kind == "c" and exponent == 2 and self.dtype is common and self.size >= LARGE:
+    if common.kind == "c" and exponent == 2 and self.dtype is common:
         return numpy.asarray(of_any_size(numpy.square)(self))
     return _to_number(self.astype(common, copy=False), exponent)
 

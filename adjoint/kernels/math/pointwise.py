@@ -209,19 +209,19 @@ neg = of_kinds(numpy.negative, "iufcVW", _refuse_negation)
 
 
 @pointwise("sign_cpu")
-def _sign_of_floats(self: Array) -> Any:
+def _sign(self: Array) -> Any:
     return xp.where(self > 0, 1, xp.where(self < 0, -1, 0))
 
 
-def _signs_of_small(self: Array) -> Array:
-    """Compute `numpy.sign` of a few floats, but return 0 for NaN."""
+def _signs_of_floats(self: Array) -> Array:
+    """Return `numpy.sign` of floating-point numbers, but 0 for NaN."""
     signs: Array = numpy.sign(self)
     if self.size and signs.item(signs.argmax()) != 1.0:  # the first nan counts as the largest
         return numpy.where(signs == signs, signs, ZERO[self.dtype])
     return signs
 
 
-@compiled(_sign_of_floats, least=LARGE, small=_signs_of_small)
+@compiled(_sign, least=LARGE, small=_signs_of_floats)
 def sign(self: Array) -> Array:
     """Return -1, 0 or 1. The result is 0 for NaN."""
     if self.dtype.kind == "c":
@@ -232,11 +232,13 @@ def sign(self: Array) -> Array:
         return clone(self)
     if self.dtype.kind in "iu":
         return numpy.sign(self)
+    if self.dtype.kind == "f":
+        return _signs_of_floats(self)
     zero = ZERO[self.dtype]
     return (self > zero).astype(self.dtype) - (self < zero).astype(self.dtype)
 
 
-def sgn(self: Array) -> Array:
+def _sgn(self: Array) -> Array:
     """Return the sign. For a complex number, it is the number of magnitude 1 in the same direction, or 0 for 0."""
     if self.dtype.kind != "c":
         return sign(self)
@@ -245,6 +247,9 @@ def sgn(self: Array) -> Array:
     numpy.divide(self.real, magnitude, out=quotient.real)  # by parts: NumPy's complex quotient squares the divisor
     numpy.divide(self.imag, magnitude, out=quotient.imag)
     return numpy.where(magnitude == 0, ZERO[self.dtype], quotient)
+
+
+sgn = Kernel(_sgn, small=sign.small, dtypes=FLOATS, limit=sign.limit)
 
 
 # --- properties -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ...codegen.plans import compiled
 from ..index.places import out_of_bounds
 from ..index.scatter import index_add_, take_rows
 from ..memory.copying import contiguous, rounded, widen
-from ..runtime.costs import MOVED, PASSES, STEPS, TILE, TILE_BYTES
+from ..runtime.costs import LARGE, MOVED, PASSES, STEPS, TILE, TILE_BYTES
 from ..runtime.floating import HALVES, INT64, compute_dtype, is_floating, refuse, type_name
 from ..runtime.layout import row_major
 from ..runtime.positions import as_places, gives_positions
@@ -236,6 +236,10 @@ def searchsorted(
         found = asarray(compiled)
     elif ordered and sorted_sequence.ndim == 1:
         found = asarray(sorted_sequence.searchsorted(values, place))
+    elif ordered and values.size * sorted_sequence.shape[-1] < LARGE:
+        after = numpy.greater if right else numpy.greater_equal  # no element comes after NaN
+        beyond = numpy.count_nonzero(after(sorted_sequence[..., None, :], values[..., None]), -1)
+        found = asarray(sorted_sequence.shape[-1] - beyond)
     elif ordered and math.prod(values.shape[:-1]) < STEPS:
         found = numpy.empty(values.shape, INT64)
         for row in numpy.ndindex(values.shape[:-1]):

@@ -26,6 +26,7 @@ from ..index.scatter import gather
 from ..memory.copying import contiguous, rounded, widen
 from ..runtime.costs import LARGE, MOVED, PART, SHORT, THREADED
 from ..runtime.floating import (
+    FLOAT32,
     HALVES,
     INT64,
     OFF,
@@ -131,8 +132,11 @@ def total(x: ndarray) -> ndarray:
     """Return the sum of all elements. A few elements are summed by a product with ones."""
     dtype, size = x.dtype, x.size
     ones = _ONES.get(dtype.char)
-    if ones is None or size >= MOVED or not x.flags.c_contiguous:
+    if size >= MOVED or not x.flags.c_contiguous:
         return quietly(sum, x)
+    if ones is None:
+        is_half = dtype.itemsize == 2 and dtype in HALVES and not LOOPS.every_size and SHAPES.recorder is None
+        return quietly(total(x.astype(FLOAT32)).astype, dtype) if is_half else quietly(sum, x)
     token = WARNINGS[OFF]
     try:
         result = empty((), dtype)

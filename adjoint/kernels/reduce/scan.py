@@ -19,7 +19,7 @@ from ...codegen.recording import recordable
 from ..index.places import require_in_bounds
 from ..memory.copying import rounded, widen
 from ..runtime.costs import MOVED, SCANNED
-from ..runtime.floating import FLOAT32, FLOAT64, INT64, Array, is_inexact, refuse, unwarned
+from ..runtime.floating import FLOAT32, FLOAT64, HALVES, INT64, Array, is_inexact, refuse, unwarned
 from ..runtime.layout import row_major
 from ..runtime.shapes import normalize_dim
 from .reduction import count_nonzero, of_parts, prod
@@ -66,11 +66,11 @@ def _scan(
     if x.ndim == 0:
         return x.astype(dtype)
     if integers or is_inexact(dtype):
-        # The results of float32 numbers are rounded as they are stored, so the bits are NumPy's.
+        # The results of short numbers are rounded as they are stored, so the bits are NumPy's.
         found: Any = NotImplemented
         if integers:
             found = _exact(x, dim, name, reverse, out)
-        elif LOOPS.takes(x.size, 0 if dtype is FLOAT32 else SCANNED):
+        elif LOOPS.takes(x.size, 0 if dtype is FLOAT32 or dtype in HALVES else SCANNED):
             found = _compiled(x, dim, name, reverse, out)
         if found is not NotImplemented:
             return asarray(found)
