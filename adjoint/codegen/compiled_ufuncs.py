@@ -10,13 +10,14 @@ import numpy
 from numpy import ndarray
 
 from .._runtime.first_use import computed_once
-from ..kernels.runtime.costs import LARGE, PASSES, STEPS, THREADED
-from ..kernels.runtime.floating import FLOAT16, HALVES, OFF, WARNINGS, refuse, restore, unwarned
+from ..kernels.runtime.costs import LARGE, MOVED, PASSES, STEPS, THREADED
+from ..kernels.runtime.floating import BFLOAT16, FLOAT16, FLOAT32, HALVES, OFF, WARNINGS, refuse, restore, unwarned
 from ..kernels.runtime.lazy_conj import lazy_bits_of
 from .acceleration import LOOPS
 from .compiled_complex import EXACT, FUNCTIONS, PARTS
 from .compiled_pointwise import BOOLEAN, CompiledPointwise, computed_in, is_costly, smallest, smallest_repeated
 from .expression import BOOL, CONSTANT, INPUT, NUMBER, OPERATIONS, PARAMETER, SCALAR, Expression, Graph
+from .numpy_tiles import result_like, run_tiles
 
 _OF_INTEGERS = frozenset(
     "add subtract multiply negative absolute less less_equal greater greater_equal equal not_equal maximum minimum".split()
@@ -54,6 +55,7 @@ class LargeUfunc:
         result = graph.node(name, tuple(operands), kind if kind != "same" and kind != "real" else NUMBER)
         arrays = names[:1] if with_number else names
         self.with_number = with_number
+        self.is_condition = kind == BOOL
         tree = Expression((result,))
         self.kinds = (
             "i" if name in _OF_SIGNED
@@ -89,11 +91,22 @@ class LargeUfunc:
                 result = self._compute(operands, out)
                 if result is not NotImplemented:
                     return result
+            if first.dtype is BFLOAT16 and out is None and size >= MOVED and not self.with_number:
+                return self._in_float32(operands)
         token = WARNINGS[OFF]
         try:
             return self.ufunc(*operands) if out is None else self.ufunc(*operands, out=out)
         finally:
             restore(token)
+
+    def _in_float32(self, operands: tuple[ndarray, ...]) -> ndarray:
+        """Compute bfloat16 numbers tile by tile, because NumPy converts each number for itself."""
+        if any(item.dtype is not BFLOAT16 for item in operands):
+            return self.ufunc(*operands)
+        result = result_like(operands, BOOLEAN if self.is_condition else BFLOAT16, False)
+        with unwarned():
+            run_tiles(self.ufunc, list(operands), (), [result], FLOAT32)
+        return result
 
     def _is_large_enough(self, size: int, dtype: numpy.dtype[Any]) -> bool:
         if dtype.itemsize == 2 and dtype in HALVES:

@@ -17,7 +17,7 @@ from ...codegen.pointwise import pointwise
 from ...codegen.tracing import xp
 from ..memory.copying import rounded, widen
 from ..reduce import moments
-from ..runtime.costs import MOVED, PART
+from ..runtime.costs import MOVED, PART, TILE
 from ..runtime.floating import HALVES, Array, is_floating, refuse, type_name, unwarned
 from ..runtime.layout import row_major
 from ..runtime.parallel import parallel_rows
@@ -40,7 +40,10 @@ def pdist(self: Array, p: float) -> Array:
     found = _DISTANCES.run(len(self) * self.size, self, self, p, True)
     if found is not NotImplemented:
         return numpy.asarray(found)
-    return numpy.asarray(_norms(_differences(self), p))
+    if len(self) * self.size < TILE:
+        return numpy.asarray(_norms(_differences(self), p))
+    distances = [_norms(self[row + 1 :] - self[row], p) for row in range(len(self))]
+    return numpy.concatenate(distances, dtype=self.dtype)
 
 
 def _differences(self: Array) -> Array:

@@ -209,7 +209,7 @@ neg = of_kinds(numpy.negative, "iufcVW", _refuse_negation)
 
 
 @pointwise("sign_cpu")
-def _sign(self: Array) -> Any:
+def _sign_of_floats(self: Array) -> Any:
     return xp.where(self > 0, 1, xp.where(self < 0, -1, 0))
 
 
@@ -221,7 +221,7 @@ def _signs_of_floats(self: Array) -> Array:
     return signs
 
 
-@compiled(_sign, least=LARGE, small=_signs_of_floats)
+@compiled(_sign_of_floats, least=LARGE, small=_signs_of_floats)
 def sign(self: Array) -> Array:
     """Return -1, 0 or 1. The result is 0 for NaN."""
     if self.dtype.kind == "c":

@@ -22,7 +22,7 @@ from ..index.places import out_of_bounds
 from ..index.scatter import combine, gather
 from ..memory.copying import rounded, widen
 from ..reduce import reduction
-from ..runtime.costs import THREADED
+from ..runtime.costs import STEPS, THREADED
 from ..runtime.floating import (
     HALVES,
     INT64,
@@ -61,8 +61,8 @@ def max_pool(
 
     values, indices = (_like(input, dims, windows.sizes, dtype) for dtype in (input.dtype, INT64))
 
-    def run(input: ndarray, *_: Any) -> Pair:
-        found = _largest(input, windows.sizes, windows.elements)
+    def run(input: ndarray, *_: Any) -> tuple[ndarray, Any]:
+        found = _largest(input, windows.sizes, windows.elements, indexed)
         if windows.empty is not None:
             found[0][..., windows.empty] = -numpy.inf if is_floating(input.dtype) else numpy.iinfo(input.dtype).min
         return _in_order_of(values, found[0]), _in_order_of(indices, found[1])
@@ -81,9 +81,9 @@ def _like(input: ndarray, dims: int, sizes: Sizes, dtype: numpy.dtype[Any]) -> M
     return Memory(shape, dtype, (*range(batch), *range(batch + 1, input.ndim), batch) if last else None)
 
 
-def _in_order_of(memory: Memory, result: ndarray) -> ndarray:
-    """Return `result`, which is row-major, in the order of `memory`."""
-    if memory.order is None:
+def _in_order_of(memory: Memory, result: Any) -> Any:
+    """Return `result`, which is row-major or None, in the order of `memory`."""
+    if memory.order is None or result is None:
         return result
     lain = memory.empty()
     lain[...] = result
@@ -112,28 +112,41 @@ def adaptive_max_pool(input: ndarray, output_size: Sizes) -> Plan:
     return Plan(results, run=run, compiled=(input, elements, results) if compiled else NotImplemented)
 
 
-def _largest(input: ndarray, sizes: Sizes, elements: ndarray) -> Pair:
-    """Return the largest element of each window, and its index. `elements` contains flat positions in each plane."""
+def _largest(input: ndarray, sizes: Sizes, elements: ndarray, indexed: bool = True) -> tuple[ndarray, Any]:
+    """Return the largest element of each window, and its index if `indexed`. `elements` contains flat positions in each plane."""
     shape = (*input.shape[: -len(sizes)], *sizes)
     planes = input.reshape(math.prod(shape[: -len(sizes)]), math.prod(input.shape[-len(sizes) :]))
     values = numpy.empty((len(planes), elements.shape[1]), input.dtype)
-    indices = numpy.empty(values.shape, INT64)
+    indices = numpy.empty(values.shape, INT64) if indexed else None
 
     def find(start: int, stop: int) -> None:
-        chosen, values[start:stop] = _first_largest(widen(planes[start:stop]).take(elements.T, 1))
+        rows = widen(planes[start:stop]).take(elements, 1)
+        if indices is None:
+            values[start:stop] = functools.reduce(numpy.maximum, rows.swapaxes(0, 1))
+            return
+        chosen, values[start:stop] = _first_largest(rows.swapaxes(1, 2))
         indices[start:stop] = elements.T.reshape(-1).take(chosen + _steps(*elements.shape[::-1]))
 
     parallel_rows(find, len(planes), planes.shape[1] * planes.itemsize + 32 * elements.size)
-    return values.reshape(shape), indices.reshape(shape)
+    return values.reshape(shape), None if indices is None else indices.reshape(shape)
 
 
 def _first_largest(x: ndarray) -> Pair:
     """Return the index of the largest element of each row (the first maximum, or the last NaN), and the element."""
+    length = x.shape[-1]
+    if length and x.size >= STEPS * length**2:  # the elements of many short rows, one after another
+        values, places = x[..., 0].copy(), numpy.zeros(x.shape[:-1], INT64)
+        for place in range(1, length):
+            element = x[..., place]
+            larger = (element > values) | (element != element)
+            numpy.copyto(values, element, where=larger)
+            numpy.copyto(places, place, where=larger)
+        return places, values
     places = x.argmax(-1)
-    starts = _steps(places.size, x.shape[-1]).reshape(places.shape)
+    starts = _steps(places.size, length).reshape(places.shape)
     values = x.take(places + starts)
     if values.size and values.item(values.argmax()) != values.item(values.argmax()):
-        last = x.shape[-1] - 1 - (x != x)[..., ::-1].argmax(-1)
+        last = length - 1 - (x != x)[..., ::-1].argmax(-1)
         places = numpy.where(values != values, last, places)
     return places, values
 
