@@ -167,10 +167,13 @@ def multiply_rectangle(
     zeros = local(S, WIDTH)
     for COLUMN in unrolled(VECTORS):
         store(zeros + COLUMN * W, vector(S, W)(0))
+    # Few rows do not repay the writes of many panels, which leave the first-level cache.
+    group = minimum((rows + (WIDTH - 1)) // WIDTH, PANELS) * WIDTH
     for top in range(0, depth, PANEL_ROWS):
         deep = minimum(depth - top, PANEL_ROWS)
-        for left in range(0, columns, PANELS * WIDTH):
-            wide = minimum(columns - left, PANELS * WIDTH)
+        for index in range((columns + (group - 1)) // group):
+            left = index * group
+            wide = minimum(columns - left, group)
             copied = panels
             if not turned and b_row == WIDTH and columns == WIDTH:
                 copied = b + top * b_row  # rows as wide as a panel already are a panel
