@@ -32,7 +32,7 @@ FEW = 3
 """The number of panels that read the rows of the first factor in place."""
 
 AHEAD = 8
-"""The prefetch distance of the copy in columns. Each column may lie on another page."""
+"""The prefetch distance of copies, in rows or columns of the source. Each may lie on another page."""
 
 PANEL_AHEAD = 16
 """The prefetch distance in a panel, in rows."""
@@ -50,6 +50,7 @@ def copy_panels(panels: Pointer[T], b: Pointer[T], b_row: Int, depth: Int, width
         source, target = b + k * b_row, panels + k * (VECTORS * W)
         for j in range(0, whole, VECTORS * W):
             for COLUMN in unrolled(VECTORS):
+                prefetch(source + (AHEAD * b_row + j + COLUMN * W))
                 store(target + (j * PANEL_ROWS + COLUMN * W), load(source + (j + COLUMN * W), W))
         if whole < width:
             for COLUMN in unrolled(VECTORS):
@@ -83,6 +84,7 @@ def copy_rows(block: Pointer[T], a: Pointer[T], a_row: Int, rows: Int, depth: In
     for i in range((rows + (R - 1)) // R * R):
         source, target = a + minimum(i, rows - 1) * a_row, block + i * LINE
         for k in range(0, whole, W):
+            prefetch(source + (AHEAD * a_row + k))
             store(target + k, load(source + k, W))
         if whole < depth:
             store(target + whole, load(source + whole, W, rest))
