@@ -23,7 +23,7 @@ from adjoint import Tensor
 from adjoint._runtime.absent import absent
 
 from ..torch_version import TorchVersion
-from .modules import MODULES
+from .modules import MODULES, NAMES
 
 _ABSENT = absent("torch.cuda.jiterator.kernel", "there is only the CPU")
 
@@ -89,17 +89,7 @@ def _frozen() -> Any:
     return adjoint.random.fork_rng(devices=())
 
 
-_UNARY = """
-    abs absolute acos arccos acosh arccosh angle asin arcsin asinh arcsinh atan arctan atanh arctanh bitwise_not ceil clamp clip
-    conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac lgamma log log10 log1p log2 logit i0
-    isnan nan_to_num neg negative positive pow rad2deg reciprocal round rsqrt sigmoid sign sgn signbit sin sinc sinh sqrt
-    square tan tanh trunc
-""".split()
-_BINARY = """
-    add atan2 arctan2 bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift div divide floor_divide fmod
-    logaddexp logaddexp2 mul multiply nextafter remainder sub subtract true_divide eq ne le ge greater greater_equal gt
-    less_equal lt less maximum minimum fmax fmin not_equal
-""".split()
+_UNARY, _BINARY = NAMES["unary"].split(), NAMES["binary"].split()
 _NOT_IN_PLACE = set("angle positive signbit isnan logaddexp logaddexp2 maximum minimum fmax fmin".split())
 """The elementwise functions of masked tensors, of which PyTorch's tests make one test each."""
 
@@ -147,27 +137,8 @@ OF_VALUE: list[tuple[Any, str]] = [
     (SimpleNamespace(available_dsls=()), "backends.python_native"),
     ({}, "_dynamo.utils.counters _logging._internal.log_state"),
     (SimpleNamespace(get_log_qnames=tuple), "_logging._internal.log_registry"),
-    (
-        SimpleNamespace,
-        (
-            "_C._distributed_c10d.AllToAllOptions _C._distributed_c10d.AllgatherOptions _C._distributed_c10d.AllreduceOptions "
-            "_C._distributed_c10d.BarrierOptions _C._distributed_c10d.BroadcastOptions _C._distributed_c10d.ReduceScatterOptions "
-            "_C._distributed_c10d.ScatterOptions _higher_order_ops.InvokeQuant _logging._internal.LogState "
-            "fx.experimental.symbolic_shapes.ShapeEnv"
-        ),
-    ),
-    (
-        _nothing,
-        (
-            "_C._debug_only_are_vmap_fallback_warnings_enabled _C._debug_only_display_vmap_fallback_warnings "
-            "_C._get_graph_executor_optimize _C._jit_set_profiling_executor _C._jit_set_profiling_mode "
-            "_C._profiler.gather_traceback _C._set_graph_executor_optimize _logging.scribe.open_source_signpost "
-            "_logging._init_logs _logging._internal._get_log_state _logging._internal._init_logs "
-            "_logging._internal._set_log_state "
-            "backends.disable_global_flags distributed.Backend.register_backend utils._helion.has_helion "
-            "utils._pallas.has_pallas_package utils._pallas.has_tpu_pallas utils._triton.has_triton"
-        ),
-    ),
+    (SimpleNamespace, NAMES["namespaces"]),
+    (_nothing, NAMES["nothing"]),
     (
         _unchanged,
         (
@@ -206,31 +177,7 @@ OF_VALUE: list[tuple[Any, str]] = [
     (lambda tensor: tensor.view(-1).clone(), "_test_autograd_multiple_dispatch_view_copy"),
     (_frozen, "testing._utils.freeze_rng_state"),
     (_seeded, "testing._utils.wrapper_set_seed"),
-    (
-        _ABSENT,
-        (
-            "_C._functorch.TransformType _C._is_torch_function_all_disabled _dynamo.utils.LazyString _dynamo.utils.clone_input "
-            "_higher_order_ops.cond.cond_op "
-            "_higher_order_ops.invoke_quant_packed _scaled_grouped_mm "
-            "_subclasses.fake_tensor.FakeTensorConverter autograd.function._nested_map "
-            "distributed.distributed_c10d._CollOp distributed.distributed_c10d._store_based_barrier "
-            "distributed.rpc._rref_context_get_debug_info fx.experimental.symbolic_shapes.DimDynamic "
-            "multiprocessing.reductions.StorageWeakRef nn.attention.flex_attention._create_empty_block_mask "
-            "utils._python_dispatch.is_in_torch_dispatch_mode utils.checkpoint._infer_device_type "
-            "utils.data.IterDataPipe _higher_order_ops.control_flow._fake_associative_scan "
-            "_higher_order_ops.control_flow._fake_map _higher_order_ops.control_flow._fake_scan "
-            "autograd._functions.check_onnx_broadcast export.Dim fx.experimental.proxy_tensor.get_isolated_graphmodule "
-            "utils.ThroughputBenchmark utils.data.functional_datapipe Tensor._addmm_activation "
-            "Tensor._autocast_to_full_precision Tensor._autocast_to_reduced_precision Tensor._conj Tensor._conj_physical "
-            "Tensor._is_zerotensor Tensor._lazy_clone "
-            "Tensor._nested_tensor_size Tensor._nested_tensor_storage_offsets Tensor._nested_tensor_strides "
-            "Tensor._philox_normal_ Tensor._philox_uniform_ Tensor._sparse_mask_projection Tensor._to_dense Tensor._to_sparse "
-            "Tensor._to_sparse_bsc Tensor._to_sparse_bsr Tensor._to_sparse_csc Tensor._to_sparse_csr Tensor.dequantize "
-            "Tensor.int_repr Tensor.q_per_channel_axis Tensor.q_per_channel_scales Tensor.q_per_channel_zero_points "
-            "Tensor.q_scale Tensor.q_zero_point Tensor.qscheme Tensor.record_stream Tensor.slice_inverse Tensor.to_mkldnn "
-            "Tensor.to_padded_tensor sym_sum"
-        ),
-    ),
+    (_ABSENT, NAMES["absent"]),
 ]
 """Names with a meaning here, and names that existing modules lack: values, and the full names of their sources."""
 

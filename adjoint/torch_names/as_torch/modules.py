@@ -25,28 +25,12 @@ _MACHINERY = f"{__package__}.machinery"
 """Modules that these helper modules import. They are imported together."""
 
 
-MODULES = frozenset(
-    """
-    _C._autograd _C._distributed_c10d _C._profiler _awaits _custom_op _decomp _dispatch _dynamo.test_case
-    _dynamo.testing _export _functorch.aot_autograd _functorch.compile _functorch.compilers _functorch.config
-    _functorch.predispatch _functorch.pyfunctorch _functorch.utils _guards _higher_order_ops _inductor _inductor.exc
-    _inductor.utils _jit_internal _lazy _library.autograd _library.fake_class_registry _library.fake_profile
-    _library.infer_schema _library.simple_registry _library.utils _logging._internal _logging.scribe
-    _meta_registrations _native _numpy _prims _prims_common _refs _refs._conversions _refs.fft _refs.linalg
-    _refs.nn.functional _refs.special _streambase _subclasses.fake_utils _subclasses.functional_tensor
-    _subclasses.meta_utils _subclasses.schema_check_mode _torch_docs _utils_internal _vendor _vendor.packaging.version
-    _weights_only_unpickler ao.nn ao.nn.qat.modules ao.nn.quantizable.modules ao.nn.quantized.modules ao.ns ao.pruning
-    ao.quantization.quantization_mappings ao.quantization.quantize_fx autograd.profiler_legacy backends._nnapi
-    compiler.config cuda.jiterator cuda.nccl distributed._composable distributed._functional_collectives
-    distributed._local_tensor distributed.tensor distributed.tensor.parallel fx.experimental._config fx.passes
-    jit._logging jit._recursive jit.frontend jit.mobile jit.quantized masked.maskedtensor.binary
-    masked.maskedtensor.reductions masked.maskedtensor.unary monitor nested nn.intrinsic nn.parallel._functions nn.qat
-    nn.quantizable nn.quantized nn.utils._expanded_weights onnx.symbolic_opset9 optim._multi_tensor package
-    profiler._pattern_matcher profiler._utils testing._utils utils._config_module utils._content_store utils._helion
-    utils._ordered_set utils._pallas utils._traceback utils._triton utils._typing_utils utils._zip utils.cpp_extension
-    utils.data.datapipes utils.data.graph_settings utils.mkldnn utils.rename_privateuse1_backend
-    """.split()
+NAMES = dict(
+    line.split(": ", 1) for line in Path(__file__).with_name("names_of_tests.txt").read_text("utf-8").splitlines()[1:]
 )
+"""Names that PyTorch's tests import, in PyTorch's private modules and of such modules, by what stands in for them."""
+
+MODULES = frozenset(NAMES["modules"].split())
 """Private PyTorch modules that PyTorch's tests import, and that have no counterpart here. All their submodules exist too."""
 
 
