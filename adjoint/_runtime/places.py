@@ -23,7 +23,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from .first_use import import_late
-from .tracebacks import ending_at_caller
+from .tracebacks import end_errors_of, ending_at_caller
 
 OWN, THEIRS = "adjoint", "torch"
 
@@ -108,8 +108,12 @@ def become_torch() -> None:
 
 
 def place(module: ModuleType) -> None:
-    """Apply the table to a module of this package: set the origin of its objects, and add its additional names."""
+    """Apply the table to a module of this package: set the origin of its objects, and add its additional names.
+
+    Errors of its functions end at the user's call.
+    """
     file, own = _relative(module.__name__), vars(module)
+    end_errors_of(file, own)
     if _package == THEIRS:
         module.__name__ = theirs(module.__name__)
         for value in list(own.values()):

@@ -157,6 +157,38 @@ def end_at_caller(owner: Any, *names: str) -> None:
             setattr(owner, name, type(method)(ending_at_caller(method.__func__)) if bound else ending_at_caller(method))
 
 
+FUNCTIONS_OF = frozenset(
+    """
+    distributed.checkpoint.state_dict distributed.collectives distributed.messages distributed.nn.functional
+    distributed.objects distributions.utils func.rearranging masked.reductions masked.tensors multiprocessing
+    nn.attention.bias nn.grad nn.utils.clip_grad nn.utils.convert_parameters nn.utils.fusion nn.utils.parametrizations
+    nn.utils.parametrize nn.utils.prune nn.utils.rnn nn.utils.spectral_norm nn.utils.stateless nn.utils.weight_norm
+    signal.windows
+    """.split()
+)
+"""The files whose own public functions end their errors at the user's call."""
+
+EXPORTS_OF = frozenset(
+    """
+    amp autograd.forward_ad autograd.functional autograd.profiler distributed.checkpoint.files distributed.checkpoint.saving
+    distributed.device_mesh distributed.stores distributed.tensor.making distributions.constraints distributions.transforms
+    futures fx hub inspect library multiprocessing nn.functional.enumerated nn.functional.recurrent optim.swa_utils profiler
+    quasirandom testing utils.benchmark utils.dlpack utils.selective_checkpoint
+    """.split()
+)
+"""The files whose names in `__all__` end their errors at the user's call. Other files may define these names."""
+
+
+def end_errors_of(file: str, names: dict[str, Any]) -> None:
+    """Make errors of a module, given by its file and its namespace, end at the user's call, and errors of its late names."""
+    if type(names.get("__getattr__")) is FunctionType:
+        end_at_caller(names, "__getattr__")
+    if file in FUNCTIONS_OF:
+        end_functions_at_caller(names)
+    if file in EXPORTS_OF:
+        end_public_at_caller(names)
+
+
 def end_functions_at_caller(names: dict[str, Any], but: tuple[str, ...] = ()) -> None:
     """Make errors of the public functions of a module, given by its namespace, `but` for some, end at the user's call."""
     own = [name for name, value in names.items() if type(value) is FunctionType and _defined_in(value) is names]

@@ -1,9 +1,6 @@
 """`torch.amp`: automatic mixed precision. This file contains names only."""
 
-from .._runtime.tracebacks import end_public_at_caller
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from .grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
-
-end_public_at_caller(globals())

@@ -3,7 +3,6 @@
 from typing import Any
 
 from .._runtime.first_use import import_late
-from .._runtime.tracebacks import end_at_caller
 from ..tape.modes import is_grad_enabled
 from ..tape.saved_attributes import SavedTensor as SavedTensor
 from . import anomaly_mode, function, grad_mode, graph, methods
@@ -70,6 +69,3 @@ def __getattr__(name: str) -> Any:
     if name in ("Explanation", "explain"):
         return getattr(import_late("adjoint.inspect.explanation"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-end_at_caller(globals(), "__getattr__")

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from .._runtime.tracebacks import end_at_caller, end_public_at_caller
 from ..transforms.forward_mode import (
     UnpackedDualTensor,
     current_level,
@@ -23,7 +22,3 @@ def __getattr__(name: str) -> Any:
     if name == "_current_level":
         return -1 if current_level() is None else 0
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-end_at_caller(globals(), "__getattr__")
-end_public_at_caller(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._runtime.tracebacks import end_at_caller
 from ..aten.torch_dispatch import ones_like, zeros_like
 from ..operators import stack
 from ..tape.modes import is_grad_enabled
@@ -44,9 +43,7 @@ def vjp(
         many, given = _prepared(inputs, "vjp", create_graph)
         outputs_many, outputs = _outputs(func(*given), "vjp", strict)
         vector = _vector(v, outputs, outputs_many, "vjp", "the user-provided function returns")
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = recorded_grad(outputs, given, vector, create_graph)
-        product = _filled(found, given, strict, create_graph, "back")
+    product = _pulled(outputs, given, vector, strict, create_graph, "back")
     return _returned(outputs, outputs_many, create_graph), _returned(product, many, create_graph)
 
 
@@ -127,16 +124,7 @@ def _rows(output: Tensor, number: int, inputs: Any, create_graph: bool, strict: 
     columns: list[list[Tensor]] = [[] for _ in inputs]
     for element in output.reshape(-1) if output.numel() else ():
         found = recorded_grad((element,), inputs, (None,), create_graph, retain_graph=True)
-        for index, (held, value, tensor) in enumerate(zip(columns, found, inputs, strict=True)):
-            if value is None:
-                if strict:
-                    raise RuntimeError(
-                        f"Output {number} of the user-provided function is independent of input {index}. This is not allowed "
-                        "in strict mode."
-                    )
-                value = zeros_like(tensor)
-            elif strict and create_graph and not value.requires_grad:
-                raise RuntimeError(_STRICT_GRAPH.format(what="jacobian", index=index))
+        for held, value in zip(columns, _filled(found, inputs, strict, create_graph, f"row {number}"), strict=True):
             held.append(value)
     return tuple(stack(held, 0).view(output.shape + tensor.shape) for held, tensor in zip(columns, inputs, strict=True))
 
@@ -254,9 +242,7 @@ def vhp(
         many, given = _prepared(inputs, "vhp", create_graph)
         vector = _vector(v, given, many, "vhp", "the input to the user-provided function is")
         output, first = _first_derivative(func, given, "vhp", strict)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = recorded_grad(first, given, vector, create_graph)
-        product = _filled(found, given, strict, create_graph, "double_back")
+    product = _pulled(first, given, vector, strict, create_graph, "double_back")
     return _returned((output,), False, create_graph), _returned(product, many, create_graph)
 
 
@@ -279,6 +265,12 @@ def hvp(
     return _returned((output,), False, create_graph), _returned(product, many, create_graph)
 
 
+def _pulled(outputs: Any, inputs: Any, vector: Any, strict: bool, create_graph: bool, stage: str) -> tuple[Tensor, ...]:
+    """Return the product of `vector` with the Jacobian of `outputs`. `stage`: the name of the derivative in error messages."""
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        return _filled(recorded_grad(outputs, inputs, vector, create_graph), inputs, strict, create_graph, stage)
+
+
 def _pushed(
     outputs: Any, inputs: Any, vector: Any, strict: bool, create_graph: bool, stages: tuple[str, str]
 ) -> tuple[Tensor, ...]:
@@ -290,9 +282,7 @@ def _pushed(
     with enable_grad():
         vectors = tuple(zeros_like(output).requires_grad_() for output in outputs)
         pulled = _filled(recorded_grad(outputs, inputs, vectors, True), inputs, strict, True, stages[0], check=False)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = recorded_grad(pulled, vectors, vector, create_graph)
-        return _filled(found, outputs, strict, create_graph, stages[1])
+    return _pulled(pulled, vectors, vector, strict, create_graph, stages[1])
 
 
 def _first_derivative(func: Function, inputs: Any, name: str, strict: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -388,6 +378,9 @@ _STRICT_GRAPH = (
     "create_graph=True."
 )
 _STRICT = {
+    "row": (
+        "Output {number} of the user-provided function is independent of input {index}. This is not allowed in strict mode."
+    ),
     "back": "The output of the user-provided function is independent of input {index}. This is not allowed in strict mode.",
     "back_trick": (
         "The gradient with respect to the input is independent of entry {index} in the grad_outputs when using the double "
@@ -411,7 +404,8 @@ def _filled(
     for index, (value, tensor) in enumerate(zip(found, like, strict=True)):
         if value is None:
             if strict:
-                raise RuntimeError(_STRICT[stage].format(index=index))
+                kind, _, number = stage.partition(" ")
+                raise RuntimeError(_STRICT[kind].format(index=index, number=number))
             value = zeros_like(tensor)
         elif strict and check and create_graph and not value.requires_grad:
             what = "hessian" if stage.startswith("double") else "jacobian"
@@ -424,6 +418,3 @@ def _returned(values: tuple[Tensor, ...], many: bool, create_graph: bool) -> Any
     if not create_graph:
         values = tuple(value.detach() for value in values)
     return values if many else values[0]
-
-
-end_at_caller(globals(), *__all__)

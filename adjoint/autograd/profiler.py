@@ -1,7 +1,6 @@
 """PyTorch's name for the profiler of operators."""
 
 from .._runtime.absent import absent
-from .._runtime.tracebacks import end_public_at_caller
 from ..profiler.operator_calls import OperatorCalls
 from ..profiler.recording import EventList, FunctionEvent, ProfilerActivity, profile, record_function
 
@@ -9,6 +8,3 @@ __all__ = ["EventList", "FunctionEvent", "OperatorCalls", "ProfilerActivity", "p
 
 emit_nvtx = absent("torch.autograd.profiler.emit_nvtx", "there is no GPU; use torch.profiler")
 emit_itt = absent("torch.autograd.profiler.emit_itt", "use torch.profiler")
-
-
-end_public_at_caller(globals())

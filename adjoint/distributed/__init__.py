@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 from .._runtime.first_use import import_late, late_names
-from .._runtime.tracebacks import end_at_caller
 
 _PLACES = {
     name: module
@@ -90,6 +89,3 @@ def __getattr__(name: str) -> Any:
     if name in ("autograd", "device_mesh", "rpc"):
         return import_late(f"{__name__}.{name}")
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
-
-
-end_at_caller(globals(), "__getattr__")

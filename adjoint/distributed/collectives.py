@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy
 
-from .._runtime.tracebacks import end_functions_at_caller
 from ..tensor import Tensor
 from . import checks
 from .arguments import check_for_root, check_list, check_same_dtype, check_tensor, check_tensors
@@ -328,8 +327,6 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, t
 
     return _start(group, "barrier", steps(), async_op, [], ((), None, None))
 
-
-end_functions_at_caller(globals())
 
 all_gather_single = all_gather_into_tensor
 reduce_scatter_single = reduce_scatter_tensor

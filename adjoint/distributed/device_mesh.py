@@ -10,7 +10,6 @@ import numpy
 
 import adjoint as torch
 
-from .._runtime.tracebacks import end_public_at_caller
 from .groups import (
     NON_GROUP_MEMBER,
     ProcessGroup,
@@ -204,6 +203,3 @@ def init_device_mesh(
             f"Mesh should not be bigger than default world size {get_world_size()}, but found {count} ranks!"
         )
     return DeviceMesh(device_type, numpy.arange(count).reshape(mesh_shape), mesh_dim_names=mesh_dim_names)
-
-
-end_public_at_caller(globals())

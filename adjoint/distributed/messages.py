@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._runtime.tracebacks import end_at_caller, end_functions_at_caller
+from .._runtime.tracebacks import end_at_caller
 from .arguments import check_tensor
 from .groups import for_members, resolve
 from .steps import receive_steps, send_steps, source, target
@@ -95,4 +95,3 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
 
 
 end_at_caller(P2POp, "__init__", "__new__")
-end_functions_at_caller(globals())

@@ -16,7 +16,6 @@ import numpy
 
 import adjoint as torch
 
-from .._runtime.tracebacks import end_functions_at_caller
 from . import mpi
 from .groups import for_members, resolve, resolve_or_warn
 from .process_group import ProcessGroup
@@ -262,6 +261,3 @@ def recv_object_list(
     _run(found, "recv_object_list", steps(), None, False)
     object_list[:] = decode(data[0], pickle)
     return found.ranks[data[1]]
-
-
-end_functions_at_caller(globals())

@@ -3,7 +3,6 @@
 from typing import Any
 
 from .._runtime.absent import absent, is_of_tools
-from .._runtime.tracebacks import end_at_caller
 
 
 def is_available() -> bool:
@@ -15,6 +14,3 @@ def __getattr__(name: str) -> Any:
     if is_of_tools(name) or name == "api":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return absent(f"torch.distributed.rpc.{name}", "processes work together by collectives and messages")
-
-
-end_at_caller(globals(), "__getattr__")

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from .._runtime.platform import socket
-from .._runtime.tracebacks import end_public_at_caller
 from .errors import DistNetworkError, DistStoreError, QueueEmptyError
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
@@ -500,6 +499,3 @@ class TCPStore(Store):
             self._connection.close()
             if self._server is not None:
                 self._server.close()
-
-
-end_public_at_caller(globals())

@@ -16,7 +16,6 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from .._runtime.tracebacks import end_public_at_caller
 from .utils import formula
 
 __all__ = [
@@ -410,6 +409,3 @@ positive_semidefinite: Constraint = _PositiveSemidefinite()
 positive_definite: Constraint = _PositiveDefinite()
 cat = _Cat
 stack = _Stack
-
-
-end_public_at_caller(globals())

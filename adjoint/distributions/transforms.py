@@ -20,7 +20,6 @@ import adjoint as torch
 from adjoint import Size, Tensor
 from adjoint.nn import functional as F
 
-from .._runtime.tracebacks import end_public_at_caller
 from . import constraints
 from .matrix_transforms import (
     CorrCholeskyTransform,
@@ -524,6 +523,3 @@ class StackTransform(_Joined):
 
     domain = formula(lambda self: constraints.stack([t.domain for t in self.transforms], self.dim))
     codomain = formula(lambda self: constraints.stack([t.codomain for t in self.transforms], self.dim))
-
-
-end_public_at_caller(globals())

@@ -9,8 +9,6 @@ from typing import Any, ClassVar, TypeVar
 import adjoint as torch
 from adjoint import Size, Tensor
 
-from .._runtime.tracebacks import end_functions_at_caller
-
 __all__ = [
     "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",
     "vec_to_tril_matrix",
@@ -176,6 +174,3 @@ class ProbsOrLogits:
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._param.new(*args, **kwargs)
-
-
-end_functions_at_caller(globals())

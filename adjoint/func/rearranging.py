@@ -9,7 +9,7 @@ from math import prod
 
 import adjoint as torch
 
-from .._runtime.tracebacks import end_functions_at_caller, warn
+from .._runtime.tracebacks import warn
 
 __all__ = ["DimensionBindError", "rearrange"]
 
@@ -169,6 +169,3 @@ def _check_name(name: str) -> None:
         raise ValueError(f"Invalid axis identifier: {name}\naxis name should should not start or end with underscore")
     if keyword.iskeyword(name):
         warn(f"It is discouraged to use axes names that are keywords: {name}", RuntimeWarning)
-
-
-end_functions_at_caller(globals())

@@ -11,7 +11,6 @@ def forward(self, x):
 tensor([1., 3.])
 """
 
-from .._runtime.tracebacks import end_public_at_caller
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
 from .graph_module import GraphModule
@@ -38,6 +37,3 @@ __all__ = [
     "symbolic_trace",
     "wrap",
 ]
-
-
-end_public_at_caller(globals())

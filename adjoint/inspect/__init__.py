@@ -10,7 +10,6 @@ interactive sessions.
 """
 
 from .._runtime.sequence import note_calls
-from .._runtime.tracebacks import end_public_at_caller
 from .alive import live_graphs
 from .communicating import Communication, communication
 from .comparing import Comparison, compare
@@ -30,6 +29,3 @@ __all__ = [
 ]  # fmt: skip
 
 note_calls()
-
-
-end_public_at_caller(globals())

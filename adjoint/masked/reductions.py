@@ -11,8 +11,6 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from .._runtime.tracebacks import end_functions_at_caller
-
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median", "norm",
     "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
@@ -485,6 +483,3 @@ def _reduced(
         )
     made = torch.sparse_coo_tensor(found, result, shape)
     return made.coalesce().to_sparse_csr() if compressed else made
-
-
-end_functions_at_caller(globals())

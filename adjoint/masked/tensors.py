@@ -13,7 +13,6 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from .._runtime.tracebacks import end_functions_at_caller
 from . import reductions
 
 __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
@@ -335,6 +334,3 @@ def as_masked_tensor(data: Tensor, mask: Tensor | None) -> MaskedTensor:
 def is_masked_tensor(obj: Any, /) -> bool:
     """Whether `obj` is a masked tensor."""
     return isinstance(obj, MaskedTensor)
-
-
-end_functions_at_caller(globals())

@@ -6,7 +6,6 @@ import multiprocessing
 from multiprocessing import *
 from pathlib import Path
 
-from .._runtime.tracebacks import end_functions_at_caller, end_public_at_caller
 from . import arenas, channels, compiled, reductions, sharing
 from .spawning import (
     ProcessContext,
@@ -69,9 +68,3 @@ def _set_thread_name(name: str) -> None:
 
 
 reductions.init_reductions()
-
-
-end_functions_at_caller(globals())
-
-
-end_public_at_caller(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from .._runtime.tracebacks import end_functions_at_caller
 from .functional.declared import operators
 from .modules.utils import _ntuple
 
@@ -94,6 +93,3 @@ def _weight_gradient(ndim: int) -> Callable[..., Tensor]:
 
 conv1d_input, conv2d_input, conv3d_input = map(_input_gradient, (1, 2, 3))
 conv1d_weight, conv2d_weight, conv3d_weight = map(_weight_gradient, (1, 2, 3))
-
-
-end_functions_at_caller(globals())

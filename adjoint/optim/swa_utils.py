@@ -10,7 +10,6 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from .._runtime.tracebacks import end_public_at_caller
 from .lr_scheduler import LRScheduler
 from .lr_scheduler.scheduler import for_each_group
 from .optimizer import Optimizer
@@ -231,6 +230,3 @@ class SWALR(LRScheduler):
             start = final if before == 1 else (lr - before * final) / (1 - before)
             found.append(final * after + start * (1 - after))
         return found
-
-
-end_public_at_caller(globals())

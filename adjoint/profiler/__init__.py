@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from .._runtime.platform import socket
-from .._runtime.tracebacks import end_public_at_caller, warn
+from .._runtime.tracebacks import warn
 from .._runtime.uninterrupted import uninterrupted
 from . import itt as itt
 from . import recording
@@ -298,6 +298,3 @@ def kineto_available() -> bool:
     The answer is always False. Profiles of operators do not need it.
     """
     return False
-
-
-end_public_at_caller(globals())

@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 import adjoint as torch
 from adjoint import Tensor
 
-from .._runtime.tracebacks import end_functions_at_caller
-
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
     "kaiser", "nuttall",
@@ -235,6 +233,3 @@ def blackman(M: int, **options: Any) -> Tensor:
 def nuttall(M: int, **options: Any) -> Tensor:
     """Nuttall's minimum 4-term window."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], **options)
-
-
-end_functions_at_caller(globals())

@@ -3,12 +3,8 @@
 This file contains names only.
 """
 
-from .._runtime.tracebacks import end_public_at_caller
 from ._comparison import assert_allclose, assert_close
 from .creation import make_tensor
 from .file_check import FileCheck
 
 __all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]
-
-
-end_public_at_caller(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint._runtime.first_use import import_late
-from adjoint._runtime.tracebacks import end_at_caller
 from adjoint.device import device as _device
 
 
@@ -61,6 +60,3 @@ def empty_cache() -> None:
 def __getattr__(name: str) -> Any:
     """Return functions that need an accelerator. They raise an error when they are called."""
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
-
-
-end_at_caller(globals(), "__getattr__")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import adjoint as torch
-from adjoint._runtime.tracebacks import end_at_caller
 from adjoint.dispatch.signatures import type_name
 from adjoint.dtypes import C_NAMES
 
@@ -128,6 +127,3 @@ def __getattr__(name: str) -> Any:
     if name not in torch._FOREACH:  # type: ignore[attr-defined]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return globals().setdefault(name, _for_each(name.removeprefix("_foreach_")))
-
-
-end_at_caller(globals(), "__getattr__")

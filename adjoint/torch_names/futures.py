@@ -6,8 +6,6 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from adjoint._runtime.tracebacks import end_public_at_caller
-
 __all__ = ["Future", "collect_all", "wait_all"]
 
 _T = TypeVar("_T")
@@ -91,6 +89,3 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 def wait_all(futures: list[Future[_T]]) -> list[_T]:
     """Wait for all futures, and return the results in order."""
     return [future.wait() for future in collect_all(futures).wait()]
-
-
-end_public_at_caller(globals())

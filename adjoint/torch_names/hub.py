@@ -18,7 +18,6 @@ from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 import adjoint as torch
-from adjoint._runtime.tracebacks import end_at_caller, end_public_at_caller
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
@@ -161,9 +160,3 @@ def __getattr__(name: str) -> Any:
             raise AttributeError("torch.hub.tqdm needs the package tqdm: pip install tqdm") from None
         return tqdm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-end_at_caller(globals(), "__getattr__")
-
-
-end_public_at_caller(globals())

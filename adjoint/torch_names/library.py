@@ -23,7 +23,6 @@ from functools import partial
 from typing import Any
 
 from adjoint._runtime.first_use import import_late
-from adjoint._runtime.tracebacks import end_public_at_caller
 from adjoint.aten import python_kernels
 from adjoint.aten.overloads import OpOverload
 from adjoint.aten.schemas import checked_schema
@@ -499,6 +498,3 @@ def get_ctx() -> Any:
     raise RuntimeError(
         "get_ctx(): functions of register_fake make tensors of known sizes here; there is no other context."
     )
-
-
-end_public_at_caller(globals())

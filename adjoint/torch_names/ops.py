@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from adjoint._runtime.first_use import import_late
-from adjoint._runtime.tracebacks import end_at_caller
 from adjoint.aten.overloads import OpOverload, OpOverloadPacket, aten
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library", "loaded_libraries"]
@@ -67,6 +66,3 @@ def __getattr__(name: str) -> Any:
         )
     namespace = globals()[name] = _OpNamespace(name)
     return namespace
-
-
-end_at_caller(globals(), "__getattr__")

@@ -12,7 +12,6 @@ import numpy
 import adjoint as torch
 from adjoint._runtime.first_use import import_late
 from adjoint._runtime.installed import install
-from adjoint._runtime.tracebacks import end_public_at_caller
 from adjoint.dispatch.arguments import require
 
 __all__ = ["SobolEngine"]
@@ -146,6 +145,3 @@ def _direction_numbers(dimension: int) -> Any:
     except ImportError as error:
         raise ImportError(f"SobolEngine takes its direction numbers from SciPy: {install('scipy')}") from error
     return qmc.Sobol(dimension, scramble=False, bits=SobolEngine.MAXBIT)._sv.astype(numpy.int64)
-
-
-end_public_at_caller(globals())

@@ -5,7 +5,6 @@ from typing import Any
 
 import adjoint as torch
 
-from .._runtime.tracebacks import end_at_caller
 from . import _foreach_utils, _pytree, checkpoint, data, hooks
 
 __all__ = [
@@ -23,6 +22,3 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-end_at_caller(globals(), "__getattr__")

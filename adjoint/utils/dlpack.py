@@ -4,8 +4,6 @@ from typing import Any
 
 import adjoint as torch
 
-from .._runtime.tracebacks import end_public_at_caller
-
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
 DLDeviceType = type(torch.empty(0).__dlpack_device__()[0])
@@ -16,6 +14,3 @@ from_dlpack = torch.from_dlpack
 def to_dlpack(tensor: torch.Tensor) -> Any:
     """Return a capsule with the memory of a tensor, for one other library. The tensor may have a history."""
     return tensor.detach().__dlpack__()
-
-
-end_public_at_caller(globals())

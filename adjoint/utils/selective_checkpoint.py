@@ -12,8 +12,6 @@ from typing import Any
 
 import adjoint as torch
 
-from .._runtime.tracebacks import end_public_at_caller
-
 __all__ = ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
 
 
@@ -170,6 +168,3 @@ def create_selective_checkpoint_contexts(
     storage: _Storage = {}
     cached = _CachedTorchDispatchMode(policy, storage, allow_cache_entry_mutation)
     return _CachingTorchDispatchMode(policy, storage), cached
-
-
-end_public_at_caller(globals())

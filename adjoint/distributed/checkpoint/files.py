@@ -9,7 +9,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.tracebacks import end_public_at_caller
 from ..state import wait_for_saving
 from ..tensor.dtensor import DTensor
 from ..tensor.placement_types import spans
@@ -175,6 +174,3 @@ def _replace(state: Any, keys: Keys, value: Any) -> None:
 def _own_key(state: Any, key: Any) -> Any:
     """Return `key` if it is an index of a list or a key of a dict. Otherwise return the key with this text."""
     return key if isinstance(state, list) or key in state else next(own for own in state if str(own) == key)
-
-
-end_public_at_caller(globals())

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import adjoint as torch
 
-from ..._runtime.tracebacks import end_public_at_caller
 from ..groups import is_initialized, new_group, resolve
 from ..objects import all_gather_object, broadcast_object_list
 from ..process_group import ProcessGroup
@@ -253,6 +252,3 @@ def async_save(
     STATE.saving = future
     threading.Thread(target=run, name="adjoint.distributed.checkpoint").start()
     return future
-
-
-end_public_at_caller(globals())

@@ -8,7 +8,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.tracebacks import end_functions_at_caller
 from ..groups import get_rank, is_initialized
 from ..objects import broadcast_object_list
 from ..tensor.dtensor import DTensor, part_of
@@ -271,6 +270,3 @@ def set_state_dict(
     """Set the states of a model and of its optimizers. Return the missing and unexpected keys of the model."""
     set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)
-
-
-end_functions_at_caller(globals())

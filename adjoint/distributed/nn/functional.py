@@ -12,7 +12,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.tracebacks import end_functions_at_caller
 from .. import collectives
 from ..groups import NON_GROUP_MEMBER, get_rank, get_world_size
 from ..reductions import ReduceOp
@@ -224,6 +223,3 @@ class _AllReduce(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
         return None, None, _AllReduce.apply(ctx.op, ctx.group, grad)
-
-
-end_functions_at_caller(globals())

@@ -7,7 +7,6 @@ from typing import Any
 
 import adjoint as torch
 
-from ..._runtime.tracebacks import end_public_at_caller
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh
 from .dtensor import DTensor, part_of, whole_mesh
@@ -126,6 +125,3 @@ zeros = _maker(torch.zeros, "zeros")
 full = _maker(torch.full, "full")
 rand = _maker(torch.rand, "rand")
 randn = _maker(torch.randn, "randn")
-
-
-end_public_at_caller(globals())

@@ -7,8 +7,6 @@ from enum import IntEnum, auto
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller
-
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
 
@@ -45,6 +43,3 @@ def causal_lower_right(*size: int) -> Tensor:
     if len(size) != 2:
         raise AssertionError("causal_lower_right only supports 2D tensors")
     return CausalBias(CausalVariant.LOWER_RIGHT, size[0], size[1])
-
-
-end_functions_at_caller(globals())

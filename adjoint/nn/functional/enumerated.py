@@ -8,8 +8,6 @@ from __future__ import annotations
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_public_at_caller
-
 __all__ = [
     "conv_tbc", "cosine_embedding_loss", "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",
     "native_channel_shuffle", "poisson_nll_loss", "triplet_margin_loss",
@@ -100,6 +98,3 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleave the channels of groups, like `channel_shuffle`."""
     return torch.channel_shuffle(input, groups)
-
-
-end_public_at_caller(globals())

@@ -14,7 +14,6 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_public_at_caller
 from .activation import relu
 from .declared import operators
 from .dropout import dropout as drop
@@ -316,9 +315,6 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
         raise RuntimeError("lstm expects two hidden states")
     output, (hidden, cell) = _run("LSTM", **call)
     return output, hidden, cell
-
-
-end_public_at_caller(globals())
 
 
 Run = Callable[[Tensor, Any], tuple[Tensor, Any]]

@@ -8,7 +8,7 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller, warn
+from ..._runtime.tracebacks import warn
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -102,6 +102,3 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     clip_value = float(clip_value)
     for grad in _gradients(_as_list(parameters)):
         grad.clamp_(min=-clip_value, max=clip_value)
-
-
-end_functions_at_caller(globals())

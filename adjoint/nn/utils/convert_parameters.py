@@ -7,8 +7,6 @@ from collections.abc import Iterable
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller
-
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Return the parameters flattened and joined into one vector."""
@@ -28,6 +26,3 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         count = parameter.numel()
         parameter.data = vec[start : start + count].view_as(parameter).data
         start += count
-
-
-end_functions_at_caller(globals())

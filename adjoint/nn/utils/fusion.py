@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller
 from ..parameter import Parameter
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
@@ -94,6 +93,3 @@ def _fused(
     joined = (given - mean) * factor + (torch.zeros_like(mean) if shift is None else shift)
     dtype, requires_grad = (weight.dtype, weight.requires_grad) if bias is None else (bias.dtype, bias.requires_grad)
     return factor, Parameter(joined.to(dtype), requires_grad)
-
-
-end_functions_at_caller(globals())

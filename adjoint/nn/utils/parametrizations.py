@@ -8,7 +8,6 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
@@ -256,6 +255,3 @@ def spectral_norm(
         dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
     parametrize.register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))
     return module
-
-
-end_functions_at_caller(globals())

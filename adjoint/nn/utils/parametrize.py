@@ -11,7 +11,6 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.conversion import swaps
 from ..modules.module import Module
@@ -389,6 +388,3 @@ def transfer_parametrizations_and_params(
             for i in range(source.ntensors):
                 setattr(target, f"original{i}", getattr(source, f"original{i}"))
     return to_module
-
-
-end_functions_at_caller(globals())

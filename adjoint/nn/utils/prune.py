@@ -10,7 +10,6 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller
 from ..modules.module import Module
 
 Scores = Tensor | None
@@ -439,6 +438,3 @@ __all__ = [
     "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
     "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove",
 ]  # fmt: skip
-
-
-end_functions_at_caller(globals())

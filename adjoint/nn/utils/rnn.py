@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller
-
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
     "pad_sequence", "unpack_sequence", "unpad_sequence",
@@ -217,6 +215,3 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """Return the original sequences of `pack_sequence`."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
-
-
-end_functions_at_caller(globals())

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
@@ -172,6 +171,3 @@ def remove_spectral_norm(module: _M, name: str = "weight") -> _M:
             del module._load_state_dict_pre_hooks[key]
             break
     return module
-
-
-end_functions_at_caller(globals())

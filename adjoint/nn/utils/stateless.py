@@ -8,7 +8,7 @@ from typing import Any
 import adjoint as torch
 from adjoint import Tensor
 
-from ..._runtime.tracebacks import end_functions_at_caller, warn
+from ..._runtime.tracebacks import warn
 from ..modules.module import Module
 
 __all__ = ["functional_call"]
@@ -48,6 +48,3 @@ def _reparametrize_module(
     from adjoint.func.modules import replaced  # here, because it is imported after this module
 
     return replaced(module, parameters_and_buffers, tie_weights, strict)
-
-
-end_functions_at_caller(globals())

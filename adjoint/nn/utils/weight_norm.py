@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import adjoint as torch
 
-from ..._runtime.tracebacks import end_functions_at_caller, warn
+from ..._runtime.tracebacks import warn
 from ..modules.module import Module
 from ..parameter import Parameter, is_lazy
 
@@ -92,6 +92,3 @@ def remove_weight_norm(module: _M, name: str = "weight") -> _M:
             module._forward_pre_hooks.pop(key)
             return module
     raise ValueError(f"weight_norm of '{name}' not found in {module}")
-
-
-end_functions_at_caller(globals())

@@ -10,7 +10,7 @@ from weakref import ref
 from adjoint import dtypes as _dtypes
 from adjoint._runtime.absent import absent
 from adjoint._runtime.first_use import import_late
-from adjoint._runtime.tracebacks import end_at_caller, warn
+from adjoint._runtime.tracebacks import warn
 from adjoint.device import device
 from adjoint.kernels.runtime.lazy_conj import CONJ, NEG, lazy_bits_of, with_lazy_bits
 from adjoint.tape.interpreters import tensors_in as _tensors_in
@@ -201,6 +201,3 @@ def __getattr__(name: str) -> Any:
     if name == "_EnteredMode":  # the base class of modes in `torch.utils._python_dispatch`
         return import_late("adjoint.aten.torch_dispatch").Entered
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-end_at_caller(globals(), "__getattr__")

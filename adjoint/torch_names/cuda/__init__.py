@@ -8,7 +8,7 @@ device(type='cpu')
 from typing import Any, NoReturn
 
 from adjoint._runtime.first_use import import_late
-from adjoint._runtime.tracebacks import end_at_caller, ending_at_caller
+from adjoint._runtime.tracebacks import ending_at_caller
 
 _initialized = False
 
@@ -107,6 +107,3 @@ def __getattr__(name: str) -> Any:
         if name in ON_CUDA:
             return ON_CUDA[name]
     return import_late("adjoint.missing").stand_in(__name__, name, everything=True)
-
-
-end_at_caller(globals(), "__getattr__")

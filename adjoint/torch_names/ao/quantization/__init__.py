@@ -4,7 +4,6 @@ from typing import Any
 
 from adjoint import nn
 from adjoint._runtime.absent import absent, is_of_tools
-from adjoint._runtime.tracebacks import end_at_caller
 from adjoint.tensor import Tensor
 
 
@@ -29,6 +28,3 @@ def __getattr__(name: str) -> Any:
     if is_of_tools(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return absent(f"torch.ao.quantization.{name}", "there are no quantized tensors")
-
-
-end_at_caller(globals(), "__getattr__")
