@@ -108,6 +108,24 @@ def test_the_result_is_the_same_in_every_run():
     assert all(product(a, b).tobytes() == first for _ in range(20))
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_layouts_blocks_and_threads_do_not_change_the_bits_of_tiles(kind, threads, monkeypatch):
+    monkeypatch.setattr(LOOPS, "every_size", True)
+    generator = numpy.random.default_rng(0)
+    a, b, added = (generator.standard_normal(n).astype(kind) for n in ((155, 530), (530, 606), 606))
+    monkeypatch.setattr(parallel, "num_threads", 1)
+    expected = product(a, b, added, by_pieces=False)
+    monkeypatch.setattr(parallel, "num_threads", threads)
+    for left in LAYOUTS:
+        for right in LAYOUTS:
+            whole = _laid_out(a, left), _laid_out(b, right)
+            assert product(*whole, added, by_pieces=False).tobytes() == expected.tobytes(), (left, right)
+    for rows, columns in ((16, 606), (24, 64), (63, 224), (155, 96)):
+        part = product(a[-rows:], b[:, :columns], added[:columns], by_pieces=False)
+        assert part.tobytes() == expected[-rows:, :columns].tobytes(), (rows, columns)
+
+
 def test_what_it_does_not_compute_is_left_to_others():
     ones = numpy.ones((4, 4))
     assert product(ones, ones.astype("f")) is NotImplemented
