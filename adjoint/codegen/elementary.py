@@ -118,8 +118,17 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
     return value
 
 
+def _where(mask: Any, one: Any, other: Any) -> Any:
+    """Return `one` where the mask is true, and `other` elsewhere. Numbers and arrays have the dtype of the array."""
+    like = one if isinstance(one, ndarray) else other
+    if not (isinstance(mask, ndarray) and isinstance(like, ndarray) and like.dtype.kind == "f"):
+        return numpy.where(mask, one, other)
+    return import_late("adjoint.codegen.selection").choose(mask, asarray(one, like.dtype), asarray(other, like.dtype))
+
+
 _ON_ARRAYS: dict[str, Any] = {
-    **{name: getattr(numpy, name) for name in "where fabs sqrt floor trunc copysign exp expm1 log log1p".split()},
+    "where": _where,
+    **{name: getattr(numpy, name) for name in "fabs sqrt floor trunc copysign exp expm1 log log1p".split()},
     **{name: getattr(numpy, name) for name in "sin cos fmin fmax rint".split()},
     "acos": numpy.arccos, "pow": numpy.power,
     "T": _Number, "i64": int, "reduce_or": numpy.any, "unrolled": range, "rolled": range,
