@@ -28,7 +28,7 @@ LINE = PANEL_ROWS + 16
 STRIPS = 4
 """The number of tiles whose rows are copied together, because columns of one tile fill only a part of a cache line."""
 
-FEW = 3
+FEW = 4
 """The number of panels that read the rows of the first factor in place."""
 
 AHEAD = 8
