@@ -34,9 +34,6 @@ FEW = 4
 AHEAD = 8
 """The prefetch distance of copies, in rows or columns of the source. Each may lie on another page."""
 
-PANEL_AHEAD = 16
-"""The prefetch distance in a panel, in rows."""
-
 STEPS = 2
 """The number of products that are added to each sum of a tile before the loop ends or repeats."""
 
@@ -142,8 +139,6 @@ def multiply_tile(
 def add_products(sums: Any, rows: Any, source: Pointer[T], line: Pointer[T], W: Static, R: Static) -> None:
     """Add the products of one number of each row, which are `rows` after `source`, and a row of a panel."""
     vectors = [load(line + COLUMN * W, W) for COLUMN in unrolled(VECTORS)]
-    for COLUMN in unrolled(VECTORS):
-        prefetch(line + (PANEL_AHEAD * VECTORS + COLUMN) * W)
     for ROW in unrolled(R):
         factor = broadcast(source[rows[ROW]], W)
         for COLUMN in unrolled(VECTORS):
