@@ -56,19 +56,12 @@ def _gradients(name: str, *args: Any, **names: Any) -> Any:
             given[each.name] = _DERIVED[each.name](values, grad)
     tensors = [each.name for each in forward.arguments if each.element == "Tensor" and each.name in given]
     wanted = [key for key, need in zip(tensors, needs, strict=False) if need and given[key] is not None]
-    record = torch.is_grad_enabled() and any(
-        isinstance(each, Tensor) and each.requires_grad for each in (grad, *given.values())
-    )
-    with torch.enable_grad():
-        for key in wanted:
-            given[key] = (
-                given[key].view_as(given[key]) if given[key].requires_grad else given[key].detach().requires_grad_()
-            )
-        result = getattr(torch.ops.aten, FORWARD[name])(**given)
-        result = result[0] if isinstance(result, tuple) else result
-        found = torch.autograd.grad(
-            result, [given[key] for key in wanted], grad, create_graph=record, materialize_grads=True
-        )
+
+    def forward_of(*inputs: Tensor) -> Tensor:
+        result = getattr(torch.ops.aten, FORWARD[name])(**given | dict(zip(wanted, inputs, strict=True)))
+        return result[0] if isinstance(result, tuple) else result
+
+    found = torch.func.vjp(forward_of, *(given[key] for key in wanted))[1](grad) if wanted else ()
     gradients = dict(zip(wanted, found, strict=True))
     several = tuple(gradients.get(key) for key in tensors[: len(schema.returns)])
     return several if len(several) > 1 else several[0]

@@ -14,7 +14,7 @@ from ..dispatch.wrappers import signature_of
 from ..tape.torch_function import taken_over
 from ..tensor import Tensor
 from .gradients import backward_named
-from .schemas import REDUCTIONS, FunctionSchema, overload_names, schema_of
+from .schemas import REDUCTIONS, FunctionSchema, overload_names, packets, schema_of
 
 
 class OpOverload:
@@ -78,7 +78,8 @@ class OpOverload:
         Raises:
             RuntimeError: if there are more arguments than the operator has.
         """
-        return taken_over(self, self._applied, args, names)
+        result = taken_over(self, self._applied, args, names)
+        return result if not isinstance(result, tuple) else _as_declared(result, [self._schema])
 
     @computed_once
     def _source(self) -> OpOverload | None:
@@ -115,7 +116,7 @@ class OpOverload:
                 f"{schema.name}() expected at most {len(schema.arguments)} argument(s) but received {len(args)} argument(s). "
                 f"Declaration: {schema}"
             )
-        args, names = _in_order([schema], args, names)
+        args, names = _in_order([schema], _whole(schema, args), names)
         if written:
             targets = tuple([names.pop(each) for each in self._targets])
             names["out"] = targets if len(targets) > 1 else targets[0]
@@ -124,6 +125,21 @@ class OpOverload:
         if self.operator is not None and (function is None or too_few):  # the operator takes fewer arguments
             return applied_by_name(self.operator, schema, args, names, self.changes)
         return self._packet._applied(*args, **names)
+
+
+def _as_declared(results: tuple[Any, ...], schemas: list[FunctionSchema | None]) -> tuple[Any, ...] | list[Any]:
+    """Return several results as PyTorch's dispatcher does: as the list that an overload declares, or as a plain tuple."""
+    return list(results) if any(each is not None and each.returns_list for each in schemas) else tuple(results)
+
+
+def _whole(schema: FunctionSchema | None, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return positional arguments, with single numbers repeated where the operator takes lists of a certain length."""
+    if schema is None:
+        return args
+    return (
+        tuple([each.whole(value) for each, value in zip(schema.arguments, args, strict=False)])
+        + args[len(schema.arguments) :]
+    )
 
 
 def _in_order(
@@ -192,7 +208,10 @@ class OpOverloadPacket:
 
     def __call__(self, /, *args: Any, **names: Any) -> Any:
         """Apply the operator."""
-        return taken_over(self, self._applied, args, names)
+        result = taken_over(self, self._applied, args, names)
+        if not isinstance(result, tuple):
+            return result
+        return _as_declared(result, [schema_of(self.__name__, each) for each in self.overloads()])
 
     def _applied(self, /, *args: Any, **names: Any) -> Any:
         written = "out" in names and "out" in self.overloads() and names.keys() >= {*self.out._targets}
@@ -200,6 +219,7 @@ class OpOverloadPacket:
             whole = function_named(self.__name__)
             if len(args) + len(names) == 2 or "out" not in signature_of(whole).parameters:
                 return self.out._applied(*args, **names)
+        args = _whole(schema_of(self.__name__, "default"), args)
         if names:
             schemas = [schema_of(self.__name__, each) for each in self.overloads()]
             args, names = _in_order(schemas, args, names)
@@ -218,7 +238,7 @@ class _Namespace:
 
     @ending_at_caller
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        known = not name.startswith("__") and (name in _names_of_pytorch() or is_there(name))
+        known = (not name.startswith("__") or name in packets()) and (name in _names_of_pytorch() or is_there(name))
         if not known:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
         packet = OpOverloadPacket(name)
@@ -251,9 +271,10 @@ aten = _Namespace()
 @cache
 def function_named(name: str) -> Any:
     """Return the function, method or operator that computes the operator of this name from PyTorch's arguments, or None."""
+    from .composites import COMPOSITES
     from .forms import FUNCTIONS
 
-    for functions in (FUNCTIONS, *_public_functions(), vars(Tensor)):
+    for functions in (FUNCTIONS, COMPOSITES, *_public_functions(), vars(Tensor)):
         if (function := functions.get(name)) is not None and callable(function):
             return function
     if (function := backward_named(name)) is not None:

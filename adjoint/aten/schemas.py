@@ -65,11 +65,17 @@ class Argument:
         return not self.required
 
     def whole_default(self) -> Any:
-        """Return the default. A single number for a list is repeated as often as the type requires."""
-        several = re.search(r"\[(\d+)\]", self.type)
-        if several is not None and isinstance(self.default_value, int):
-            return (self.default_value,) * int(several[1])
-        return self.default_value
+        """Return the default. A single value for a list is repeated as often as the type requires."""
+        return self._repeated(self.default_value, int | float)
+
+    def whole(self, value: Any) -> Any:
+        """Return a given value. A single number for a list of `int` or `float` is repeated as often as the type requires."""
+        repeatable = {"int": int, "float": float}.get(self.type.partition("[")[0])
+        return value if repeatable is None else self._repeated(value, repeatable)
+
+    def _repeated(self, value: Any, repeatable: Any) -> Any:
+        count = re.search(r"\[(\d+)\]", self.type) if isinstance(value, repeatable) else None
+        return value if count is None else [value] * int(count[1])
 
     def __repr__(self) -> str:
         return f"<Argument {self.type} {self.name}>"
@@ -101,6 +107,11 @@ class FunctionSchema:
                 self.arguments.append(Argument(part, keyword))
         inner = returned[1:-1] if returned.startswith("(") else returned
         self.returns = [Argument(part, False) for part in _parts(inner)]
+
+    @computed_once
+    def returns_list(self) -> bool:
+        """Whether the operator returns one list."""
+        return len(self.returns) == 1 and self.returns[0].is_list
 
     @computed_once
     def is_mutable(self) -> bool:

@@ -26,7 +26,7 @@ from ..tape.inference_tensors import mark_inference
 from ..tape.interpreters import Interpreter, innermost, lower
 from ..tape.node import NOWHERE
 from ..tape.torch_dispatch import DISPATCHING, ask, dispatching_types
-from ..tape.versions import shared_counter
+from ..tape.versions import bump, shared_counter
 from ..tensor import LEAF, PLAIN_TYPES, Tensor, wrap
 from . import profiled_functions
 from .calls import Call, call_of_function, call_of_operator
@@ -154,11 +154,11 @@ def taken_over(call: plan.Call) -> Any:
 
 def dispatched(call: plan.Call, mode: Any = None) -> Any:
     """Return the result of a call, computed by a mode, or by the first class of its tensors that overrides it."""
-    asked = call_of_operator(call.op, call.given, call.out)
-    result = _call_override(asked, mode)
-    if call.out is not None:
-        return call.out
-    return completed(call, results_of(call.op, asked[0], result))
+    asked, out = call_of_operator(call.op, call.given, call.out), call.out
+    if out is not None:
+        _change(out if isinstance(out, (tuple, list)) else [out], call.op.function_name, asked, mode)
+        return out
+    return completed(call, results_of(call.op, asked[0], _call_override(asked, mode)))
 
 
 def composed(call: plan.Call, composition: Callable[..., Any]) -> Any:
@@ -200,13 +200,36 @@ def dispatched_inplace(op: Operator, args: tuple[Any, ...], mode: Any = None) ->
     target: Tensor = args[0]
     asked = call_of_operator(op, args, inplace=True)
     if target._base is None and not modes.is_recording():
-        _call_override(asked, mode)
+        _change([target], f"{op.function_name}_", asked, mode)
         return target
-    # The inner change has already counted the change. The node is appended to the new history of the tensor.
+    # The node is appended to the new history of the tensor.
     call = plan.Call(op, plan.IN_PLACE, args)
     find_edges(op, call)
-    record_change(call, lambda: _call_override(asked, mode), on_tensors=True)
+    record_change(call, lambda: _uncounted(target, asked, mode), on_tensors=True)
     return target
+
+
+def _change(targets: Any, name: str, asked: Call, mode: Any) -> None:
+    """Let a mode or class change `targets`. Count the change if it was made to other tensors, for which these stand."""
+    before = [_changes_of(target) for target in targets]
+    _call_override(asked, mode)
+    for target, count in zip(targets, before, strict=True):
+        if _changes_of(target) == count:
+            bump(target, name, depth=5)
+
+
+def _uncounted(target: Tensor, asked: Call, mode: Any) -> None:
+    """Let a mode or class change `target`. The caller counts the change, as one."""
+    before = _changes_of(target)
+    try:
+        _call_override(asked, mode)
+    finally:
+        if _changes_of(target) != before:
+            target._counter[0] = before  # type: ignore[index]
+
+
+def _changes_of(tensor: Tensor) -> Any:
+    return tensor._counter[0] if type(tensor._counter) is list else 0
 
 
 def _call_override(call: Call, mode: Any) -> Any:

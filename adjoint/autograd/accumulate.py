@@ -82,7 +82,7 @@ def accumulate(leaf: Tensor, grad: Any, create_graph: bool) -> None:
                 leaf._grad = first
                 return
         if create_graph:
-            if not STATE.grad_enabled and type(grad) is Tensor and held.layout is grad.layout:
+            if not STATE.grad_enabled and held.layout is grad.layout and not STATE.interpreters:
                 held.add_(grad)
             else:
                 leaf._grad = summed(held, grad)

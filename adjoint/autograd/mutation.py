@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
-from weakref import ref
+from weakref import WeakValueDictionary
 
 from .._runtime.uninterrupted import uninterrupted
 from .._runtime.weak_keys import WeakKeys
@@ -33,7 +33,7 @@ class _AllowMutationOnSavedContext:
     def __init__(self) -> None:
         self.cloned: WeakKeys[_Handle, Tensor] = WeakKeys()
         self.original: WeakKeys[_Handle, Tensor] = WeakKeys()
-        self.tid_to_weakhandle: dict[Any, ref[_Handle]] = {}
+        self.tid_to_weakhandle: WeakValueDictionary[Any, _Handle] = WeakValueDictionary()
         self.sid_to_tid: dict[int, set[Any]] = {}
 
     def begin(self) -> None:
@@ -58,18 +58,13 @@ class _AllowMutationOnSavedContext:
         """Return the handle of `tensor`. There is one handle for each combination of memory, layout and version."""
         array = tensor._array
         identity = (address(array), array.shape, array.strides, array.dtype, tensor._version, lazy_bits(tensor))
-        handle = self.handle_of(identity)
+        handle = self.tid_to_weakhandle.get(identity)
         if handle is None or handle not in self.original:
             handle = _Handle(tensor._version)
-            self.tid_to_weakhandle[identity] = ref(handle)
+            self.tid_to_weakhandle[identity] = handle
             self.sid_to_tid.setdefault(_storage(tensor), set()).add(identity)
             self.original[handle] = tensor.detach()
         return handle
-
-    def handle_of(self, identity: Any) -> _Handle | None:
-        """Return the handle of the tensor that was saved with this identity, if a graph still uses it."""
-        found = self.tid_to_weakhandle.get(identity)
-        return None if found is None else found()
 
     def unpack(self, handle: _Handle) -> Tensor:
         """Return the value that the tensor of `handle` had when it was saved."""
@@ -89,7 +84,7 @@ class _AllowMutationOnSavedContext:
     def before_change(self, tensor: Tensor) -> None:
         """Copy the saved tensors on the memory of `tensor` before this memory is changed."""
         for identity in self.sid_to_tid.pop(_storage(tensor), ()):
-            handle = self.handle_of(identity)
+            handle = self.tid_to_weakhandle.get(identity)
             if handle is not None and handle in self.original:
                 self.cloned[handle] = self.original.pop(handle).clone()
 

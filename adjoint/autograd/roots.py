@@ -36,13 +36,15 @@ def on_tensors(create_graph: bool, roots: tuple[Any, ...]) -> bool:
 
 
 def meets_classes(roots: tuple[Any, ...]) -> bool:
-    """Return whether a class with `__torch_dispatch__` may take part in the gradients of `roots`."""
+    """Return whether a class with `__torch_dispatch__` may take part in the gradients of `roots` or in adding to `.grad`."""
     if not DISPATCHING:
         return False
     nodes, _ = discover([root_edge(root) for root in roots if isinstance(root, (Tensor, GradientEdge))])
     kinds = {getattr(node, "function_class", type(node)) for node in nodes}  # of the changes of views, too
     return any(kind.takes_stand_ins and not kind.runs_undefined for kind in kinds) or any(
-        type(edge) in DISPATCHING for node in nodes for edge in node._edges
+        type(edge) in DISPATCHING or type(getattr(edge, "_grad", None)) in DISPATCHING
+        for node in nodes
+        for edge in node._edges
     )
 
 

@@ -42,7 +42,7 @@ def call(op: Operator, args: tuple[Any, ...], out: Any = None, way: str = FUNCTI
             return handled(Call(op, way, args, out), handlers)
         plan = plan_of(op, args, way)
         code = plan.code
-        if code is None or (DISPATCHING and dispatching_types(args)):
+        if code is None or (DISPATCHING and dispatching_types((*args, out))):
             return run(Call(op, way, bind(op, args), out), plan)
         return code(*args) if out is None else code(*args, out)
     except Exception:
@@ -91,14 +91,14 @@ def proceed(call: Call, handlers: tuple[Handler, ...]) -> Any:
     args, out = call.given, call.out
     plan = plan_of(call.op, args, call.way)
     code = plan.code
-    if code is None or call.stepwise or (DISPATCHING and dispatching_types(args)):
+    if code is None or call.stepwise or (DISPATCHING and dispatching_types((*args, out))):
         return run(call, plan)
     return code(*args) if out is None else code(*args, out)
 
 
 def run(call: Call, plan: Plan, act: Callable[[Plan, Call], None] | None = None) -> Any:
     """Run the steps of the plan of a call, or `act` after the reading steps. Plans that are used often get code."""
-    if DISPATCHING and dispatching_types(call.given):
+    if DISPATCHING and dispatching_types((*call.given, call.out)):
         return LATE.taken_over(call)
     plan.runs += 1
     if plan.runs == OFTEN or (plan.runs == 1 and (plan.way == OUT or plan.op.code.knows(plan))):

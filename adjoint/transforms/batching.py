@@ -93,7 +93,7 @@ class Batch:
                 raise RuntimeError(SAME_OF_DIFFERENT)
             return sequential(op, self, *args, same=True)
         rule = rule_of(op)
-        if rule not in _PER_EXAMPLE and not op.view and not op.random:
+        if not (rule in _PER_EXAMPLE or hasattr(rule, "reads_memory") or op.view or op.random):
             check_example(op, args)
         result = rule(op, self, *args)
         return sequential(op, self, *args) if result is None else result
@@ -242,7 +242,10 @@ def dynamic(op: Operator, batch: Batch, *args: Any) -> Any:
 
 
 _PER_EXAMPLE = (sequential, elementwise, along_dims)
-"""Rules that refuse a batch if the operator refuses one example."""
+"""Rules that refuse a batch if the operator refuses one example. So do rules with an attribute `reads_memory`.
+
+The operators of the latter depend on the memory around their elements, which a copy of an example does not have.
+"""
 
 MECHANISMS: dict[str, Rule] = {
     "sequential": sequential,
@@ -333,6 +336,9 @@ def _describe(value: Any, key: list[Any]) -> bool:
     """Append the identifying properties of an argument that is not a tensor. Return False if its type is not plain."""
     if type(value) in _PLAIN:
         key.append((type(value), value))
+        return True
+    if type(value) is numpy.ndarray:
+        key.append((value.shape, value.dtype.char))
         return True
     if type(value) is not list and type(value) is not tuple:
         return False

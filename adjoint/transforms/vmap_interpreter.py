@@ -184,6 +184,11 @@ class BatchedTensor(Tensor, plain=False):
 
     def new_empty_strided(self, size: Any, stride: Any, **keywords: Any) -> Tensor:
         """Return an uninitialized tensor with the given strides for each batch element."""
+        if len(size) != len(stride):
+            raise RuntimeError(
+                f"new_empty_strided(sizes, strides): dimensionality of sizes ({len(size)}) must match dimensionality of "
+                f"strides ({len(stride)})"
+            )
         with lower(self.level):
             if self.bdim is None:
                 return BatchedTensor(self.value.new_empty_strided(size, stride, **keywords), None, self.level)

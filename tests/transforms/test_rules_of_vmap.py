@@ -145,3 +145,31 @@ def test_levels_of_tensors_that_leave_their_transform():
     )(torch.tensor(0.5))
     assert left[1:] == [2, 1, 1]
     assert (level(left[0]), level(left[0].sum()), level(torch.ones(2))) == (-1, 0, 0)
+
+
+def test_copies_and_changes_by_strides_read_the_memory_of_the_batch():
+    batch = torch.arange(30.0).reshape(3, 2, 5).movedim(-1, 0).transpose(1, 2)  # no example is contiguous
+    size, stride = (3, 2), (10, 5)
+    assert_close(vmap(lambda x: torch.as_strided_copy(x, size, stride))(batch), batch.transpose(1, 2))
+    total = vmap(grad(lambda x: torch.as_strided_copy(x, size, stride).pow(2).sum()))(batch)
+    assert_close(total, 2 * batch)
+    written = vmap(lambda x: torch.as_strided_scatter(x, torch.ones(size), size, stride))(batch)
+    assert_close(written, torch.ones_like(batch))
+    with pytest.raises(RuntimeError, match="can access memory outside of `tensor`"):
+        vmap(lambda x: torch.as_strided_copy(x, size, (10, 50)))(batch)
+
+
+def test_tolerances_with_dimensions_belong_to_each_example():
+    matrices = torch.arange(12.0).reshape(2, 2, 3)
+    tolerances = torch.tensor([0.0, 1.0, 100.0])
+    ranks = vmap(lambda x: torch.linalg.matrix_rank(x, atol=tolerances))(matrices)
+    assert ranks.tolist() == [torch.linalg.matrix_rank(x, atol=tolerances).tolist() for x in matrices]
+    for function in (torch.linalg.matrix_rank, torch.linalg.pinv):
+        for tolerance in (tolerances, tolerances[0]):
+            with pytest.raises(RuntimeError, match=r"2 (or more )?dimensions"):
+                vmap(lambda x: function(x, atol=tolerance))(torch.eye(3))  # noqa: B023
+
+
+def test_new_memory_has_as_many_strides_as_sizes():
+    with pytest.raises(RuntimeError, match=r"dimensionality of sizes \(1\) must match dimensionality of strides \(0\)"):
+        vmap(lambda x: x.new_empty_strided((2,), ()))(torch.ones(3))

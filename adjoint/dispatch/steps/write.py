@@ -11,7 +11,7 @@ import numpy
 from ..._runtime.extra import note_former
 from ...tape import modes, views
 from ...tape.packing import pack_saved
-from ...tape.versions import bump
+from ...tape.versions import about_to_change, bump
 from ...tensor import LEAF, Tensor
 from ..declaration import OPTIONAL_ARRAY, Operator
 from ..out import in_dtype_of
@@ -110,6 +110,7 @@ class Repoint(Step):
             views.point_at(target, (node, 0))
         if target._edge is LEAF:
             note_former(target, result)
+        about_to_change(target)
         target._array = result
         bump(target, f"{op.function_name}_", depth=4)
         if call.recording and target._base is not None:

@@ -154,7 +154,13 @@ class linalg_cholesky_ex:
         return cholesky_gradient(grads[0], L, upper, xp)
 
 
-@internal(kernels.pinv, same_out=Castable("linalg.pinv"), batch="leading", aten="atol_rtol_tensor")
+def _by_tolerance(op, batch, value, atol, rtol, hermitian):
+    """Compute the examples one by one if a tolerance has dimensions: these are dimensions of one example."""
+    together = all(not hasattr(each, "shape") or each.shape == () for each in (atol, rtol))
+    return batch.by("leading" if together else "sequential", op, (value, atol, rtol, hermitian))
+
+
+@internal(kernels.pinv, same_out=Castable("linalg.pinv"), batch=_by_tolerance, aten="atol_rtol_tensor")
 class linalg_pinv:
     """The pseudo-inverse of matrices."""
 
@@ -259,7 +265,7 @@ def lstsq(input, b, rcond=None, *, driver=None, out=None):
     function_name="linalg.matrix_rank",
     same_out=Castable("torch.linalg.matrix_rank"),
     aten_name="linalg_matrix_rank",
-    batch="leading",
+    batch=_by_tolerance,
 )
 class linalg_matrix_rank:
     """The rank of matrices."""

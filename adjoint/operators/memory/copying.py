@@ -344,6 +344,7 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
             array = _part_of(source, window, kind, input._array.shape)
     if input._edge is LEAF:
         note_former(input, array)
+    about_to_change(input)
     input._array = with_lazy_bits(without_lazy_bits(array), lazy_bits_of(input._array))
     bump(input, "set_")
     if recording:

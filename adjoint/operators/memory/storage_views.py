@@ -231,6 +231,8 @@ class as_strided_scatter:
             batch.expanded(src), (first.shape[0], *size), (first.stride(0), *stride), offset
         )
 
+    batch.reads_memory = True
+
 
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any = None) -> Node:
     """Return the node that computes `view` from the current value of its base.

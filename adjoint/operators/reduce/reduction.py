@@ -290,7 +290,7 @@ class aminmax:
 
     def grad_self(grads, self, min, max, dim, keepdim, xp):
         parts = [
-            shared(grad, self, extremum, dim, keepdim, xp)
+            shared(grad, self, extremum, dim, keepdim, xp, nan_is_one=False)
             for grad, extremum in zip(grads, (min, max), strict=True)
             if grad is not None
         ]

@@ -25,6 +25,7 @@ def _batch_copied(source: Operator) -> Callable[..., Any]:
         results = batch.batched(source, args[: len(source.names)])
         return tuple(part.clone() for part in results) if isinstance(results, (tuple, list)) else results.clone()
 
+    rule.reads_memory = True  # type: ignore[attr-defined]
     return rule
 
 

@@ -90,7 +90,7 @@ def _too_many(schema: FunctionSchema, positions: int, positional: int, count: in
 
 def _converted(schema: FunctionSchema, place: int, argument: Argument, value: Any) -> Any:
     try:
-        return _cast(argument.type, value)
+        return _cast(argument.type, argument.whole(value))
     except TypeError as error:
         raise RuntimeError(
             f"{schema.name}() Expected a value of type '{_type_name(argument.type)}' for argument '{argument.name}' but instead "

@@ -240,6 +240,15 @@ PROGRAMS = {
                     raises(lambda: show(torch.autograd.grad(y.sum(), x, **options)))
                     show(log)
     """,
+    "extrema_of_nan": """
+        nan = float("nan")
+        for values in ([nan] * 3, [1., nan, 1.], [1., 2., 2.]):
+            x = torch.tensor(values, requires_grad=True)
+            for names in ({}, {"dim": 0}):
+                both = x.aminmax(**names)
+                show(torch.autograd.grad(both.min + both.max, x, retain_graph=True), torch.autograd.grad(both.max, x))
+            show(torch.autograd.grad(x.amax(), x), torch.autograd.grad(x.max(), x))
+    """,
 }
 
 test_rare_cases = program_test(PROGRAMS)

@@ -286,6 +286,19 @@ PROGRAMS = {
         result.mul_(2)
         show(y.retains_grad, result.retains_grad)
     """,
+    "mutation_of_layout": """
+        for change in (lambda b: b.t_(), lambda b: b.unsqueeze_(0), lambda b: b.squeeze_(), lambda b: b.swapaxes_(0, 1),
+                       lambda b: b.set_(torch.ones(2, 3)), lambda b: b.as_strided_((3, 2), (1, 1)), lambda b: b.zero_()):
+            with torch.autograd.graph.allow_mutation_on_saved_tensors() as context:
+                a = torch.ones(2, 3, requires_grad=True)
+                b = a.clone()
+                result = (b ** 2).sum()
+                show(len(list(context.tid_to_weakhandle.items())))
+                change(b)
+                show(len(list(context.cloned.items())))
+                result.backward()
+                show(a.grad, len(list(context.tid_to_weakhandle.items())))
+    """,
 }
 
 test_program_shows_the_same = program_test(PROGRAMS)
