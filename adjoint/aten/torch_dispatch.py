@@ -18,6 +18,7 @@ from ..device import preserve_format
 from ..dispatch import plan
 from ..dispatch.declaration import Operator
 from ..dispatch.decorators import tensors
+from ..dispatch.return_types import return_type
 from ..dispatch.steps.change import check_change, record_change
 from ..dispatch.steps.record import find_edges, recorded
 from ..dispatch.wrappers import signature_of
@@ -298,6 +299,9 @@ def function_called(name: str, function: Callable[..., Any], args: tuple[Any, ..
         result._edge = LEAF
     if name == "detach":
         result = _detached(result, first)
+    schema = call[0]._schema
+    if isinstance(result, (tuple, list)) and schema is not None and all(each.name for each in schema.returns):
+        result = return_type(name, *[each.name for each in schema.returns])(result)
     return bool(result) if name == "is_nonzero" else result
 
 

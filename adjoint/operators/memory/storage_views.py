@@ -231,7 +231,7 @@ class as_strided_scatter:
             batch.expanded(src), (first.shape[0], *size), (first.stride(0), *stride), offset
         )
 
-    batch.reads_memory = True
+    batch.reads_memory = True  # type: ignore[attr-defined]
 
 
 def make_as_strided_node(base: Tensor, view: Tensor, base_edge: Any, places: Any = None) -> Node:

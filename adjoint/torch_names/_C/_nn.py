@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 import adjoint as torch
+from adjoint.aten.composites import COMPOSITES
 from adjoint.aten.overloads import aten, is_there
 from adjoint.aten.schemas import REDUCTIONS, schema_of
 from adjoint.device import device as _device
@@ -33,6 +34,8 @@ def __getattr__(name: str) -> Any:
     schema = None if name.startswith("__") else schema_of(name, "default")
     if callable(function) and schema is not None and any(each.name == "reduction" for each in schema.arguments):
         return _of_number(function, [each.name.replace("self", "input") for each in schema.arguments])
+    if callable(function) and name in COMPOSITES:
+        return function
     if is_there(name):
         return getattr(aten, name)
     if callable(function):
