@@ -16,6 +16,7 @@ from ..device import layout as layout_type
 from ..device import memory_format as format_type
 from ..dispatch.arguments import is_number
 from ..dispatch.declaration import Operator
+from ..kernels.memory.storages import StorageBase
 from ..random import Generator
 from ..tensor import Tensor
 from .forms import FORMS
@@ -171,13 +172,14 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "Tensor": lambda value: isinstance(value, Tensor),
     "Scalar": is_number,
     "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "float": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+    "float": lambda value: isinstance(value, (int, float)),
     "bool": lambda value: isinstance(value, bool),
     "str": lambda value: isinstance(value, str),
     "ScalarType": lambda value: isinstance(value, dtypes.dtype),
     "MemoryFormat": lambda value: isinstance(value, format_type),
     "Layout": lambda value: isinstance(value, layout_type),
     "Generator": lambda value: isinstance(value, Generator),
+    "Storage": lambda value: isinstance(value, StorageBase),
 }
 
 
@@ -224,6 +226,6 @@ def _as_type(argument: Argument, value: Any) -> Any:
         return list(value) if isinstance(value, (list, tuple)) else [value]
     if argument.name == "reduction" and isinstance(value, str):
         return REDUCTIONS.index(value)
-    if argument.element == "float" and type(value) is int:
+    if argument.element == "float" and isinstance(value, int):
         return float(value)
     return value

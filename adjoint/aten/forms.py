@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from ..device import cpu
+from ..device import cpu, strided
 from ..dispatch.decorators import tensors
 from ..tensor import Tensor
 from .schemas import REDUCTIONS
@@ -138,6 +138,7 @@ FORMS: dict[str, Callable[[Values], Named]] = {
     **{name: _named(name) for name in OWN},
     "prelu_kernel": _named("_prelu_kernel"),
     "roll": lambda values: ("roll", values if values["self"].ndim else {**values, "dims": []}),
+    "uniform": _named("uniform", low="from", high="to"),
     "random_between": _named("random", low="from", high="to"),
     "copy": _named("copy", other="src"),
     "select_where": _where,
@@ -256,15 +257,23 @@ def _all(name: str) -> Callable[[Values], Named]:
     return lambda values: (name, {"self": values.pop(next(iter(values))), **values})
 
 
-def _drawn(name: str, *order: str) -> Callable[[Values], Named]:
-    def form(values: Values) -> Named:
-        limits = values.pop("limits", ())
-        given: Values = {"self": values["input"]}
-        given.update(zip(order, limits, strict=False))
-        given.update({each: values[each] for each in (*order, "generator") if values.get(each) is not None})
-        return name, given
+def _set(values: Values) -> Named:
+    source, window = values["source"], values["window"]
+    given: Values = {"self": values["input"]}
+    if source is not None:
+        given["source"] = source
+    if window is not None:
+        given.update(zip(("storage_offset", "size", "stride"), window, strict=True))
+    return "set_", given
 
-    return form
+
+def _randint_like(values: Values) -> Named:
+    bounds = values.pop("bounds")
+    low, high = (values["low"], *bounds) if len(bounds) == 1 else bounds or (values["low"], values["high"])
+    given = {**values, "self": values["input"], "high": high, **({"low": low} if low else {})}
+    if given["layout"] is strided:
+        del given["layout"]
+    return "randint_like", _made(given, "self", *(["low"] if low else []), "high", own=True)
 
 
 def _multinomial(values: Values) -> Named:
@@ -317,11 +326,12 @@ LEAVES: dict[str, Callable[[Values], Named | None]] = {
     "histogramdd": _histogram("histogramdd"),
     "equal": _all("equal"),
     "allclose": _all("allclose"),
-    "uniform_": _drawn("uniform_", "from", "to"),
-    "normal_": _drawn("normal_", "mean", "std"),
-    "exponential_": _drawn("exponential_", "lambd"),
-    "random_": _drawn("random_", "from", "to"),
-    "bernoulli_": _drawn("bernoulli_", "p"),
+    "resize_memory": _all("resize_"),
+    "resize_memory_as": _all("resize_as_"),
+    "move_to_memory": _set,
+    "read_as": _all("view"),
+    "is_same_size": _all("is_same_size"),
+    "randint_like": _randint_like,
     "multinomial": _multinomial,
 }
 """PyTorch's operator and its arguments, computed from the function's arguments by name. The keys are function names.

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..interchange import tensor_array
 from ..kernels.runtime.meta_array import Unread
 from ..tape import modes
 from ..tape.interpreters import tensors_in
@@ -16,12 +17,28 @@ from ..tensor import Tensor
 def is_readable(*tensors: Tensor | None) -> bool:
     """Return whether the elements of all `tensors` can be read.
 
-    Batched tensors, tensors on `meta` and of classes with `__torch_dispatch__` cannot be read.
+    Batched tensors, tensors on `meta` and of classes with `__torch_dispatch__` cannot be read. Modes receive operators, so that
+    no tensor can be read while one is active.
     """
+    if has_modes():
+        return False
     for tensor in tensors:
         if tensor is not None and (isinstance(tensor._array, Unread) or type(tensor) in DISPATCHING):
             return False
     return True
+
+
+def has_modes() -> bool:
+    """Return whether modes of this thread receive all operators."""
+    return bool(modes.FLAGS.special) and any(level.is_mode for level in modes.STATE.interpreters)
+
+
+def data_array(value: Any) -> Any:
+    """Return the array of a tensor among the data of a new tensor, or any other value unchanged. Modes see that it is read."""
+    if isinstance(value, Tensor) and has_modes():
+        for element in value.reshape(-1):
+            element.item()
+    return tensor_array(value)
 
 
 def read_array(tensor: Tensor) -> Any:

@@ -15,6 +15,7 @@ from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, require, wrong_type
 from ...dispatch.decorators import public
 from ...dispatch.out import check_overlap, store
+from ...dispatch.sequential import data_array, has_modes
 from ...dispatch.signatures import type_name
 from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data, check_array
@@ -219,12 +220,14 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         if isinstance(data, Tensor):
             warn_of_copy("torch.tensor", data)
         dtype = checked_dtype(dtype, "tensor")
+        if isinstance(data, Tensor) and has_modes():
+            return data.detach().to(device, dtype, copy=True).requires_grad_(requires_grad)
         if hasattr(data, "without_history"):  # a tensor with a batch dimension
             copy = data.without_history(copy=True)
             return copy if dtype is None else copy.to(dtype)
         if isinstance(data, storages.StorageBase):
             return leaf(data.elements_of(dtype), requires_grad, device)
-        return leaf(array_from_data(data, dtype, tensor_array), requires_grad, device, pin_memory)
+        return leaf(array_from_data(data, dtype, data_array), requires_grad, device, pin_memory)
     except Exception as error:
         shorten(error)
         raise
@@ -256,7 +259,7 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
     if result is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return leaf(array_from_data(obj, dtype, tensor_array), bool(requires_grad), device)
+        return leaf(array_from_data(obj, dtype, data_array), bool(requires_grad), device)
     if isinstance(obj, Tensor) and requires_grad is None and obj.requires_grad:
         warn(
             "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "

@@ -13,8 +13,8 @@ from ...device import Size, cpu, device, sparse_coo, strided
 from ...device import device as device_class
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import PUBLIC, public, tensors
+from ...dispatch.sequential import data_array
 from ...dispatch.signatures import FORMS
-from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import storages
 from ...tape import mode_switches, modes
@@ -50,7 +50,7 @@ def legacy_array(
     if len(args) == 1 and not is_size:
         if not hasattr(data, "__len__"):
             raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
-        return array_from_data(data, kind, unwrap=tensor_array)
+        return array_from_data(data, kind, unwrap=data_array)
     sizes = data if isinstance(data, Size) else args
     for position, size in enumerate(sizes):
         if not hasattr(size, "__index__") or type(size) is bool:

@@ -13,7 +13,7 @@ import numpy
 
 from ..._runtime.tracebacks import warn
 from ...dispatch.declaration import OPERATORS
-from ...interchange import tensor_array
+from ...dispatch.sequential import data_array
 from ...kernels.create.data import array_from_data, is_sequence
 from ...kernels.shape import view as view_kernels
 from ...tape import modes
@@ -68,7 +68,7 @@ def as_part(part: Any) -> Any:
             raise TypeError("new(): invalid data type 'str'")
         if isinstance(part, (list, tuple)) and any(map(has_override, part)):
             raise TypeError("the items of the key override the call")
-        array = array_from_data(part, unwrap=tensor_array)
+        array = array_from_data(part, unwrap=data_array)
         if array.dtype.kind == "c":
             raise TypeError("'complex' object cannot be interpreted as an integer")
         keep = array.dtype.char in "?B" and (array.size or isinstance(part, numpy.ndarray))

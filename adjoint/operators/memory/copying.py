@@ -13,6 +13,7 @@ from ...device import channels_last, channels_last_3d, contiguous_format, preser
 from ...dispatch.annotations import Array
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, require
 from ...dispatch.decorators import internal, operator, public, tensors
+from ...dispatch.leaves import as_operator
 from ...dispatch.numpy_names import with_numpy_names
 from ...dispatch.out import Underived
 from ...dtypes import C_NAMES
@@ -333,8 +334,16 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
     recording = modes.is_recording() and any(tensor.requires_grad for tensor in inputs)
     if recording and input._base is not None:
         views.check_view_creation(input)
+    as_operator(move_to_memory, input, None if source is MISSING else source, window)
+    if recording:
+        views.rebase_history(input, Underived("set_", inputs, input), 1)
+    return input
+
+
+def move_to_memory(input, source, window):
+    """Move a tensor to a window of the memory of `source`, or to empty memory."""
     kind = input._array.dtype
-    if source is MISSING:
+    if source is None:
         array = NUMPY.allocate(0, kind)
     else:
         _check_source(source, input)
@@ -347,9 +356,6 @@ def set_(input, source=MISSING, storage_offset=MISSING, size=MISSING, stride=MIS
     about_to_change(input)
     input._array = with_lazy_bits(without_lazy_bits(array), lazy_bits_of(input._array))
     bump(input, "set_")
-    if recording:
-        views.rebase_history(input, Underived("set_", inputs, input), 1)
-    return input
 
 
 def _window(source, *place):
@@ -408,7 +414,12 @@ def resize_(input, *sizes, size=None, memory_format=None):
         raise RuntimeError("cannot resize variables that require grad")
     if input._extra is not None and input._extra.tangents:
         raise RuntimeError("cannot resize variables that has a forward grad")
-    shape = shape_of(sizes, size, "resize_")
+    return as_operator(resize_memory, input, shape_of(sizes, size, "resize_"), memory_format)
+
+
+def resize_memory(input, size, memory_format):
+    """Give a tensor another size."""
+    shape = tuple(size)
     order = copying.order_of(memory_format, len(shape))
     changed = shape != input._array.shape
     if changed and input.is_sparse_csr:
@@ -442,6 +453,11 @@ def resize_as(input, tensor):
 def resize_as_(input, the_template, memory_format=None):
     """Give the tensor the size of another tensor in place, and with `preserve_format` also its memory format. See `resize_`."""
     require("Tensor", the_template, "resize_as_", "the_template", 1)
+    return as_operator(resize_memory_as, input, the_template, memory_format)
+
+
+def resize_memory_as(input, the_template, memory_format):
+    """Give a tensor the size of another tensor, and with `preserve_format` also its memory format."""
     if memory_format is preserve_format:
         formats = {4: channels_last, 5: channels_last_3d}
         wanted = formats.get(the_template.dim(), contiguous_format)

@@ -360,8 +360,9 @@ def one_hot(input, num_classes=-1):
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensors.zeros((*array.shape, num_classes), dtype=input.dtype)
     if not is_readable(input):
-        if num_classes == -1 and is_watched(input):
-            num_classes = input.max().item() + 1
+        if is_watched(input):
+            count = input.max().item() + 1 if num_classes == -1 else num_classes
+            return input.new_zeros((*array.shape, count)).scatter_(-1, input.unsqueeze(-1), 1)
         if num_classes == -1:
             raise RuntimeError(
                 "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."

@@ -15,6 +15,7 @@ from ...dispatch.annotations import Array, Int, Ints
 from ...dispatch.arguments import MISSING, invalid_arguments, is_of_type, require, wrong_type
 from ...dispatch.calls import call_of
 from ...dispatch.decorators import internal, named, operator, public, tensors
+from ...dispatch.leaves import as_operator
 from ...dispatch.sequential import sequential_fallback
 from ...kernels.runtime.sparse_array import SparseArray
 from ...kernels.shape import view as kernels
@@ -161,6 +162,11 @@ def view(input, /, *size, dtype=None, **names):
 @sequential_fallback
 def view_dtype(input, dtype):
     """The bytes of `input` read as another dtype. As in PyTorch, the result is no view and not recorded."""
+    return as_operator(read_as, input, dtype)
+
+
+def read_as(input, dtype):
+    """Return the bytes of a tensor as a tensor of another dtype."""
     if input.is_conj() or input.is_neg():
         what = "conjugate view tensors" if input.is_conj() else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {what} when converting to a different dtype.")

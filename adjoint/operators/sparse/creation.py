@@ -10,8 +10,7 @@ from ... import dtypes
 from ...device import LAYOUTS
 from ...dispatch.arguments import invalid_arguments
 from ...dispatch.decorators import public
-from ...dispatch.sequential import read_array
-from ...interchange import tensor_array
+from ...dispatch.sequential import data_array, read_array
 from ...kernels.create.data import array_from_data
 from ...kernels.sparse import layouts as kernels
 from ...tape.aliases import detached
@@ -22,13 +21,13 @@ from .layouts import compressed_of_parts, coo_of_parts
 
 
 def _as_indices(data: Any) -> Tensor:
-    tensor = data if isinstance(data, Tensor) else wrap(array_from_data(data, None, tensor_array))
+    tensor = data if isinstance(data, Tensor) else wrap(array_from_data(data, None, data_array))
     return tensor if tensor._array.dtype == numpy.int64 else tensor.detach().to(dtypes.int64)
 
 
 def _as_values(data: Any, dtype: Any) -> Tensor:
     if not isinstance(data, Tensor):
-        return wrap(array_from_data(data, dtype, tensor_array))
+        return wrap(array_from_data(data, dtype, data_array))
     return data if dtype is None else data.to(dtype)
 
 
@@ -157,7 +156,7 @@ def _compressed(
         raise RuntimeError("sparse_compressed_tensor() expected a compressed layout")
     kind = repr(layout).removeprefix("torch.")
     starts, places = (
-        data if isinstance(data, Tensor) else wrap(array_from_data(data, None, tensor_array))
+        data if isinstance(data, Tensor) else wrap(array_from_data(data, None, data_array))
         for data in (compressed, plain)
     )
     elements = _as_values(values, checked_dtype(dtype, name))
