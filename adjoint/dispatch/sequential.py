@@ -33,6 +33,11 @@ def has_modes() -> bool:
     return bool(modes.FLAGS.special) and any(level.is_mode for level in modes.STATE.interpreters)
 
 
+def is_overridden(tensor: Any) -> bool:
+    """Return whether a value is a tensor whose operators modes of this thread or its class receive."""
+    return isinstance(tensor, Tensor) and (has_modes() or type(tensor) in DISPATCHING)
+
+
 def data_array(value: Any) -> Any:
     """Return the array of a tensor among the data of a new tensor, or any other value unchanged. Modes see that it is read."""
     if isinstance(value, Tensor) and has_modes():

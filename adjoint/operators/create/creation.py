@@ -15,7 +15,7 @@ from ...device import cpu, strided
 from ...dispatch.arguments import fits, is_of_type, require, wrong_type
 from ...dispatch.decorators import public
 from ...dispatch.out import check_overlap, store
-from ...dispatch.sequential import data_array, has_modes
+from ...dispatch.sequential import data_array, is_overridden
 from ...dispatch.signatures import type_name
 from ...interchange import tensor_array
 from ...kernels.create.data import array_from_data, check_array
@@ -220,7 +220,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         if isinstance(data, Tensor):
             warn_of_copy("torch.tensor", data)
         dtype = checked_dtype(dtype, "tensor")
-        if isinstance(data, Tensor) and has_modes():
+        if is_overridden(data):
             return data.detach().to(device, dtype, copy=True).requires_grad_(requires_grad)
         if hasattr(data, "without_history"):  # a tensor with a batch dimension
             copy = data.without_history(copy=True)

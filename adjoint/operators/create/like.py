@@ -13,7 +13,7 @@ from ...device import sparse_coo
 from ...dispatch.arguments import require
 from ...dispatch.decorators import public
 from ...dispatch.meta import place_like
-from ...dispatch.sequential import data_array, has_modes
+from ...dispatch.sequential import data_array, is_overridden
 from ...kernels.create import creation as kernels
 from ...kernels.create.data import array_from_data
 from ...kernels.memory import copying
@@ -180,7 +180,7 @@ def new_tensor(input, data, *, dtype=None, device=None, requires_grad=False, lay
     if isinstance(data, Tensor):
         warn_of_copy("tensor.new_tensor", data)
     kind = checked_dtype(dtype, "new_tensor") or input.dtype
-    if isinstance(data, Tensor) and has_modes():
+    if is_overridden(data):
         return data.detach().to(place_like(input, device), kind, copy=True).requires_grad_(requires_grad)
     array = array_from_data(data, kind, data_array)
     return leaf(array, requires_grad, place_like(input, device), pin_memory, layout)
