@@ -52,9 +52,8 @@ def public_functions(torch):
         found = vars(module_of(torch, module)) if module == "nn.functional" else dir(module_of(torch, module))
         for name in sorted(found):
             function = getattr(module_of(torch, module), name)
-            skipped = name in LEFT_OUT or name.startswith(
-                ("_", "set_default", "set_num", "set_printoptions", "is_", "get_")
-            )
+            skipped = name in LEFT_OUT or name.startswith(("_", "is_", "get_", "use_")) or "autocast" in name
+            skipped = skipped or (name.startswith("set_") and module != "Tensor")
             if not skipped and callable(function) and not isinstance(function, type):
                 names.append(f"{module}.{name}".removeprefix("."))
     return names

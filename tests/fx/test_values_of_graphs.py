@@ -103,7 +103,6 @@ def test_graphs_of_programs_compute_them_on_other_inputs(name):
     "read",
     [
         lambda x: torch.tensor([x[0, 0], x[0, 1]]),
-        lambda x: torch.ones(2)[[x[0, 0].long()]],
         lambda x: torch.ones(1).new_tensor([x[0, 0]]),
     ],
 )
