@@ -62,10 +62,10 @@ def check(function, values):
     return same(tensors_in(graph(*inputs(other))), expected)
 
 
-CONSTANT = frozenset(("from_dlpack", "sparse_coo_tensor"))
-"""Functions of memory that other libraries may own, and functions whose results have a size that depends on the elements."""
+LEFT_OUT = frozenset(("from_dlpack", "linalg.inv_ex", "sparse_coo_tensor"))
+"""Functions of memory that other libraries may own, of singular matrices, and of sizes that depend on the elements."""
 
-NAMES = [name for name in public_calls.public_functions(torch) if not is_random(name) and name not in CONSTANT]
+NAMES = [name for name in public_calls.public_functions(torch) if not is_random(name) and name not in LEFT_OUT]
 
 
 @pytest.mark.filterwarnings("ignore")
