@@ -254,12 +254,13 @@ class ArrayAttributes:
         return -1
 
     def cpu(self, *, memory_format: Any = None) -> Self:
-        """The tensor itself, because it is on the CPU.
+        """The tensor itself, or a copy in another `memory_format`, because it is on the CPU.
 
         On `meta` it raises an error, because the tensor has no elements to copy.
         """
         check_copy(self._array)
-        return self
+        tensor: Any = self
+        return tensor if memory_format is None else tensor.to(memory_format=memory_format)
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
         """The dimensions in the order of their strides, the largest stride first.

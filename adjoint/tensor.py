@@ -131,7 +131,7 @@ class Tensor(Interchange, TensorMethods):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
             )
-        return bool((self == element).any())
+        return bool((element == self).any())
 
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:

@@ -189,7 +189,7 @@ class Distribution:
         return torch.exp(self.entropy())
 
     def _extended_shape(self, sample_shape: Any = ()) -> Size:
-        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+        return Size(sample_shape) + self._batch_shape + self._event_shape
 
     def _check_sample(self, value: Tensor) -> None:
         """Raise an error for an invalid sample, if this distribution checks values."""

@@ -187,3 +187,9 @@ def test_samples_do_not_depend_on_gradient_mode():
     assert not one.requires_grad
     with torch.inference_mode():
         assert D.Normal(torch.zeros(2), 1.0).sample().shape == (2,)
+
+
+@pytest.mark.parametrize("shape", [2, None])
+def test_the_shape_of_samples_is_a_sequence(shape):
+    with pytest.raises(TypeError, match="object is not iterable"):
+        torch.distributions.Normal(0.0, 1.0).sample(shape)

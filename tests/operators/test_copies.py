@@ -174,3 +174,11 @@ def test_as_strided_scatter_is_one_operator_with_derivatives():
         torch.zeros(2, 4), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     )
     assert batched.tolist() == [[1.0, 0.0, 0.0, 2.0], [3.0, 0.0, 0.0, 4.0]]
+
+
+def test_cpu_changes_the_memory_format():
+    x = torch.ones(1, 2, 3, 4)
+    assert x.cpu() is x and x.cpu(memory_format=torch.preserve_format) is x
+    assert x.cpu(memory_format=torch.channels_last).stride() == (24, 1, 8, 2)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor"):
+        torch.ones(2).cpu(memory_format=torch.channels_last)

@@ -328,3 +328,10 @@ def test_half_complex_parts_have_no_derivative():
         RuntimeError, match=r"^select_scatter does not support automatic differentiation for outputs with"
     ):
         torch.select_scatter(x, x.detach()[0], 0, 0)
+
+
+@pytest.mark.parametrize("number", [numpy.float64(3), numpy.int8(3), numpy.bool_(True)])
+def test_numpy_scalars_have_no_memory_to_share(number):
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        torch.asarray(number, copy=False)
+    assert torch.asarray(number).item() == number

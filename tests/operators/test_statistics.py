@@ -137,3 +137,31 @@ def test_numbers_of_a_large_vector_are_counted():
     assert numbers.bincount(minlength=200).tolist() == [numbers.tolist().count(each) for each in range(200)]
     with pytest.raises(RuntimeError, match="non-negative"):
         (numbers - 1).bincount()
+
+
+@pytest.mark.parametrize("function", [torch.median, torch.nanmedian])
+def test_out_of_medians_has_the_dtypes_of_the_results(function):
+    x = torch.tensor([[3.0, 1.0, 2.0]])
+    with pytest.raises(
+        RuntimeError, match=r"argument #1 'indices' to have scalar type Long; but got torch.FloatTensor"
+    ):
+        function(x, 1, out=(torch.empty(0), torch.empty(0)))
+    with pytest.raises(RuntimeError, match=r"type torch.DoubleTensor does not equal torch.FloatTensor"):
+        function(x, 1, out=(torch.empty(0).double(), torch.empty(0).long()))
+    values, indices = function(x, 1, out=(torch.empty(0), torch.empty(0).long()))
+    assert values.tolist() == [2.0] and indices.tolist() == [2]
+
+
+@pytest.mark.parametrize("q", [[0.5], "0.5", None, 1j])
+@pytest.mark.parametrize("function", [torch.quantile, torch.nanquantile])
+def test_quantiles_of_other_types_are_refused(function, q):
+    with pytest.raises(TypeError, match=r"invalid combination of arguments.*\n \* \(Tensor input, Tensor q"):
+        function(torch.ones(3), q)
+
+
+def test_aminmax_takes_one_dimension():
+    x = torch.ones(2, 3)
+    with pytest.raises(TypeError, match="argument 'dim' must be int, not tuple"):
+        torch.aminmax(x, dim=(0, 1))
+    with pytest.raises(NotImplementedError, match="aminmax_cpu"):
+        torch.aminmax(x + 1j)

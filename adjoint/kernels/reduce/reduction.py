@@ -391,6 +391,10 @@ def aminmax(x: ndarray, dim: int | None = None, keepdim: bool = False) -> Pair:
                 "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
             )
         _require_elements("aminmax", x, normalize_dims(dim, x.ndim), dim)
+    if dim is not None:
+        dim = normalize_dim(dim, x.ndim)
+    if x.dtype.kind == "c":
+        raise refuse("aminmax_cpu", x)
     return amin(x, dim, keepdim), amax(x, dim, keepdim)
 
 

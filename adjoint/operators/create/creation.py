@@ -253,10 +253,13 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
 
     Raises:
         ValueError: if `copy` is False and a copy is needed.
+        RuntimeError: if `copy` is False and `obj` is a NumPy scalar.
     """
     dtype = checked_dtype(dtype, "asarray")
     result = _shared(obj, dtype)
     if result is None:
+        if copy is False and isinstance(obj, numpy.generic):
+            raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return leaf(array_from_data(obj, dtype, data_array), bool(requires_grad), device)

@@ -201,7 +201,7 @@ class kthvalue:
 
 
 @selection(
-    sorting.mode, same_out="expected scalar type '{wanted}' but got '{given}' for values output", narrow="trivial"
+    sorting.mode, same_out="expected scalar type '{wanted}' but got '{given}' for {result} output", narrow="trivial"
 )
 class mode:
     """The most frequent element along `dim`, and its index. Of equally frequent elements, the smallest is returned."""
@@ -209,7 +209,27 @@ class mode:
     def forward(self: Array, dim: Int = -1, keepdim: Bool = False): ...
 
 
-@selection(sorting.median, whole=sorting.median_of_all, whole_options={"out": False, "batch": None})
+def _check_median(result, given, inputs):
+    """Raise an error unless `out=` has the dtype of the operand for the values and int64 for the indices."""
+    wanted, operand = dtypes.from_numpy(result.dtype), inputs[0].dtype
+    if wanted is given:
+        return
+    if wanted is operand:
+        raise RuntimeError(
+            "Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type "
+            f"torch.{given.scalar_type}Tensor does not equal torch.{operand.scalar_type}Tensor "
+            "(while checking arguments for median)"
+        )
+    raise RuntimeError(
+        f"Expected tensor for argument #1 'indices' to have scalar type Long; but got torch.{given.scalar_type}Tensor "
+        "instead (while checking arguments for median)"
+    )
+
+
+_MEDIAN = {"same_out": _check_median, "whole_options": {"out": False, "batch": None}}
+
+
+@selection(sorting.median, whole=sorting.median_of_all, **_MEDIAN)
 class median:
     """The median along `dim` with its index, or the median of all elements.
 
@@ -221,7 +241,7 @@ class median:
     grad_all = shared_by_all
 
 
-@selection(sorting.nanmedian, whole=sorting.nanmedian_of_all, whole_options={"out": False, "batch": None})
+@selection(sorting.nanmedian, whole=sorting.nanmedian_of_all, **_MEDIAN)
 class nanmedian:
     """The `median` of the elements that are not NaN."""
 
@@ -233,8 +253,13 @@ class nanmedian:
 # --- quantiles ------------------------------------------------------------------------------------------------
 
 
+_LEVELS = 'int dim = None, bool keepdim = False, *, str interpolation = "linear", Tensor out = None'
+
+
 def _quantile(name, ignore_nan):
     def function(input, q, dim=None, keepdim: bool = False, *, interpolation="linear", out=None):
+        if not isinstance(q, (Tensor, int, float)):
+            raise invalid_arguments(name, input, q)
         levels = q._array if isinstance(q, Tensor) else q
         readable = not isinstance(q, Tensor) or is_readable(q)
         sorting.check_quantile(input._array, levels, dim, interpolation, readable=readable)
@@ -250,7 +275,9 @@ def _quantile(name, ignore_nan):
         "The `q`-quantiles along `dim`, or of all elements, between neighbours as `interpolation` says: linear, lower, higher, "
         "midpoint or nearest" + ("; NaNs are left out." if ignore_nan else ".")
     )
-    return public(method=True, numpy_names=True)(function)
+    return public(
+        method=True, numpy_names=True, forms=tuple(f"Tensor input, {q} q, {_LEVELS}" for q in ("Tensor", "float"))
+    )(function)
 
 
 def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
