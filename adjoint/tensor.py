@@ -131,7 +131,8 @@ class Tensor(Interchange, TensorMethods):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
             )
-        return bool((element == self).any())
+        equal: Any = element == self
+        return bool(equal.any())
 
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
