@@ -256,16 +256,24 @@ def _plan_of({passed}):
 
 
 def signature(form: Callable[..., Any], names: Sequence[str]) -> str:
-    """Return the source of the signature of a call, in which arrays count by dtypes, shapes and strides."""
+    """Return the source of the signature of a call, in which arrays count by dtypes, shapes and strides.
+
+    0.0 and -0.0 are equal, and so are complex numbers with such parts. Their texts differ.
+    """
     parts = ["LOOPS._enabled", "LOOPS.every_size"]
     for name in names:
         kind, *others = form.__annotations__[name].split(" | ")
         if kind in ("ndarray", "Array"):
             found = f"{name}.dtype, {name}.shape, {name}.strides"
-            parts.append(f"({found}) if isinstance({name}, ndarray) else {name}" if others else found)
+            parts.append(f"({found}) if isinstance({name}, ndarray) else ({_number(name)})" if others else found)
         else:
-            parts.append(f"{name}, type({name})" if kind in ("Any", "complex", "float") else name)
+            parts.append(_number(name) if kind in ("Any", "complex", "float") else name)
     return ", ".join(parts)
+
+
+def _number(name: str) -> str:
+    doubtful = f"type({name}) is float and not {name} or type({name}) is complex"
+    return f"repr({name}) if {doubtful} else {name}, type({name})"
 
 
 _REPLAYED = """def {name}({passed}):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
-from numpy import ndarray
+from numpy import generic, ndarray
 
 from ..._runtime.forks import compile_source
 from ...kernels.runtime import parallel
@@ -89,7 +89,7 @@ def replay_of(plain: Callable[..., Any], record: Callable[..., Any], arguments: 
     """Return a function like `plain` that replays the recording of a call with these arguments.
 
     `record` returns the results of the kernel for outlines in place of arrays. Return `plain` itself if the kernel cannot be
-    recorded, if the call does much work, or if an argument is 0.0, which has the same signature as -0.0.
+    recorded, if the call does much work, or if an argument is NumPy's 0.0, which has the same signature as -0.0.
     """
     recorder = Recorder()
     try:
@@ -101,12 +101,14 @@ def replay_of(plain: Callable[..., Any], record: Callable[..., Any], arguments: 
     except Exception:  # noqa: BLE001  (whatever a kernel raises without elements)
         return plain
     work = sum(each.launch.work for each in recorder.launches)
-    zero = any(isinstance(each, (float, complex)) and each == 0 for each in arguments)
+    zero = any(isinstance(each, generic) and each == 0 for each in arguments)
     if work >= PARALLEL_BYTES or zero:
         return plain
     results = results if isinstance(results, tuple) else (results,)
-    if not all(isinstance(each, Outline | None) for each in results):
+    if not all(each is None or (isinstance(each, ndarray) and recorder.place(each)) for each in results):
         return plain
+    # NumPy's `asarray` returns outlines as plain arrays.
+    results = tuple([each if isinstance(each, Outline | None) else each.view(Outline) for each in results])
     written = [each for each in results if each is not None and not any(each is given for given in outlines)]
     objects = [*written, *outlines]
     arrays = [number for number, each in enumerate(objects) if isinstance(each, Outline)]

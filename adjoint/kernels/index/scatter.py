@@ -16,7 +16,7 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import SHAPES
 from ...codegen.plans import NUMPY, Plan, compiled, replayed
-from ...codegen.recording import recordable
+from ...codegen.recording import recordable, unchanged
 from ...dtypes import from_numpy
 from ..memory.copying import clone, contiguous, copy_, widen
 from ..runtime.costs import JOINED, MOVED, SHORT
@@ -67,7 +67,7 @@ def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -
     return asarray(x.reshape(-1).take(flat_positions(x.shape, dim, index)))
 
 
-@recordable
+@replayed
 def scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
     """Return a copy of `x` with `src` at `index`. For matrices and `dim` 0, `result[index[i][j]][j]` is `src[i][j]`.
 
@@ -123,7 +123,7 @@ def copied(x: ndarray) -> ndarray:
     return row_major_copy(x)
 
 
-@recordable
+@replayed
 def scatter_(x: ndarray, dim: int, index: ndarray, src: ndarray | complex, reduce: str | None = None) -> ndarray:
     """Do the same as `scatter` in place in `x`."""
     if _few_written(x, dim, index, src, reduce):
@@ -202,7 +202,7 @@ def _reduce(
 
 def _few_written(x: ndarray, dim: int, index: ndarray, src: Any, reduce: str | None, of_slices: bool = False) -> bool:
     """Write or add a few elements or slices of `src` to a contiguous `x` if shapes match and sums need no wider dtype."""
-    if type(src) is not ndarray:
+    if not isinstance(src, ndarray):
         if reduce is not None:
             return False
         src = scalar_array(src, from_numpy(x.dtype))
@@ -336,9 +336,9 @@ def _check_scatter(x: ndarray, dim: int, index: ndarray, src: ndarray | complex)
 
 
 def _source(x: ndarray, index: ndarray, src: ndarray | complex) -> ndarray:
-    """Return the written values, one for each entry of `index`, in row-major order. A number is returned unchanged."""
+    """Return the written values in row-major order, one for each entry of `index`, or the array of a number."""
     if not isinstance(src, ndarray):
-        return scalar_array(src, from_numpy(x.dtype))
+        return unchanged(scalar_array(src, from_numpy(x.dtype)))
     if src.shape != index.shape and src.ndim:
         src = src[_leading(index.shape)] if index.ndim else src[0]
     return row_major(src.reshape(index.shape))

@@ -219,12 +219,18 @@ def unbiased_variance(invstd: ndarray, eps: float, count: int) -> ndarray:
         return (numpy.maximum(variance, 0) * (count / max(count - 1, 1))).astype(invstd.dtype)
 
 
-@recordable
-@compiled("nn.plane_norm.move", least=MOVED, cost=10)
+@replayed
 def move(
     running_mean: ndarray, running_var: ndarray, mean: ndarray, invstd: ndarray, momentum: float, eps: float, count: int
 ) -> None:
     """Update running statistics in place with the statistics of a batch. `momentum` is the weight of the batch."""
+    _move(running_mean, running_var, mean, invstd, momentum, eps, count)
+
+
+@compiled("nn.plane_norm.move", least=MOVED, cost=10)
+def _move(
+    running_mean: ndarray, running_var: ndarray, mean: ndarray, invstd: ndarray, momentum: float, eps: float, count: int
+) -> None:
     variance = unbiased_variance(invstd, eps, count)
     with unwarned():
         for running, towards in ((running_mean, mean), (running_var, variance)):

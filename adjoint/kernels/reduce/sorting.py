@@ -370,6 +370,27 @@ CHOICES = {"lower": numpy.floor, "higher": numpy.ceil, "nearest": numpy.rint}
 """The rounding of the rank, for interpolations that choose an element."""
 
 
+def neighbours(
+    ordered: ndarray, levels: ndarray, interpolation: str, ignore_nan: bool
+) -> tuple[ndarray, ndarray | None, ndarray | None]:
+    """Return the positions of the elements below and above each quantile in the last dimension, and the weight of the latter.
+
+    NaNs are the last elements. If the interpolation chooses an element, there is one position.
+    """
+    last = ordered.shape[-1] - 1
+    if ignore_nan:
+        counts = (ordered == ordered).sum(-1, keepdims=True) - 1
+        rank = numpy.maximum(levels * counts.astype(levels.dtype), 0)
+    else:
+        greatest = ordered[..., -1:]
+        rank = numpy.where(greatest == greatest, levels * levels.dtype.type(last), levels.dtype.type(last))
+    if interpolation in CHOICES:
+        return CHOICES[interpolation](rank).astype(INT64), None, None
+    below = rank.astype(INT64)
+    weight = numpy.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below.astype(rank.dtype)
+    return below, numpy.ceil(rank).astype(INT64), weight
+
+
 def quantile(x: ndarray, q: float, dim: int | None, keepdim: bool, interpolation: str) -> ndarray:
     """Return the `q`-quantile along `dim` or of all elements, or NaN if an element is NaN. The arguments have been checked."""
     if dim is None:

@@ -12,7 +12,7 @@ from ...dispatch.sequential import is_readable
 from ...kernels.memory.copying import widen
 from ...kernels.reduce import counting, scan, sorting
 from ...kernels.runtime.floating import HALVES
-from ...tape.edges import has_no_history
+from ...tape.edges import has_no_history, is_plain
 from ...tape.versions import shared_counter
 from ...tensor import Tensor, wrap, wrap_dim
 from ..math.pointwise import is_complex
@@ -294,12 +294,15 @@ def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
     ordered = ordered.view((*kept, size))
     several = isinstance(q, Tensor) and q._array.ndim > 0
     levels = q if isinstance(q, Tensor) else tensors.scalar_tensor(q, dtype=input.dtype, device=input.device)
-    rank = _rank(ordered, levels if several else levels.unsqueeze(0), interpolation, ignore_nan)
-    below = rank.long()
+    levels = levels if several else levels.unsqueeze(0)
+    if is_plain(ordered) and has_no_history(levels):
+        found = sorting.neighbours(ordered._array, levels._array, interpolation, ignore_nan)
+        below, above, weight = [each if each is None else wrap(each) for each in found]
+    else:
+        below, above, weight = _neighbours(ordered, levels, interpolation, ignore_nan)
     values = ordered.gather(-1, below)
-    if interpolation in ("linear", "midpoint"):
-        weight = tensors.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below.to(rank.dtype)
-        values.lerp_(ordered.gather(-1, rank.ceil().long()), weight)
+    if above is not None:
+        values.lerp_(ordered.gather(-1, above), weight)
     if several:
         values.unsqueeze_(0).transpose_(0, -1)
     return stored(
@@ -311,8 +314,8 @@ def _interpolated(input, q, dim, keepdim, interpolation, ignore_nan, out):
     )
 
 
-def _rank(ordered, levels, interpolation, ignore_nan):
-    """Return the fractional positions of the quantiles among the ordered elements of the last dimension."""
+def _neighbours(ordered, levels, interpolation, ignore_nan):
+    """Do the same as `sorting.neighbours` for tensors: modes see the steps, and levels may have a history."""
     last = ordered._array.shape[-1] - 1
     nan = ordered != ordered
     if ignore_nan:
@@ -325,7 +328,11 @@ def _rank(ordered, levels, interpolation, ignore_nan):
             rank = tensors.expand(rank, (*undefined._array.shape[:-1], rank._array.shape[-1]))
         rank = rank.masked_fill(undefined, last)
     rounded = {"lower": rank.floor_, "higher": rank.ceil_, "nearest": rank.round_}.get(interpolation)
-    return rank if rounded is None else rounded()
+    if rounded is not None:
+        return rounded().long(), None, None
+    below = rank.long()
+    weight = tensors.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below.to(rank.dtype)
+    return below, rank.ceil().long(), weight
 
 
 quantile = _quantile("quantile", False)
