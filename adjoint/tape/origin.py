@@ -18,8 +18,11 @@ _OURS: set[str | None] = {_INSIDE[:-1]}
 
 def nearest_user_frame(frame: FrameType) -> FrameType:
     """Return the nearest frame outside adjoint, from `frame` outwards. `FLAGS.file` stores the file of that frame's code."""
+    nearest: Any = frame.f_back
+    if nearest is not None and nearest.f_code.co_filename is FLAGS.file and frame.f_globals.get("__package__") in _OURS:
+        return nearest  # as after most walks: a function of adjoint has been called from the same file
     engine = FLAGS.engine
-    nearest: Any = frame
+    nearest = frame
     try:
         while (package := (names := nearest.f_globals)["__package__"]) in _OURS or (package and is_internal(package)):
             if names is engine:

@@ -38,8 +38,8 @@ _TAKE = compiled("index.lookup.take", least=MOVED)
 _TAKE_ROWS = compiled("index.lookup.take", least=JOINED)
 
 
-@recordable
-def gather(x: ndarray, dim: int, index: ndarray, *, sparse_grad: bool = False) -> ndarray:
+@replayed
+def gather(x: ndarray, dim: int, index: ndarray, sparse_grad: bool = False) -> ndarray:
     """Return elements of `x` along `dim`. For a matrix and `dim` 0, `result[i][j]` is `x[index[i][j]][j]`."""
     positions = few_positions(x.shape, dim, index)
     if positions is not None:

@@ -303,7 +303,7 @@ def broadcast_except(first: tuple[int, ...], second: tuple[int, ...], dim: int) 
 def masked_fill(self: Array, mask: Array, value: Any) -> Array:
     """Return a copy of `self`, broadcast with `mask`, with `value` where `mask` is true."""
     filled = _fill_value(self, mask, value)
-    shape = broadcast_shapes(mask.shape, self.shape)
+    shape = self.shape if mask.shape == self.shape else broadcast_shapes(mask.shape, self.shape)
     if filled.dtype == self.dtype and (self.size >= LARGE or LOOPS.every_size):
         found = chosen(mask, filled, self, numpy.empty(shape, self.dtype))
         if found is not NotImplemented:
@@ -321,7 +321,7 @@ def masked_fill_(self: Array, mask: Array, value: Any) -> None:
     Elements that share memory are written if the mask is true for one of them.
     """
     filled = _fill_value(self, mask, value)
-    shape = broadcast_shapes(mask.shape, self.shape)
+    shape = self.shape if mask.shape == self.shape else broadcast_shapes(mask.shape, self.shape)
     if shape != self.shape:
         raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}")
     shared = 0 in self.strides and tuple(dim for dim, step in enumerate(self.strides) if step == 0 and shape[dim] > 1)

@@ -10,10 +10,13 @@ from ...dispatch.arguments import invalid_arguments, require
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dtypes import promote_types
+from ...kernels.index import masking
 from ...kernels.linalg import distance as kernels
 from ...kernels.reduce import moments
 from ...kernels.runtime.shapes import broadcast_shapes
+from ...tape.edges import is_plain
 from ...tape.modes import FLAGS
+from ...tape.versions import bump
 from ...tensor import wrap, wrap_dim
 from ..reduce.moments import norm_gradient
 
@@ -59,7 +62,11 @@ def _unit(x, dim, eps):
         if found is not None:
             return wrap(found)
     norm = tensors.linalg_vector_norm(x, 2, dim, True).clone()
-    tensors.clamp_min_to_number.inplace(norm.detach(), eps)  # the derivative ignores the bound
+    if is_plain(norm):  # the derivative ignores the bound
+        masking.clamp_(norm._array, eps)
+        bump(norm, "clamp_min_")
+    else:
+        tensors.clamp_min_to_number.inplace(norm.detach(), eps)
     return x / norm
 
 
