@@ -13,7 +13,7 @@ import numpy
 from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
-from ...codegen.plans import NUMPY, Plan, compiled
+from ...codegen.plans import NUMPY, Plan, compiled, replayed
 from ..index.places import few_positions, flat_positions
 from ..math.arithmetic import lerp
 from ..memory.copying import contiguous, copy_elements, widen
@@ -49,6 +49,7 @@ def _placed_by_loops(x: ndarray, k: int, numbers: str) -> Plan:
 
 
 @gives_positions(1)
+@replayed
 def sort(x: ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> Pair:
     """Return the sorted values along `dim`, and their indices. Equal elements keep their order, even if `stable` is False."""
     dim = normalize_dim(dim, x.ndim)
@@ -120,6 +121,7 @@ def take_last(x: ndarray, indices: ndarray) -> ndarray:
 
 
 @gives_positions(1)
+@replayed
 def topk(x: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
     """Return the `k` largest (or smallest) elements along `dim`, always sorted, and their indices."""
     dim = normalize_dim(dim, x.ndim)

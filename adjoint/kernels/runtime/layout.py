@@ -92,8 +92,8 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
         return result
     if result.flags.c_contiguous:
         for item in operands:
-            if type(item) is not numpy.ndarray or item.flags.c_contiguous:
-                continue
+            if (type(item) is not numpy.ndarray and not hasattr(item, "in_row_major")) or item.flags.c_contiguous:
+                continue  # a number or a row-major array, or the outline of one
             steps = item.strides
             if any(steps) and (rank > 2 or steps[-1] != item.itemsize or steps[0] == steps[-1]):
                 break  # one element determines nothing, and contiguous rows mean row-major order too
@@ -104,7 +104,10 @@ def laid_out(result: Array, operands: Sequence[Any]) -> Array:
         operands[0].strides,
     ):
         return result
-    return reordered(result, tuple([(item.shape, item.strides) for item in operands if type(item) is numpy.ndarray]))
+    windows = [
+        (item.shape, item.strides) for item in operands if type(item) is numpy.ndarray or hasattr(item, "in_row_major")
+    ]
+    return reordered(result, tuple(windows))
 
 
 def memory_for(operands: Sequence[Array], dtype: numpy.dtype[Any]) -> Array:
@@ -126,6 +129,8 @@ def reordered(result: Array, windows: tuple[Window, ...]) -> Array:
     sizes, places = wanted
     if isinstance(result, Unread):
         return reserved(sizes, result.dtype).transpose(places).view(type(result))
+    if hasattr(result, "in_row_major"):
+        return _copied(numpy.empty_like(result.reshape(-1)).reshape(sizes).transpose(places), result)
     return _copied(numpy.empty(sizes, result.dtype).transpose(places), result)
 
 

@@ -80,15 +80,14 @@ def row_plan(
     def into(out: Sequence[ndarray], x: ndarray, *_: Any) -> None:
         values, order = out
         pieces = min(rows, 4 * parallel.num_threads)  # four for each thread
-        memory = numpy.empty(pieces * row_memory + 64, _BYTE)
-        start = address(memory)
+        memory = workspace("keys", pieces * row_memory, _BYTE)
         launch(
-            function, pieces, row_cost * rows // pieces, values, order, x,
-            *scalars, start + -start % 64, row_memory, rows, pieces,
-        )  # fmt: skip
+            function, pieces, row_cost * rows // pieces, values, order, x, *scalars, memory, row_memory, rows, pieces
+        )
         if finish is not None:
             finish(values, order)
 
+    into = into if finish is not None else recordable(into)
     return Plan([Memory(shape, x.dtype), Memory(shape, _INT64)], into=into)
 
 
