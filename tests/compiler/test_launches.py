@@ -30,10 +30,15 @@ def table(x, weight, bias):
     return F.embedding(ROWS, x)
 
 
+def orders(x, weight, bias):
+    """Compute with sorted elements and the largest elements."""
+    return x.sort(1)[0][:, :4] + x.topk(4)[0] + x.sort(0, descending=True)[0][:, :4]
+
+
 ROWS = torch.tensor([[1, 3, 3], [0, 9, 127]])
 
 
-@pytest.mark.parametrize("function", [norms, images, table])
+@pytest.mark.parametrize("function", [norms, images, table, orders])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_native_runs_compute_what_eager_computes(function, threads):
     x, weight, bias = (torch.randn(*shape, requires_grad=True) for shape in ((128, 16), (16,), (16,)))

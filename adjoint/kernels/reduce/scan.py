@@ -14,9 +14,10 @@ from numpy import asarray, ndarray
 
 from ...codegen.acceleration import LOOPS
 from ...codegen.compiled_ufuncs import of_any_size
-from ...codegen.plans import NUMPY, Plan, compiled
+from ...codegen.plans import NUMPY, Plan, compiled, replayed, zeros
 from ...codegen.recording import recordable
 from ..index.places import require_in_bounds
+from ..index.scatter import scatter_
 from ..memory.copying import rounded, widen
 from ..runtime.costs import MOVED, SCANNED
 from ..runtime.floating import FLOAT32, FLOAT64, HALVES, INT64, Array, is_inexact, refuse, unwarned
@@ -211,13 +212,12 @@ def selected_values(x: Array, dim: int, indices: Array, keepdim: bool) -> Array:
     return values if keepdim else values.squeeze(dim)
 
 
+@replayed
 def value_selecting_backward(grad: Array, shape: tuple[int, ...], dim: int, indices: Array, keepdim: bool) -> Array:
     """Return zeros of `shape` with `grad` at `indices` along `dim`."""
     if not shape:
         return numpy.asarray(grad).reshape(())
-    require_in_bounds(indices, shape, dim)
-    result = numpy.zeros(shape, grad.dtype)
     if not keepdim:
-        grad, indices = numpy.expand_dims(grad, dim), numpy.expand_dims(indices, dim)
-    numpy.put_along_axis(result, indices, grad, dim)
-    return result
+        whole = (*(slice(None),) * (dim % len(shape)), None)
+        grad, indices = grad[whole], indices[whole]
+    return scatter_(zeros(shape, grad.dtype), dim, indices, grad)

@@ -67,11 +67,21 @@ CASES: dict[str, Callable[..., Any]] = {
     "index_add of nothing": lambda x, w: x.index_add(0, rows, x[:4], alpha=-0.0),
     "scatter_add": lambda x, w: x.scatter_add(0, places, x),
     "scatter": lambda x, w: x.scatter(0, places, x),
+    "scatter of a number": lambda x, w: x.scatter(0, places, 1.5),
+    "scatter of zero": lambda x, w: x.scatter(0, places, 0.0),
+    "scatter of minus zero": lambda x, w: x.scatter(0, places, -0.0),
+    "scatter in place": lambda x, w: (x * 1).scatter_(0, places, x.detach() + 1),
+    "scatter of a number in place": lambda x, w: (x * 1).scatter_(0, places, 2.5),
     "scatter at a narrow index": lambda x, w: x.scatter(0, places[:4, :5], x),
     "scatter_add at a narrow index": lambda x, w: x.scatter_add(1, places[:4, :5], x),
     "scatter_reduce": lambda x, w: x.scatter_reduce(0, places, x.detach(), "sum", include_self=False),
     "batch_norm by running statistics": lambda x, w: F.batch_norm(x, x.detach()[0], x.detach()[1].abs()),
     "gather": lambda x, w: x.gather(0, places),
+    "gather at a narrow index": lambda x, w: x.gather(1, places[:4, :5]),
+    "sort": lambda x, w: x.sort(1)[0],
+    "sort of columns": lambda x, w: x.sort(0, descending=True)[0],
+    "topk": lambda x, w: x.topk(3)[0],
+    "topk of columns": lambda x, w: x.topk(2, 0, largest=False)[0],
     "index_select": lambda x, w: x.index_select(0, rows),
     "embedding": lambda x, w: F.embedding(places, x),
     "cross_entropy": lambda x, w: F.cross_entropy(x, rows[:1].expand(7)),
@@ -116,11 +126,8 @@ def test_replays_give_the_bits_of_the_first_calls(name: str, layout: str, dtype:
         assert (after.shape, after.dtype, after.stride()) == (before.shape, before.dtype, before.stride())
 
 
-SCATTERS = {"scatter", "scatter at a narrow index", "scatter_add at a narrow index", "scatter_reduce"}
-"""Kernels that compute small arrays by loops, which are then replayed, after a thousand calls of any signature."""
-
-OTHERS = {"index_add of nothing", "adaptive_avg_pool1d", "adaptive_max_pool1d"} | SCATTERS
-"""A number that is zero, and kernels that are one native call anyway."""
+OTHERS = {"adaptive_avg_pool1d", "adaptive_max_pool1d", "scatter_reduce"}
+"""Kernels that are one native call anyway, or whose loops compute small arrays after a thousand calls of any signature."""
 
 
 @pytest.mark.skipif(not LOOPS.available, reason="there is no compiled code")
@@ -131,12 +138,29 @@ def test_kernels_are_replayed(name: str, replays: list[str]) -> None:
     assert any(not each.startswith("-") for each in replays), replays
 
 
-@pytest.mark.parametrize("change", [torch.Tensor.scatter_add_, torch.Tensor.index_add_])
+def test_zeros_of_both_signs_are_told_apart() -> None:
+    x = values(7, 11)
+    for _ in range(CALLS + 2):
+        for zero in (0.0, -0.0):
+            written = x.scatter(0, places, zero).gather(0, places)
+            assert torch.equal(written.signbit(), torch.full_like(places, str(zero) == "-0.0", dtype=torch.bool))
+
+
+def test_running_statistics_move_by_the_same_bits() -> None:
+    x, found = values(7, 11), set()
+    for _ in range(CALLS + 2):
+        mean, variance = torch.zeros(11), torch.ones(11)
+        F.batch_norm(x, mean, variance, training=True, momentum=0.3)
+        found.add(mean.numpy().tobytes() + variance.numpy().tobytes())
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.scatter_, torch.Tensor.scatter_add_, torch.Tensor.index_add_])
 def test_an_index_out_of_bounds_is_an_error_in_a_replay_that_changes_nothing(change: Any) -> None:
     x, index = values(5, 13), torch.tensor([1, 2, 3, 4, 0])
     source = values(5, 13, seed=1)
     wrong = torch.tensor([1, 2, 5, 4, 0])
-    if change is torch.Tensor.scatter_add_:
+    if change is not torch.Tensor.index_add_:
         index, wrong = index[:, None].expand(5, 13).clone(), wrong[:, None].expand(5, 13).clone()
     for _ in range(CALLS + 2):
         change(x.clone(), 0, index, source)
