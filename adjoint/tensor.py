@@ -131,8 +131,7 @@ class Tensor(Interchange, TensorMethods):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
             )
-        equal: Any = element == self
-        return bool(equal.any())
+        return bool((element == self).any())  # type: ignore[union-attr]  # the tensor answers
 
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
