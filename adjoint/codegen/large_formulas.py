@@ -56,12 +56,17 @@ def _read(node: Node) -> tuple[str, int] | None:
 
 
 class LargeFormula:
-    """A formula for large gradients. `arrays`: the array parameters other than `grad`. `name`: the name of the loops."""
+    """A formula for large gradients. `name`: the name of its loops.
 
-    def __init__(self, formula: Callable[..., Any], name: str, arrays: list[str], namespace: Any) -> None:
+    `arrays` are the array parameters other than `grad`, and `optional` the parameters that may be None.
+    """
+
+    def __init__(
+        self, formula: Callable[..., Any], name: str, arrays: list[str], optional: list[str], namespace: Any
+    ) -> None:
         self.formula = formula
         self.name = name
-        self.arrays = {"grad", *arrays}
+        self.annotations = {**dict.fromkeys(optional, "float | None"), **dict.fromkeys(["grad", *arrays], ARRAY)}
         self.namespace = namespace
         self.direct: Callable[..., Any] = self._begin
         self.of_complex: tuple[CompiledPointwise, list[Any]] | None = None
@@ -75,7 +80,7 @@ class LargeFormula:
         """Trace the formula. A formula that is not an elementwise expression is computed directly."""
         formula = self.formula
         traced = FunctionType(formula.__code__, formula.__globals__, self.name, formula.__defaults__)
-        traced.__annotations__ = dict.fromkeys(self.arrays, ARRAY)
+        traced.__annotations__ = self.annotations
         self.parameters = Parameters(traced)
         try:
             tree = trace(traced, self.parameters)

@@ -156,9 +156,11 @@ class NodeClasses(dict[str, type[Node]]):
     def __missing__(self, name: str) -> type[Node]:
         op = self.op
         namespace = dict(_BASE, OP=op, joint=op.joint)
+        optional = [each for each, value in op.defaults.items() if value is None]
         for item, formula in op.formulas.items():
             saved = [each for each in (*op.saved_inputs, *op.saved_results) if each in parameters_of(formula)]
-            large = op.large_formulas.get(item) or LargeFormula(formula, f"{op.name}_grad_{item}", saved, arrays)
+            if (large := op.large_formulas.get(item)) is None:
+                large = LargeFormula(formula, f"{op.name}_grad_{item}", saved, optional, arrays)
             namespace |= {f"vjp_{item}": formula, f"large_{item}": large}
         return self.setdefault(name, node_source.node_class(op, namespace, name))
 

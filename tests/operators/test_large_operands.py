@@ -243,10 +243,11 @@ TOLERANCE = {
 }
 
 
-def assert_same(one, other):
+def assert_same(one, other, dtypes):
+    """Compare results of operands of these dtypes. The sum of a float32 gradient is no more exact as a float64 number."""
     assert one.shape == other.shape
     assert one.dtype == other.dtype
-    tolerance = TOLERANCE.get(one.dtype, 0)
+    tolerance = TOLERANCE.get(one.dtype, 0) and max(TOLERANCE.get(each, 0) for each in (one.dtype, *dtypes))
     one, other = (each.detach().as_subclass(torch.Tensor).resolve_conj().resolve_neg() for each in (one, other))
     if one.dtype is torch.bfloat16:
         one, other = one.float(), other.float()
@@ -259,11 +260,12 @@ def assert_same(one, other):
 # --- the test -------------------------------------------------------------------------------------------------------
 
 # The operands do not determine the results of these operators: random numbers in memory order, memory layouts, or a choice among
-# equal elements. The list also contains internal operators whose callers check dtypes and shapes (`_softmax_backward_data`).
+# equal elements or pivots. Rows of enlarged matrices repeat, so that inverses depend on rounding. The list also contains internal
+# operators whose callers check dtypes and shapes (`_softmax_backward_data`).
 LEFT_OUT = frozenset(
     """
     as_strided as_strided_copy as_strided_scatter view_as_complex view_as_complex_copy view_as_real reshape_alias topk
-    linalg_eig linalg_eigh
+    linalg_eig linalg_eigh linalg_lu linalg_inv_ex linalg_cholesky_ex kthvalue
     linalg_svd softmax_backward log_softmax_backward linalg_qr geqrf conv_input_grad conv_weight_grad convolution prod_all
     prod_dim pdist
     addr linalg_lstsq
@@ -309,5 +311,5 @@ def compare(name, call, larger, round):
     for one, other in zip([*found.results, *found.grads], [*expected.results, *expected.grads], strict=True):
         assert (one is None) == (other is None), about
         if one is not None:
-            assert_same(one, other)
+            assert_same(one, other, DTYPES[dtypes])
     assert found.is_like(small), about
