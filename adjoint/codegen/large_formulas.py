@@ -6,7 +6,7 @@ kernel and becomes one loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from opcode import opmap
 from types import FunctionType
 from typing import Any
@@ -62,7 +62,7 @@ class LargeFormula:
     """
 
     def __init__(
-        self, formula: Callable[..., Any], name: str, arrays: list[str], optional: list[str], namespace: Any
+        self, formula: Callable[..., Any], name: str, arrays: list[str], namespace: Any, optional: Iterable[str] = ()
     ) -> None:
         self.formula = formula
         self.name = name

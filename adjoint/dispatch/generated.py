@@ -160,7 +160,7 @@ class NodeClasses(dict[str, type[Node]]):
         for item, formula in op.formulas.items():
             saved = [each for each in (*op.saved_inputs, *op.saved_results) if each in parameters_of(formula)]
             if (large := op.large_formulas.get(item)) is None:
-                large = LargeFormula(formula, f"{op.name}_grad_{item}", saved, optional, arrays)
+                large = LargeFormula(formula, f"{op.name}_grad_{item}", saved, arrays, optional)
             namespace |= {f"vjp_{item}": formula, f"large_{item}": large}
         return self.setdefault(name, node_source.node_class(op, namespace, name))
 
