@@ -191,7 +191,9 @@ def _extend(module: ModuleType, file: str, late: frozenset[str]) -> None:
             there = import_late(f"{OWN}.{source}".rstrip("."))
             return own.setdefault(name, getattr(there, defined) if defined else there)
         if name == "__all__":  # a star import of a module without this list
-            return sorted(each for each in {*own, *__dir__(), *_listed_by(before)} if each[0] != "_")
+            # `torch` exports no modules.
+            further = [each for each, (_, defined) in further_names(file).items() if file or defined]
+            return sorted(each for each in {*(_listed_by(before) or __dir__()), *further} if each[0] != "_")
         if before is not None:
             return before(name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """`from module import *` gives the names that are imported on first use, and raises no error in any module."""
 
 import importlib
+import types
 
 import pytest
 
@@ -33,3 +34,11 @@ def test_star_imports_include_names_of_first_use(module, names):
     exec(f"from adjoint.{module} import *", found)
     there = importlib.import_module(f"adjoint.{module}")
     assert all(found[name] is getattr(there, name) for name in names.split())
+
+
+def test_a_star_import_of_the_package_gives_no_modules():
+    """It would replace the modules of Python that a program has imported: `inspect`, `random`, `types`."""
+    found = {"__package__": None}
+    exec("from adjoint import *", found)
+    assert {"Tensor", "softmax", "no_grad", "save"} <= found.keys()
+    assert not [name for name, value in found.items() if isinstance(value, types.ModuleType)]
