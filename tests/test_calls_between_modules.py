@@ -5,6 +5,9 @@ import sys
 import pytest
 
 import adjoint as torch
+from adjoint.codegen.acceleration import LOOPS
+
+pytestmark = pytest.mark.skipif(not LOOPS.enabled, reason="only compiled kernels are recorded")
 
 
 def calls_between_modules(prepare, run):
