@@ -15,13 +15,12 @@ from ..tensor import Tensor
 
 
 def is_readable(*tensors: Tensor | None) -> bool:
-    """Return whether the elements of all `tensors` can be read.
+    """Return whether all `tensors` have elements that can be read. Modes receive operators, so that none can be read then."""
+    return not has_modes() and has_elements(*tensors)
 
-    Batched tensors, tensors on `meta` and of classes with `__torch_dispatch__` cannot be read. Modes receive operators, so that
-    no tensor can be read while one is active.
-    """
-    if has_modes():
-        return False
+
+def has_elements(*tensors: Tensor | None) -> bool:
+    """Return whether all `tensors` have elements: none is batched, on `meta`, or of a class with `__torch_dispatch__`."""
     for tensor in tensors:
         if tensor is not None and (isinstance(tensor._array, Unread) or type(tensor) in DISPATCHING):
             return False

@@ -239,7 +239,7 @@ def searchsorted(
     elif ordered and values.size * sorted_sequence.shape[-1] < LARGE:
         after = numpy.greater if right else numpy.greater_equal  # no element comes after NaN
         beyond = numpy.count_nonzero(after(sorted_sequence[..., None, :], values[..., None]), -1)
-        found = asarray(sorted_sequence.shape[-1] - beyond)
+        found = asarray(numpy.subtract(sorted_sequence.shape[-1], beyond, order="C"))
     elif ordered and math.prod(values.shape[:-1]) < STEPS:
         found = numpy.empty(values.shape, INT64)
         for row in numpy.ndindex(values.shape[:-1]):

@@ -7,7 +7,7 @@ import numpy
 from ...dispatch.annotations import Array, Int, Number
 from ...dispatch.array_functions import computed
 from ...dispatch.decorators import PUBLIC, internal, operator, public, publish, tensors
-from ...dispatch.sequential import is_readable
+from ...dispatch.sequential import has_elements
 from ...kernels.create import random as random_kernels
 from ...kernels.nn import activation as kernels
 from ..create.random import stream_of
@@ -155,7 +155,7 @@ def _rrelu_operator(input, lower, upper, training, generator, mean):
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return mean, (lower + upper) / 2
-    if not is_readable(input):
+    if not has_elements(input):
         slopes = tensors.rand_like(input) * (upper - lower) + lower
         return rrelu_with_noise, tensors.where(input <= 0, slopes, tensors.ones_like(slopes))
     return rrelu_with_noise, computed(_drawn_noise, input._array, lower, upper, generator, keeps=True)
