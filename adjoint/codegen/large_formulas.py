@@ -6,9 +6,9 @@ kernel and becomes one loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from opcode import opmap
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import numpy
@@ -58,14 +58,20 @@ def _read(node: Node) -> tuple[str, int] | None:
 class LargeFormula:
     """A formula for large gradients. `name`: the name of its loops.
 
-    `arrays` are the array parameters other than `grad`, and `optional` the parameters that may be None.
+    `arrays` are the array parameters other than `grad`. A parameter whose value in `defaults` is None may be None.
     """
 
     def __init__(
-        self, formula: Callable[..., Any], name: str, arrays: list[str], namespace: Any, optional: Iterable[str] = ()
+        self,
+        formula: Callable[..., Any],
+        name: str,
+        arrays: list[str],
+        namespace: Any,
+        defaults: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.formula = formula
         self.name = name
+        optional = [each for each, value in defaults.items() if value is None]
         self.annotations = {**dict.fromkeys(optional, "float | None"), **dict.fromkeys(["grad", *arrays], ARRAY)}
         self.namespace = namespace
         self.direct: Callable[..., Any] = self._begin

@@ -53,8 +53,7 @@ tensors = Namespace(registry.operators())
 """The namespace `xp` of formulas that run on tensors: the operators themselves."""
 
 # A module whose name is None gets no warnings from C code. NumPy's ufuncs, called by generated functions, therefore do
-# not warn about overflow or division by zero, as in PyTorch, at no cost (`errstate` costs more than a small
-# multiplication).
+# not warn about overflow or division by zero, as in PyTorch, and at no cost, unlike `errstate`.
 _BASE: dict[str, Any] = {
     "__name__": None,
     "__package__": "adjoint.operators",
@@ -156,11 +155,10 @@ class NodeClasses(dict[str, type[Node]]):
     def __missing__(self, name: str) -> type[Node]:
         op = self.op
         namespace = dict(_BASE, OP=op, joint=op.joint)
-        optional = [each for each, value in op.defaults.items() if value is None]
         for item, formula in op.formulas.items():
             saved = [each for each in (*op.saved_inputs, *op.saved_results) if each in parameters_of(formula)]
-            if (large := op.large_formulas.get(item)) is None:
-                large = LargeFormula(formula, f"{op.name}_grad_{item}", saved, arrays, optional)
+            made = op.large_formulas.get(item)
+            large = made or LargeFormula(formula, f"{op.name}_grad_{item}", saved, arrays, op.defaults)
             namespace |= {f"vjp_{item}": formula, f"large_{item}": large}
         return self.setdefault(name, node_source.node_class(op, namespace, name))
 
