@@ -10,13 +10,10 @@ from ...dispatch.arguments import invalid_arguments, require
 from ...dispatch.decorators import internal, operator, public, tensors
 from ...dispatch.out import STRICT
 from ...dtypes import promote_types
-from ...kernels.index import masking
 from ...kernels.linalg import distance as kernels
 from ...kernels.reduce import moments
 from ...kernels.runtime.shapes import broadcast_shapes
-from ...tape.edges import is_plain
 from ...tape.modes import FLAGS
-from ...tape.versions import shared_counter
 from ...tensor import wrap, wrap_dim
 from ..reduce.moments import norm_gradient
 
@@ -62,11 +59,7 @@ def _unit(x, dim, eps):
         if found is not None:
             return wrap(found)
     norm = tensors.linalg_vector_norm(x, 2, dim, True).clone()
-    if is_plain(norm):  # the derivative ignores the bound
-        masking.clamp_(norm._array, eps)
-        shared_counter(norm)[0] = 1
-    else:
-        tensors.clamp_min_to_number.inplace(norm.detach(), eps)
+    tensors.clamp_min_to_number.inplace(norm.detach(), eps)  # the derivative ignores the bound
     return x / norm
 
 
